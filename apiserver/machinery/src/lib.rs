@@ -1,1 +1,13 @@
-//! drydock-machinery
+//! The machinery of a Kubernetes API, without I/O: anything that can be decided from bytes and objects alone.
+//!
+//! Nothing here knows which kinds are served. A kind is a [`kind::Kind`]: a schema and a strategy; everything else
+//! (decoding, pruning, defaults, OpenAPI, tables, patches, managed fields, protobuf) is driven by the schema.
+
+pub mod error;
+pub mod field;
+pub mod kind;
+pub mod object;
+pub mod schema;
+
+pub use error::ApiError;
+pub use object::Object;

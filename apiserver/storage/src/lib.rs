@@ -1,1 +1,20 @@
-//! drydock-storage
+//! Storage of an aggregated API server: one byte-level seam, and everything that is written once above it.
+//!
+//! ```text
+//!   server verbs
+//!        │  Storage (objects, selectors, preconditions)
+//!   ┌────┴─────┐
+//!   │  cache   │  snapshot, ring, one cursor a watcher   (reads, watches)
+//!   └────┬─────┘
+//!   ┌────┴─────┐
+//!   │  store   │  objects <-> bytes, compare-and-swap loops (writes)
+//!   └────┬─────┘
+//!        │  Backend (keys, bytes, revisions)
+//!   ┌────┴────┬────────┐
+//!   │ sqlite  │  etcd  │
+//! ```
+//!
+//! Nothing here knows which kinds are stored.
+
+pub mod backend;
+pub mod storage;

@@ -1,0 +1,168 @@
+//! The byte-level seam: ordered keys, one global revision, compare-and-swap, watch from a revision.
+//!
+//! Semantics are those of etcd's MVCC store, because that is what Kubernetes' resourceVersion means:
+//! every committed write gets the next revision; a read can ask for the state at an earlier revision until
+//! that revision is compacted; a watch delivers every event after a revision, in order, exactly once.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+/// A store revision: grows by one with each committed write; 0 means "the latest" in no place, it is invalid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
+
+/// One key with its value as of `mod_revision`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyValue {
+    /// The key, `/`-separated, without the installation's prefix.
+    pub key: String,
+    /// The bytes that were written.
+    pub value: Bytes,
+    /// The revision of the write that made the key exist.
+    pub create_revision: Revision,
+    /// The revision of the last write of the key.
+    pub mod_revision: Revision,
+}
+
+/// Result of [`Backend::range`].
+#[derive(Clone, Debug)]
+pub struct RangeResult {
+    /// The revision that the whole result is consistent with.
+    pub revision: Revision,
+    /// The pairs in key order, at most `limit`.
+    pub items: Vec<KeyValue>,
+    /// Number of keys in the range from the start on, whatever the limit.
+    pub count: u64,
+}
+
+/// One compare-and-swap write of one key.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The key to write.
+    pub key: String,
+    /// The write happens only if the key's mod revision is this; `None` means that the key must not exist.
+    pub expected: Option<Revision>,
+    /// The new value; `None` deletes the key.
+    pub value: Option<Bytes>,
+}
+
+/// Outcome of [`Backend::write`].
+#[derive(Clone, Debug)]
+pub enum WriteOutcome {
+    /// Durable at this revision.
+    Committed(Revision),
+    /// The comparison failed: nothing was written; here is what stands there now (and the store's revision).
+    Conflict(Option<KeyValue>, Revision),
+}
+
+/// One change of one key.
+#[derive(Clone, Debug)]
+pub struct BackendEvent {
+    /// The revision of the write.
+    pub revision: Revision,
+    /// The key that changed.
+    pub key: String,
+    /// The new value; `None` for a deletion.
+    pub value: Option<Bytes>,
+    /// The value before, when there was one and it is not compacted.
+    pub previous: Option<KeyValue>,
+    /// The revision at which the key was created (equal to `revision` for a create).
+    pub create_revision: Revision,
+}
+
+/// What a watch delivers. All events of one revision come in one batch; batches come in revision order.
+#[derive(Clone, Debug)]
+pub enum WatchItem {
+    /// Changes, each at a revision above the start.
+    Events(Vec<BackendEvent>),
+    /// Every event up to this revision has been delivered.
+    Progress(Revision),
+    /// The watch ended and delivers nothing more; a new one may start after the last revision seen,
+    /// or nowhere if that is compacted.
+    Failed(BackendError),
+}
+
+/// Errors of a backend. The retryable ones are told apart because callers act differently on them.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BackendError {
+    /// The revision asked for is no longer held.
+    #[error("revision {requested:?} has been compacted; the oldest is {oldest:?}")]
+    Compacted {
+        /// The revision asked for.
+        requested: Revision,
+        /// The oldest that can be read.
+        oldest: Revision,
+    },
+    /// The revision asked for lies in the future.
+    #[error("revision {requested:?} is in the future; the current one is {current:?}")]
+    FutureRevision {
+        /// The revision asked for.
+        requested: Revision,
+        /// The newest there is.
+        current: Revision,
+    },
+    /// The queue of writes is full: try again later. Nothing was written.
+    #[error("too many writes are waiting")]
+    Overloaded,
+    /// The value is larger than the backend takes.
+    #[error("request is too large")]
+    TooLarge,
+    /// No space is left to write. Nothing was written; reads go on.
+    #[error("no space left to store the write: {0}")]
+    NoSpace(String),
+    /// The backend cannot be reached or did not answer in time. A write may or may not have happened.
+    #[error("storage is unavailable: {0}")]
+    Unavailable(String),
+    /// The stored data is damaged or foreign.
+    #[error("storage is damaged: {0}")]
+    Corrupt(String),
+}
+
+/// A backend's result.
+pub type Result<T, E = BackendError> = std::result::Result<T, E>;
+
+/// The seam that SQLite and etcd implement.
+///
+/// Guarantees: a committed write is durable before `write` returns and before any watcher sees it; operations
+/// are strictly serializable; dropping a future of `write` does not tell whether it was written.
+#[async_trait]
+pub trait Backend: Send + Sync + 'static {
+    /// The newest committed revision, read from the authority (not from a cache of it).
+    async fn current_revision(&self) -> Result<Revision>;
+
+    /// One key at a revision, or at the latest.
+    async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)>;
+
+    /// The keys in `keys` (half open, byte order) at a revision or at the latest; `limit` 0 is no limit.
+    async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult>;
+
+    /// Compare-and-swap of one key.
+    async fn write(&self, write: Write) -> Result<WriteOutcome>;
+
+    /// Events in `keys` with a revision above `after`, into a bounded channel. A start below the compaction
+    /// boundary delivers `Failed(Compacted)`; a start above the current revision waits for it.
+    /// Dropping the receiver ends the watch. A slow receiver holds up this watch only, never a writer.
+    async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>>;
+
+    /// Asks for a `Progress` on every running watch of this handle, as soon as it can be told.
+    async fn request_progress(&self) -> Result<()>;
+
+    /// Forgets revisions below `at`; the state at `at` stays readable.
+    async fn compact(&self, at: Revision) -> Result<()>;
+}
+
+/// The key range of everything that starts with `prefix`.
+pub fn prefix_range(prefix: &str) -> Range<String> {
+    let mut end = prefix.as_bytes().to_vec();
+    while let Some(last) = end.last_mut() {
+        if *last < 0x7f {
+            *last += 1;
+            break;
+        }
+        end.pop();
+    }
+    prefix.to_owned()..String::from_utf8(end).unwrap_or_default()
+}

@@ -1,0 +1,196 @@
+//! What the verbs of a server ask of storage: objects, revisions, preconditions, watches.
+//!
+//! The store implements it over a [`crate::backend::Backend`]; the watch cache implements it over the store, so
+//! that either can stand behind a server (Kubernetes: storage/interfaces.go and cacher/delegator.go).
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use drydock_machinery::{ApiError, Object};
+
+use crate::backend::{BackendError, Revision};
+
+/// One object at one revision, decoded once and encoded at most once per format, shared by all its readers.
+#[derive(Debug)]
+pub struct Stored {
+    /// Key below the resource's prefix: `namespace/name` or `name`.
+    pub key: String,
+    /// The object with its resourceVersion set.
+    pub object: Object,
+    /// The object's mod revision.
+    pub revision: Revision,
+    json: OnceLock<Bytes>,
+    protobuf: OnceLock<Bytes>,
+}
+
+impl Stored {
+    /// Sets the object's resourceVersion to `revision`.
+    pub fn new(key: String, mut object: Object, revision: Revision) -> Self {
+        object.set_resource_version(&revision.0.to_string());
+        Self { key, object, revision, json: OnceLock::new(), protobuf: OnceLock::new() }
+    }
+
+    /// The object as compact JSON, with apiVersion and kind.
+    pub fn json(&self) -> &Bytes {
+        self.json.get_or_init(|| self.object.to_json())
+    }
+
+    /// The object in the protobuf envelope, made by `encode` on first use.
+    pub fn protobuf(&self, encode: impl FnOnce(&Object) -> Bytes) -> &Bytes {
+        self.protobuf.get_or_init(|| encode(&self.object))
+    }
+}
+
+/// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAt {
+    /// At least as new as every write acknowledged before the read began.
+    Latest,
+    /// Any state at least this new; 0 is any state at all.
+    NotOlderThan(Revision),
+    /// Exactly this state.
+    Exact(Revision),
+}
+
+/// Which objects a list or a watch is about.
+#[derive(Clone)]
+pub struct Scope {
+    /// `namespace/` for one namespace, empty for all, or a whole key for one object.
+    pub prefix: String,
+    /// Whether `prefix` is the whole key of one object.
+    pub single: bool,
+    /// Label and field selection; `None` selects all.
+    pub matches: Option<Arc<dyn Fn(&Object) -> bool + Send + Sync>>,
+}
+
+/// A page of a list.
+pub struct Page {
+    /// Objects in key order.
+    pub items: Vec<Arc<Stored>>,
+    /// The revision of the whole list.
+    pub revision: Revision,
+    /// Where the next page starts, when there is more.
+    pub next: Option<String>,
+    /// How many objects follow this page; `None` where a selection makes it unknown.
+    pub remaining: Option<u64>,
+}
+
+/// Options of a list.
+#[derive(Clone, Debug)]
+pub struct ListOptions {
+    /// Freshness.
+    pub at: ReadAt,
+    /// Most items in the page; 0 is no limit.
+    pub limit: usize,
+    /// Key to start at (inclusive), from a continue token.
+    pub start: Option<String>,
+}
+
+/// Where a watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchFrom {
+    /// Events above this revision.
+    After(Revision),
+    /// The present objects as ADDED (state at least this new), then a bookmark that says so if asked for, then events.
+    InitialEvents(ReadAt),
+}
+
+/// What a watcher receives.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// The object entered the selection.
+    Added(Arc<Stored>),
+    /// The object changed within the selection.
+    Modified(Arc<Stored>),
+    /// The object was deleted or left the selection: its last state within, carrying the event's revision.
+    Deleted(Arc<Stored>),
+    /// Every event up to here was sent; `initial` ends the initial events.
+    Bookmark {
+        /// The revision.
+        revision: Revision,
+        /// Whether it ends the initial events of a WatchList.
+        initial: bool,
+    },
+    /// The watch is over.
+    Failed(StorageError),
+}
+
+/// One watcher's cursor.
+#[async_trait]
+pub trait Watcher: Send {
+    /// The next events, at least one; waits for one. Cancel safe. `None` after `Failed`.
+    async fn next(&mut self) -> Option<Vec<WatchEvent>>;
+    /// A revision up to which this watcher has been told everything, for a periodic bookmark.
+    fn progress(&self) -> Revision;
+}
+
+/// What an update closure decides.
+pub enum Change {
+    /// Store this object. If it encodes to the same bytes, nothing is written.
+    Write(Object),
+    /// Remove the key; the object is the last state that watchers see.
+    Delete(Object),
+    /// Leave it as it is.
+    Keep,
+}
+
+/// Decides the next state from the present one (`None` when there is none). May be called again after a lost race.
+pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<Change, ApiError> + Send);
+
+/// Errors of storage; `server` translates them into Status at its edge.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StorageError {
+    /// No such object.
+    #[error("not found")]
+    NotFound,
+    /// The key is taken.
+    #[error("already exists")]
+    AlreadyExists,
+    /// The revision asked for is gone.
+    #[error("too old resource version: {requested} ({oldest})")]
+    Expired {
+        /// Asked for.
+        requested: u64,
+        /// Oldest held.
+        oldest: u64,
+    },
+    /// The revision asked for did not come within 3 s.
+    #[error("Too large resource version: {requested}, current: {current}")]
+    TooLarge {
+        /// Asked for.
+        requested: u64,
+        /// Newest held.
+        current: u64,
+    },
+    /// The closure of an update refused.
+    #[error("{0}")]
+    Refused(ApiError),
+    /// The cache is not filled yet.
+    #[error("storage is (re)initializing")]
+    NotReady,
+    /// From below.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+/// Objects of one resource.
+#[async_trait]
+pub trait Storage: Send + Sync + 'static {
+    /// Stores a new object.
+    async fn create(&self, key: &str, object: Object) -> Result<Arc<Stored>, StorageError>;
+    /// Reads one object.
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
+    /// Reads a page of objects.
+    async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError>;
+    /// Compare-and-swap loop: `updater` sees the present state (from the cache at first, then live after a lost
+    /// race or a refusal on possibly stale data) and says what to do. Returns the resulting state (for `Delete` the
+    /// last state at the deletion's revision) and whether something was written.
+    async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError>;
+    /// Opens a watch.
+    async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError>;
+    /// The newest revision, as the authority has it.
+    async fn current_revision(&self) -> Result<Revision, StorageError>;
+    /// Whether reads can be served.
+    fn ready(&self) -> bool;
+}
