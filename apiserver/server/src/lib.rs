@@ -1,1 +1,20 @@
-//! drydock-server
+//! A generic Kubernetes API server: everything between a connection and storage, with no knowledge of the kinds
+//! that it serves.
+//!
+//! ```text
+//!   chain (edge half)   one function: audit id, authn, limits, authz, deadline ...
+//!        │  request::Request
+//!   api_group::ApiGroup        what is mounted where
+//!        ├── discovery, openapi
+//!        └── verbs             one file a verb
+//!              ├── negotiate, encode    bytes <-> objects, the only place that knows wire formats
+//!              ├── admission            what a deployment adds
+//!              └── watch                streams
+//! ```
+
+pub mod admission;
+pub mod api_group;
+pub mod query;
+pub mod request;
+pub mod request_info;
+pub mod user;

@@ -1,0 +1,58 @@
+use super::*;
+
+fn info(method: &str, uri: &str) -> RequestInfo {
+    parse(&method.parse().unwrap(), &uri.parse().unwrap())
+}
+
+#[test]
+fn a_path_below_a_group_version_is_a_resource_request() {
+    let got = info("GET", "/apis/g.io/v1/namespaces/ns/things/a%20b/status");
+    assert!(got.is_resource);
+    assert_eq!((got.group.as_str(), got.version.as_str()), ("g.io", "v1"));
+    assert_eq!((got.namespace.as_str(), got.resource.as_str()), ("ns", "things"));
+    assert_eq!((got.name.as_str(), got.subresource.as_str()), ("a b", "status"));
+    assert_eq!(got.verb, Verb::Get);
+}
+
+#[test]
+fn discovery_paths_are_not_resource_requests() {
+    for path in
+        ["/", "/apis", "/apis/g.io", "/apis/g.io/v1", "/apis/g.io/v1/", "/healthz", "/openapi/v3/apis/g/v1"]
+    {
+        let got = info("GET", path);
+        assert!(!got.is_resource, "{path}");
+        assert_eq!(got.verb, Verb::Other("get".into()));
+    }
+}
+
+#[test]
+fn a_get_without_name_lists_or_watches() {
+    assert_eq!(info("GET", "/apis/g/v/things").verb, Verb::List);
+    assert_eq!(info("GET", "/apis/g/v/things?watch").verb, Verb::Watch);
+    assert_eq!(info("GET", "/apis/g/v/things?watch=FALSE").verb, Verb::List);
+    assert_eq!(info("GET", "/apis/g/v/watch/things").verb, Verb::Watch);
+    assert_eq!(info("DELETE", "/apis/g/v/things").verb, Verb::DeleteCollection);
+    assert_eq!(info("OPTIONS", "/apis/g/v/things").verb, Verb::Other(String::new()));
+}
+
+#[test]
+fn a_name_selector_becomes_the_name() {
+    assert_eq!(info("GET", "/apis/g/v/things?fieldSelector=metadata.name%3Da").name, "a");
+    assert_eq!(info("GET", "/apis/g/v/things?watch=1&fieldSelector=x%3Dy,metadata.name%3D%3Da").name, "a");
+    assert_eq!(info("GET", "/apis/g/v/things?fieldSelector=metadata.name%21%3Da").name, "");
+    assert_eq!(info("GET", "/apis/g/v/things?fieldSelector=metadata.name%3D..").name, "");
+}
+
+#[test]
+fn selectors_are_kept_raw_for_authorization() {
+    let got = info("GET", "/apis/g/v/things?labelSelector=a%3Db+&fieldSelector=%zz");
+    assert_eq!(got.label_selector.as_deref(), Some("a=b "));
+    assert_eq!(got.field_selector, None);
+}
+
+#[test]
+fn a_namespace_itself_is_a_resource() {
+    let got = info("GET", "/api/v1/namespaces/ns/status");
+    assert_eq!((got.resource.as_str(), got.name.as_str()), ("namespaces", "ns"));
+    assert_eq!((got.subresource.as_str(), got.namespace.as_str()), ("status", "ns"));
+}
