@@ -1,1 +1,16 @@
-//! drydock-api
+//! The two kinds of the group `coordination.k8s.io/v1alpha1`, a folder each: EvictionRequest and NodeMaintenance.
+//!
+//! No I/O. The server drives a kind through its `strategy`; the controllers use its `types`, and the same transition
+//! table that admission enforces.
+
+pub mod eviction_request;
+pub mod meta;
+pub mod node_maintenance;
+pub mod time;
+
+/// API group of both kinds.
+pub const GROUP: &str = "coordination.k8s.io";
+/// Version of both kinds.
+pub const VERSION: &str = "v1alpha1";
+/// `group/version` of both kinds.
+pub const API_VERSION: &str = "coordination.k8s.io/v1alpha1";

@@ -1,0 +1,10 @@
+//! EvictionRequest (KEP-4563): a request that should end in the graceful eviction of one pod.
+
+mod types;
+
+pub use types::{CANCELED, EVICTED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED};
+pub use types::{
+    EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
+    InterceptorStatus, LocalPodReference, Requester,
+};
+pub use types::{REASON_VALIDATION_FAILED, RESOURCE};

@@ -1,0 +1,208 @@
+//! The parts of metav1 that both kinds use: object metadata, conditions, label selectors.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::time;
+
+/// metav1.ObjectMeta, without `selfLink`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectMeta {
+    /// Unique within the namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Prefix of a name that the server makes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub generate_name: String,
+    /// Empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Identity over time.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Opaque version for preconditions and watches.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Grows with each change of the spec.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub generation: i64,
+    /// When the object was created.
+    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Timestamp>,
+    /// When the object was asked to go; it stays while it has finalizers.
+    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Timestamp>,
+    /// Seconds of grace at deletion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_grace_period_seconds: Option<i64>,
+    /// For selection.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// For tools.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// What must be done before the object goes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+    /// Who owns the object.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Who set which field, as FieldsV1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub managed_fields: Vec<Value>,
+}
+
+/// metav1.OwnerReference.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// `group/version` of the owner.
+    pub api_version: String,
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner.
+    pub name: String,
+    /// Identity of the owner.
+    pub uid: String,
+    /// Whether the owner manages the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// Whether a foreground deletion of the owner waits for the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+/// metav1.Condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// What the condition is about; unique in its list.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Generation that the condition was computed from.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// When `status` last changed.
+    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Timestamp>,
+    /// CamelCase cause.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Condition {
+    /// Whether `status` is `True`.
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+}
+
+/// The condition of a type.
+pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}
+
+/// Whether the condition of a type is there and `True`.
+pub fn is_condition_true(conditions: &[Condition], type_: &str) -> bool {
+    find_condition(conditions, type_).is_some_and(Condition::is_true)
+}
+
+/// Sets a condition by type; keeps `lastTransitionTime` while the status stays. Returns whether anything changed
+/// (k8s.io/apimachinery/pkg/api/meta.SetStatusCondition).
+pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> bool {
+    let Some(old) = conditions.iter_mut().find(|c| c.type_ == new.type_) else {
+        conditions.push(new);
+        return true;
+    };
+    if old.status == new.status && old.last_transition_time.is_some() {
+        new.last_transition_time = old.last_transition_time;
+    }
+    let changed = *old != new;
+    *old = new;
+    changed
+}
+
+/// metav1.LabelSelector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelector {
+    /// Each must be there with its value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Each must hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+/// metav1.LabelSelectorRequirement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelectorRequirement {
+    /// Label key.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: String,
+    /// Values for `In` and `NotIn`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+impl LabelSelector {
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+
+    /// Whether it selects an object with these labels. An unknown operator selects nothing.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
+            && self.match_expressions.iter().all(|r| r.matches(labels))
+    }
+
+    /// One form for all selectors that select the same by the same means: `matchLabels` become `In` expressions,
+    /// expressions and values are sorted and stand once.
+    #[must_use]
+    pub fn normalized(&self) -> Self {
+        let labels = self.match_labels.iter().map(|(key, value)| LabelSelectorRequirement {
+            key: key.clone(),
+            operator: "In".to_owned(),
+            values: vec![value.clone()],
+        });
+        let mut all: Vec<_> = labels.chain(self.match_expressions.iter().cloned()).collect();
+        for requirement in &mut all {
+            requirement.values.sort();
+            requirement.values.dedup();
+        }
+        all.sort();
+        all.dedup();
+        Self { match_labels: BTreeMap::new(), match_expressions: all }
+    }
+}
+
+impl LabelSelectorRequirement {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        match self.operator.as_str() {
+            "In" => value.is_some_and(|v| self.values.contains(v)),
+            "NotIn" => value.is_none_or(|v| !self.values.contains(v)),
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => false,
+        }
+    }
+}
+
+pub(crate) fn is_zero(n: &i64) -> bool {
+    *n == 0
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
