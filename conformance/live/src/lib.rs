@@ -1,1 +1,13 @@
-//! drydock-conformance
+//! The harness of Drydock's live tests and of the playground: a real Kubernetes control plane, our servers in
+//! it, and the cluster of imaginary kubelets on which both are tried.
+//!
+//! ```text
+//! Host: etcd <- kube-apiserver <- controller manager, scheduler, kwok
+//!                    | aggregator (front proxy)
+//! Drydock:     drydock-apiserver <- drydock-controller-manager
+//! ```
+
+pub mod host;
+
+pub mod cluster;
+pub mod wait;

@@ -1,0 +1,138 @@
+//! The host: one control plane on loopback, on free ports, in one temporary folder.
+
+mod audit;
+mod config;
+mod pki;
+mod ports;
+mod process;
+mod programs;
+
+pub use audit::{Refusal, refusals};
+pub use config::kubeconfig;
+pub use pki::{Identity, Pki};
+pub use ports::free_ports;
+pub use process::{Process, Processes};
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+/// A running control plane. Dropping it stops every process that it started.
+pub struct Host {
+    /// Where everything of this host lives: certificates, data, logs.
+    pub dir: PathBuf,
+    /// The folder of etcd, kube-apiserver, kubectl and the others.
+    pub bin: PathBuf,
+    /// What the host's certificates are signed with.
+    pub pki: Pki,
+    /// `https://127.0.0.1:PORT` of the kube-apiserver.
+    pub url: String,
+    /// `http://127.0.0.1:PORT` of the etcd.
+    pub etcd: String,
+    /// The processes, of which Drydock's become part too.
+    pub processes: Processes,
+}
+
+impl Host {
+    /// Starts a host and waits until it serves.
+    pub async fn start() -> Result<Arc<Host>> {
+        let bin = binaries()?;
+        let dir = tempfile::Builder::new().prefix("drydock-").tempdir()?.keep();
+        let processes = Processes::new(&dir)?;
+        let pki = Pki::create(&dir.join("pki"))?;
+        let ports = free_ports(6)?;
+        let url = format!("https://127.0.0.1:{}", ports[2]);
+        let etcd = format!("http://127.0.0.1:{}", ports[0]);
+        let host = Host { dir, bin, pki, url, etcd, processes };
+        programs::start_all(&host, &ports).await?;
+        Ok(Arc::new(host))
+    }
+
+    /// The one host that all tests of a process share; it is stopped when the process ends, however it ends.
+    pub async fn shared() -> Result<Arc<Host>> {
+        static SHARED: tokio::sync::OnceCell<Arc<Host>> = tokio::sync::OnceCell::const_new();
+        SHARED.get_or_try_init(Host::start).await.cloned()
+    }
+
+    /// The kubeconfig file of the cluster's admin.
+    pub fn admin(&self) -> PathBuf {
+        self.dir.join("admin.kubeconfig")
+    }
+
+    /// A client for the admin, belonging to the runtime that asks for it.
+    pub async fn client(&self) -> Result<Client> {
+        client_of(&self.admin()).await
+    }
+
+    /// Writes a kubeconfig for a user of the given groups and returns its path.
+    pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
+        let file_name = user.replace(':', "_");
+        let identity = self.pki.client(&self.dir.join("pki"), &file_name, user, groups)?;
+        let path = self.dir.join(format!("{file_name}.kubeconfig"));
+        std::fs::write(&path, kubeconfig(&self.url, &self.pki.ca, &identity))?;
+        Ok(path)
+    }
+
+    /// Runs kubectl as the admin and returns what it printed.
+    pub fn kubectl(&self, args: &[&str]) -> Result<String> {
+        let out = Command::new(self.bin.join("kubectl"))
+            .arg("--kubeconfig")
+            .arg(self.admin())
+            .args(args)
+            .env("HOME", &self.dir)
+            .output()
+            .context("kubectl does not start")?;
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let wrong = String::from_utf8_lossy(&out.stderr);
+        ensure!(out.status.success(), "kubectl {}: {said}{wrong}", args.join(" "));
+        Ok(said)
+    }
+
+    /// The log of one of the processes.
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.dir.join("logs").join(format!("{name}.log"))
+    }
+}
+
+/// A client for the user of a kubeconfig file.
+pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
+    let file = Kubeconfig::read_from(kubeconfig)?;
+    let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    // A watch may be silent for long; only a connection that cannot be made is a failure.
+    config.connect_timeout = Some(Duration::from_secs(10));
+    config.read_timeout = None;
+    Ok(Client::try_from(config)?)
+}
+
+/// The folder of this repository.
+pub fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The host's binaries: DRYDOCK_HOST_BIN, or what `conformance/host/build` prints once it has built them.
+fn binaries() -> Result<PathBuf> {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found.clone());
+    }
+    let bin = match std::env::var_os("DRYDOCK_HOST_BIN") {
+        Some(bin) => PathBuf::from(bin),
+        None => build()?,
+    };
+    Ok(FOUND.get_or_init(|| bin).clone())
+}
+
+fn build() -> Result<PathBuf> {
+    let script = repository().join("conformance/host/build");
+    let out = Command::new(&script)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| format!("{} does not start", script.display()))?;
+    ensure!(out.status.success(), "conformance/host/build failed");
+    Ok(PathBuf::from(String::from_utf8(out.stdout)?.trim()))
+}

@@ -1,0 +1,124 @@
+//! Processes that end when we end, however we end.
+//!
+//! Every process has its own process group, so that Ctrl-C reaches only us and we stop them in order. Their
+//! pids stand in a file beside which a **reaper** waits: a shell that reads from a pipe which closes when we
+//! are gone. It then kills what the file still names and removes the folder. That holds for a panic, for
+//! `kill -9`, and for a host that lives in a static and is never dropped.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+use anyhow::{Context, Result};
+
+/// The started processes of one host, in the order of their start.
+pub struct Processes {
+    dir: PathBuf,
+    running: Mutex<Vec<Process>>,
+    reaper: Mutex<Child>,
+}
+
+/// One started process.
+pub struct Process {
+    name: String,
+    child: Child,
+}
+
+const REAPER: &str = r#"trap '' INT TERM HUP; read -r _; for p in $(cat "$1/pids" 2>/dev/null); do kill -9 "$p"; done
+if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
+
+impl Processes {
+    /// None yet; the reaper starts to wait.
+    pub fn new(dir: &Path) -> Result<Processes> {
+        std::fs::create_dir_all(dir.join("logs"))?;
+        std::fs::write(dir.join("pids"), "")?;
+        let reaper = Command::new("sh")
+            .args(["-c", REAPER, "reaper"])
+            .arg(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .context("sh does not start")?;
+        Ok(Processes { dir: dir.into(), running: Mutex::new(Vec::new()), reaper: Mutex::new(reaper) })
+    }
+
+    /// Starts a process whose output goes to `logs/NAME.log`.
+    pub fn start(&self, name: &str, program: &Path, args: &[String]) -> Result<()> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.dir.join("logs").join(format!("{name}.log")))?;
+        let child = Command::new(program)
+            .args(args)
+            .current_dir(&self.dir)
+            .env("HOME", &self.dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("{} does not start", program.display()))?;
+        let mut running = self.lock();
+        running.push(Process { name: name.into(), child });
+        self.note(&running)
+    }
+
+    /// Kills a process at once and forgets it; false if there is none of that name.
+    pub fn kill(&self, name: &str) -> Result<bool> {
+        let mut running = self.lock();
+        let Some(at) = running.iter().position(|process| process.name == name) else { return Ok(false) };
+        drop(running.remove(at));
+        self.note(&running)?;
+        Ok(true)
+    }
+
+    /// The pid of a process that was started and not yet stopped.
+    pub fn pid(&self, name: &str) -> Option<u32> {
+        self.lock().iter().find(|process| process.name == name).map(|process| process.child.id())
+    }
+
+    /// The name of a process that has ended by itself, which none of them should.
+    pub fn ended(&self) -> Option<String> {
+        let mut running = self.lock();
+        let mut ended = running.iter_mut().filter_map(|process| match process.child.try_wait() {
+            Ok(Some(_)) => Some(process.name.clone()),
+            _ => None,
+        });
+        ended.next()
+    }
+
+    fn note(&self, running: &[Process]) -> Result<()> {
+        let pids: String = running.iter().map(|process| format!("{}\n", process.child.id())).collect();
+        Ok(std::fs::write(self.dir.join("pids"), pids)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Process>> {
+        self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        let mut running = self.lock();
+        while let Some(process) = running.pop() {
+            drop(process);
+        }
+        // Nothing is left to kill: what the reaper still does is remove the folder.
+        let _ = self.note(&running);
+        drop(running);
+        let reaper = self.reaper.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        drop(reaper.stdin.take());
+        let _ = reaper.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

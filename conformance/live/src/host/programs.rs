@@ -1,0 +1,134 @@
+//! The host's programs, their flags, and the order in which they start.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Host, repository};
+use crate::wait::{http_ready, server_ready};
+
+/// Requests a second that the host's own controllers may make: far above what a test needs, so that it is the
+/// API server that sets the pace.
+const QPS: u32 = 1000;
+
+/// Starts etcd, the API server, and then those who talk to it.
+pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
+    let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
+    write_files(host)?;
+    host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
+    http_ready(&format!("127.0.0.1:{etcd}"), "/health", Duration::from_secs(60)).await?;
+    host.processes.start(
+        "kube-apiserver",
+        &host.bin.join("kube-apiserver"),
+        &apiserver_flags(host, secure),
+    )?;
+    server_ready(&host.client().await?, &host.processes, Duration::from_secs(120)).await?;
+    let admin = host.admin();
+    for (name, flags) in [
+        ("kube-controller-manager", manager_flags(host, &admin, manager)),
+        ("kube-scheduler", scheduler_flags(host, &admin, scheduler)),
+        ("kwok", kwok_flags(&admin, kwok)),
+    ] {
+        host.processes.start(name, &host.bin.join(name), &flags)?;
+    }
+    Ok(())
+}
+
+fn write_files(host: &Host) -> Result<()> {
+    let made = host.kubeconfig("admin", &["system:masters"])?;
+    debug_assert_eq!(made, host.admin());
+    let policy = serde_json::json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "Metadata", "verbs": ["create"],
+             "resources": [{"group": "", "resources": ["pods/eviction"]}]},
+            {"level": "None"},
+        ],
+    });
+    Ok(std::fs::write(host.dir.join("audit-policy.json"), policy.to_string())?)
+}
+
+fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
+    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+    vec![
+        format!("--data-dir={}", host.dir.join("etcd").display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        // The host's data is thrown away; it is ours whose durability is tested.
+        "--unsafe-no-fsync".into(),
+        "--log-level=warn".into(),
+    ]
+}
+
+fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
+    let pki = &host.pki;
+    let file = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
+    vec![
+        format!("--etcd-servers={}", host.etcd),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        // Loopback is not allowed in endpoints, and nobody asks for them.
+        "--endpoint-reconciler-type=none".into(),
+        format!("--secure-port={port}"),
+        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        "--authorization-mode=RBAC".into(),
+        "--allow-privileged=true".into(),
+        file("cert-dir", &host.dir.join("pki")),
+        file("tls-cert-file", &pki.server.cert),
+        file("tls-private-key-file", &pki.server.key),
+        file("client-ca-file", &pki.ca),
+        "--service-account-issuer=https://kubernetes.default.svc".into(),
+        file("service-account-key-file", &pki.service_accounts.cert),
+        file("service-account-signing-key-file", &pki.service_accounts.key),
+        file("requestheader-client-ca-file", &pki.front_proxy_ca),
+        "--requestheader-allowed-names=front-proxy-client".into(),
+        "--requestheader-username-headers=X-Remote-User".into(),
+        "--requestheader-group-headers=X-Remote-Group".into(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
+        file("proxy-client-cert-file", &pki.front_proxy.cert),
+        file("proxy-client-key-file", &pki.front_proxy.key),
+        file("audit-policy-file", &host.dir.join("audit-policy.json")),
+        file("audit-log-path", &host.dir.join("audit.log")),
+    ]
+}
+
+fn manager_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
+    let mut flags = controller_flags(host, admin, port);
+    flags.push(format!("--service-account-private-key-file={}", host.pki.service_accounts.key.display()));
+    flags.push(format!("--root-ca-file={}", host.pki.ca.display()));
+    flags
+}
+
+fn scheduler_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
+    controller_flags(host, admin, port)
+}
+
+fn controller_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
+    let admin = admin.display();
+    vec![
+        format!("--kubeconfig={admin}"),
+        format!("--authentication-kubeconfig={admin}"),
+        format!("--authorization-kubeconfig={admin}"),
+        "--bind-address=127.0.0.1".into(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", host.dir.join("pki").display()),
+        "--leader-elect=false".into(),
+        format!("--kube-api-qps={QPS}"),
+        format!("--kube-api-burst={}", 2 * QPS),
+    ]
+}
+
+fn kwok_flags(admin: &Path, port: u16) -> Vec<String> {
+    vec![
+        format!("--kubeconfig={}", admin.display()),
+        "--manage-all-nodes=false".into(),
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
+        "--node-lease-duration-seconds=40".into(),
+        format!("--config={}", repository().join("conformance/host/kwok/stages.yaml").display()),
+        format!("--server-address=127.0.0.1:{port}"),
+    ]
+}

@@ -1,0 +1,90 @@
+//! Waiting for a state: by watch where there is an object, by bounded retry for a process that starts.
+
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::api::Api;
+use kube::runtime::wait::{Condition, await_condition};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::host::Processes;
+
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Watches one object until the condition holds, and returns it (None if the condition holds for its absence).
+pub async fn until<K>(
+    api: Api<K>,
+    name: &str,
+    limit: Duration,
+    what: &str,
+    condition: impl Condition<K>,
+) -> Result<Option<K>>
+where
+    K: Clone + Debug + Send + DeserializeOwned + Resource + 'static,
+{
+    let waited = tokio::time::timeout(limit, await_condition(api.clone(), name, condition)).await;
+    let Ok(found) = waited else {
+        let last = api.get_opt(name).await;
+        bail!("{name}: not {what} within {limit:?}; it is now {last:?}");
+    };
+    found.with_context(|| format!("waiting until {name} is {what}"))
+}
+
+/// Retries until `GET /readyz` of the kube-apiserver says ok, or one of the processes has ended.
+pub async fn server_ready(client: &Client, processes: &Processes, limit: Duration) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let request = http_get("/readyz")?;
+        let answer = client.request_text(request).await;
+        match answer {
+            Ok(_) => return Ok(()),
+            Err(error) if began.elapsed() > limit => {
+                return Err(error).context("the server is not ready in time");
+            }
+            Err(_) => {}
+        }
+        if let Some(name) = processes.ended() {
+            bail!("{name} ended while starting; its log says why");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Retries until an address answers a plain HTTP request with 200.
+pub async fn http_ready(address: &str, path: &str, limit: Duration) -> Result<()> {
+    let began = Instant::now();
+    while !answers_ok(address, path).await.unwrap_or(false) {
+        if began.elapsed() > limit {
+            bail!("http://{address}{path} did not answer 200 within {limit:?}");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+    Ok(())
+}
+
+/// Watches an APIService until the aggregator finds it available.
+pub async fn api_available(client: &Client, name: &str, limit: Duration) -> Result<()> {
+    let available = |service: Option<&APIService>| {
+        let conditions = service.and_then(|s| s.status.as_ref()).and_then(|s| s.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Available" && c.status == "True"))
+    };
+    until(Api::all(client.clone()), name, limit, "available", available).await.map(drop)
+}
+
+fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
+    Ok(http::Request::get(path).body(Vec::new())?)
+}
+
+async fn answers_ok(address: &str, path: &str) -> Result<bool> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await?;
+    Ok(head.ends_with(b" 200"))
+}

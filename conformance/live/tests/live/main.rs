@@ -1,0 +1,3 @@
+//! Tests against a real Kubernetes control plane: one binary, so that they share one host.
+
+mod host;
