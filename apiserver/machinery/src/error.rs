@@ -1,5 +1,14 @@
 //! Errors of an API, as metav1.Status.
 
+mod constructors;
+#[cfg(test)]
+mod tests;
+
+pub use constructors::RESOURCE_VERSION_TOO_LARGE;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// An error that is answered to the client as a `Status`.
@@ -8,6 +17,25 @@ use serde::{Deserialize, Serialize};
 pub struct ApiError {
     /// The answer.
     pub status: Box<Status>,
+}
+
+impl ApiError {
+    /// The HTTP status code.
+    pub fn code(&self) -> u16 {
+        self.status.code
+    }
+    /// The machine-readable reason: `NotFound`, `Conflict`, ...
+    pub fn reason(&self) -> &str {
+        &self.status.reason
+    }
+    /// Seconds for a `Retry-After` header, when the client should wait.
+    pub fn retry_after(&self) -> Option<u32> {
+        self.status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0)
+    }
+    /// The answer's body: a `Status` object in JSON.
+    pub fn to_json(&self) -> Bytes {
+        self.status.to_json()
+    }
 }
 
 /// metav1.Status.
@@ -25,9 +53,33 @@ pub struct Status {
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
-    /// HTTP status.
-    #[serde(default)]
+    /// HTTP status; 0 is left out.
+    #[serde(default, skip_serializing_if = "is_zero_code")]
     pub code: u16,
+}
+
+impl Status {
+    /// What a finished delete answers.
+    pub fn success(details: StatusDetails) -> Self {
+        Self { status: "Success".into(), details: Some(details), code: 0, ..Self::default() }
+    }
+    /// A `Status` object in JSON: `kind`, `apiVersion` and `metadata` first, as Kubernetes writes it.
+    pub fn to_json(&self) -> Bytes {
+        let object =
+            StatusObject { kind: "Status", api_version: "v1", metadata: BTreeMap::new(), status: self };
+        // A struct of strings and numbers always serializes.
+        Bytes::from(serde_json::to_vec(&object).unwrap_or_default())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusObject<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: BTreeMap<String, ()>,
+    #[serde(flatten)]
+    status: &'a Status,
 }
 
 /// metav1.StatusDetails.
@@ -69,5 +121,9 @@ pub struct StatusCause {
 }
 
 fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_zero_code(n: &u16) -> bool {
     *n == 0
 }

@@ -1,0 +1,219 @@
+//! One constructor per reason, worded as k8s.io/apimachinery/pkg/api/errors words them.
+
+use std::fmt::Display;
+
+use crate::error::{ApiError, Status, StatusCause, StatusDetails};
+use crate::field::{ErrorList, aggregate};
+use crate::quote::go_quote;
+
+/// Cause of a timeout that waited for a resourceVersion which the server has not reached.
+pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
+
+const OPTIMISTIC_LOCK: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+impl ApiError {
+    /// A failure with this code, reason, message and details.
+    pub fn new(code: u16, reason: &str, message: impl Into<String>, details: Option<StatusDetails>) -> Self {
+        let status = Status {
+            status: "Failure".into(),
+            message: message.into(),
+            reason: reason.into(),
+            details,
+            code,
+        };
+        Self { status: Box::new(status) }
+    }
+
+    /// 404: `leases.coordination.k8s.io "x" not found`
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} {} not found", qualified(group, resource), go_quote(name));
+        Self::new(404, "NotFound", message, Some(details(group, resource, name)))
+    }
+
+    /// 404 of a path that the server does not know.
+    pub fn unknown_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+            Some(StatusDetails::default()),
+        )
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} {} already exists", qualified(group, resource), go_quote(name));
+        Self::new(409, "AlreadyExists", message, Some(details(group, resource, name)))
+    }
+
+    /// 409: every name generated from generateName was taken; the client may try again.
+    pub fn generate_name_conflict(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!(
+            "{} {} already exists, the server was not able to generate a unique name for the object",
+            qualified(group, resource),
+            go_quote(name)
+        );
+        let details = StatusDetails { retry_after_seconds: 1, ..details(group, resource, name) };
+        Self::new(409, "AlreadyExists", message, Some(details))
+    }
+
+    /// 409: `Operation cannot be fulfilled on leases.coordination.k8s.io "x": why`
+    pub fn conflict(group: &str, resource: &str, name: &str, why: impl Display) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {}: {why}",
+            qualified(group, resource),
+            go_quote(name)
+        );
+        Self::new(409, "Conflict", message, Some(details(group, resource, name)))
+    }
+
+    /// 409: the resourceVersion is not the current one.
+    pub fn modified(group: &str, resource: &str, name: &str) -> Self {
+        Self::conflict(group, resource, name, OPTIMISTIC_LOCK)
+    }
+
+    /// 409 with causes and nothing else in the details, as server-side apply answers its conflicts.
+    pub fn conflict_with_causes(message: impl Into<String>, causes: Vec<StatusCause>) -> Self {
+        Self::new(409, "Conflict", message, Some(StatusDetails { causes, ..StatusDetails::default() }))
+    }
+
+    /// 422: every error of the object, one cause each.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: ErrorList) -> Self {
+        let subject = format!("{} {} is invalid", qualified(group, kind), go_quote(name));
+        let message = match aggregate(&errors) {
+            Some(all) => format!("{subject}: {all}"),
+            None => subject,
+        };
+        let causes = errors.iter().map(crate::field::Error::to_cause).collect();
+        Self::new(422, "Invalid", message, Some(StatusDetails { causes, ..details(group, kind, name) }))
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message, None)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized", None)
+    }
+
+    /// 403: `leases.coordination.k8s.io "x" is forbidden: why`; an empty group and resource leave the subject out.
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: impl Display) -> Self {
+        let message = match (group.is_empty() && resource.is_empty(), name.is_empty()) {
+            (true, _) => format!("forbidden: {why}"),
+            (false, true) => format!("{} is forbidden: {why}", qualified(group, resource)),
+            (false, false) => {
+                format!("{} {} is forbidden: {why}", qualified(group, resource), go_quote(name))
+            }
+        };
+        Self::new(403, "Forbidden", message, Some(details(group, resource, name)))
+    }
+
+    /// 405: `patch is not supported on resources of kind "leases.coordination.k8s.io"`
+    pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Self {
+        let kind = go_quote(&qualified(group, resource));
+        let message = format!("{verb} is not supported on resources of kind {kind}");
+        Self::new(405, "MethodNotAllowed", message, Some(details(group, resource, "")))
+    }
+
+    /// 405 of a path that exists but takes other methods.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message, Some(StatusDetails::default()))
+    }
+
+    /// 406: nothing in Accept can be served.
+    pub fn not_acceptable(accepted: &[&str]) -> Self {
+        let message = format!("only the following media types are accepted: {}", accepted.join(", "));
+        Self::new(406, "NotAcceptable", message, None)
+    }
+
+    /// 406: `target` (`meta.k8s.io/v1, Kind=Table`) cannot be served in the encodings asked for.
+    pub fn not_acceptable_conversion(target: &str, accepted: &[&str]) -> Self {
+        let accepted = accepted.join(", ");
+        let message =
+            format!("only the following media types are accepted when converting to {target}: {accepted}");
+        Self::new(406, "NotAcceptable", message, None)
+    }
+
+    /// 415: the body's Content-Type is none of these.
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message, None)
+    }
+
+    /// 410: the resourceVersion or the continue token is too old.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message, None)
+    }
+
+    /// 410 of older servers' wording; new code answers [`ApiError::expired`].
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self::new(410, "Gone", message, None)
+    }
+
+    /// 413.
+    pub fn request_entity_too_large(why: impl Display) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"), None)
+    }
+
+    /// 429: try again after so many seconds.
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let details = StatusDetails { retry_after_seconds, ..StatusDetails::default() };
+        Self::new(429, "TooManyRequests", message, Some(details))
+    }
+
+    /// 500: `Internal error occurred: why`
+    pub fn internal(why: impl Display) -> Self {
+        let cause = StatusCause { message: why.to_string(), ..StatusCause::default() };
+        let details = StatusDetails { causes: vec![cause], ..StatusDetails::default() };
+        Self::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
+    }
+
+    /// 503.
+    pub fn service_unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message, None)
+    }
+
+    /// 504: `Timeout: why`
+    pub fn timeout(why: impl Display, retry_after_seconds: u32) -> Self {
+        let details = StatusDetails { retry_after_seconds, ..StatusDetails::default() };
+        Self::new(504, "Timeout", format!("Timeout: {why}"), Some(details))
+    }
+
+    /// 504 of a read at a resourceVersion that lies in the future (storage.NewTooLargeResourceVersionError).
+    pub fn resource_version_too_large(asked: u64, current: u64) -> Self {
+        let why = format!("Too large resource version: {asked}, current: {current}");
+        let mut error = Self::timeout(why, 1);
+        let message = "Too large resource version".to_owned();
+        let cause = StatusCause { reason: RESOURCE_VERSION_TOO_LARGE.into(), message, field: String::new() };
+        if let Some(details) = &mut error.status.details {
+            details.causes.push(cause);
+        }
+        error
+    }
+
+    /// 500 that the client should retry: a transient failure of `verb` on the resource.
+    pub fn server_timeout(group: &str, resource: &str, verb: &str, retry_after_seconds: u32) -> Self {
+        let on = qualified(group, resource);
+        let message = format!(
+            "The {verb} operation against {on} could not be completed at this time, please try again."
+        );
+        let details = StatusDetails { retry_after_seconds, ..details(group, resource, verb) };
+        Self::new(500, "ServerTimeout", message, Some(details))
+    }
+}
+
+/// `resource.group`, or `resource` alone in the legacy group.
+fn qualified(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
+    StatusDetails { name: name.into(), group: group.into(), kind: kind.into(), ..StatusDetails::default() }
+}
