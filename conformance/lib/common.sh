@@ -34,6 +34,7 @@ need_tools() {
     need cargo - https://rustup.rs
     need go - https://go.dev/dl
     need gcc gcc
+    need cmake cmake
     need protoc protobuf-compiler protobuf
 }
 

@@ -7,7 +7,6 @@ pub mod error;
 pub mod field;
 pub mod kind;
 pub mod object;
-pub mod patch;
 pub mod quote;
 pub mod schema;
 

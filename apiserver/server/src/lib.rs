@@ -2,7 +2,8 @@
 //! that it serves.
 //!
 //! ```text
-//!   chain (edge half)   one function: audit id, authn, limits, authz, deadline ...
+//!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
+//!   chain                      one function: audit id, authn, limits, authz, deadline ...
 //!        │  request::Request
 //!   api_group::ApiGroup        what is mounted where
 //!        ├── discovery, openapi
@@ -12,13 +13,18 @@
 //!              └── watch                streams
 //! ```
 
+pub mod authn;
+pub mod authz;
+pub mod chain;
+pub mod health;
+pub mod limits;
+pub mod metrics;
+pub mod serve;
+pub mod tls;
+
 pub mod admission;
 pub mod api_group;
-pub mod body;
-mod continue_token;
-pub mod negotiate;
 pub mod query;
 pub mod request;
 pub mod request_info;
-pub mod storage_error;
 pub mod user;

@@ -10,5 +10,4 @@
 pub mod host;
 
 pub mod cluster;
-pub mod drydock;
 pub mod wait;

@@ -1,0 +1,177 @@
+//! What the host says of authentication: the ConfigMap kube-system/extension-apiserver-authentication, followed as it
+//! changes, with flags in front of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+
+use crate::tls::ClientCa;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+
+/// Which certificates and headers are believed.
+#[derive(Clone, Debug, Default)]
+pub struct HostConfig {
+    /// CA of client certificates.
+    pub client_ca: Option<ClientCa>,
+    /// CA of front proxies.
+    pub requestheader_ca: Option<ClientCa>,
+    /// Common names that a front proxy's certificate may carry; empty allows any.
+    pub allowed_names: Vec<String>,
+    /// Headers that carry the user's name, first that is present.
+    pub username_headers: Vec<String>,
+    /// Headers that carry the user's uid.
+    pub uid_headers: Vec<String>,
+    /// Headers that carry groups, all of them.
+    pub group_headers: Vec<String>,
+    /// Prefixes of headers that carry extra attributes.
+    pub extra_prefixes: Vec<String>,
+}
+
+/// The present [`HostConfig`], shared by all requests.
+#[derive(Clone, Debug)]
+pub struct HostConfigSource {
+    current: Arc<ArcSwap<HostConfig>>,
+    flags: Arc<HostConfig>,
+    have_host: tokio::sync::watch::Receiver<bool>,
+    set_have_host: Arc<tokio::sync::watch::Sender<bool>>,
+}
+
+impl HostConfigSource {
+    /// Starts with what the flags say.
+    pub fn new(flags: HostConfig) -> Self {
+        let (set_have_host, have_host) = tokio::sync::watch::channel(false);
+        Self {
+            current: Arc::new(ArcSwap::from_pointee(flags.clone())),
+            flags: Arc::new(flags),
+            have_host,
+            set_have_host: Arc::new(set_have_host),
+        }
+    }
+
+    /// What holds now.
+    pub fn current(&self) -> Arc<HostConfig> {
+        self.current.load_full()
+    }
+
+    /// Whether the ConfigMap has been read.
+    pub fn is_ready(&self) -> bool {
+        *self.have_host.borrow()
+    }
+
+    /// Follows the ConfigMap until the future is dropped. While the host cannot be reached it tries again with
+    /// backoff, says so, and the last good configuration stays in force.
+    pub async fn follow(self, client: Client) {
+        let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
+        let config = watcher::Config::default().fields(&format!("metadata.name={NAME}"));
+        let backoff = watcher::DefaultBackoff::default();
+        let mut events = watcher::watcher(api, config).backoff(backoff).applied_objects().boxed();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(map) => self.apply(&map.data.unwrap_or_default()),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read ConfigMap {NAMESPACE}/{NAME} of the host; trying again");
+                }
+            }
+        }
+    }
+
+    fn apply(&self, data: &BTreeMap<String, String>) {
+        match parse(data, &self.flags) {
+            Ok(config) => {
+                self.current.store(Arc::new(config));
+                self.set_have_host.send_replace(true);
+                tracing::info!("authentication configuration of the host loaded");
+            }
+            Err(error) => {
+                tracing::error!(
+                    error,
+                    "ConfigMap {NAMESPACE}/{NAME} is not usable; the last good one stays in force"
+                );
+            }
+        }
+    }
+
+    /// Waits until the ConfigMap has been read, at most `limit`.
+    pub async fn wait_ready(&self, limit: Duration) -> bool {
+        let mut have = self.have_host.clone();
+        let read = tokio::time::timeout(limit, have.wait_for(|h| *h)).await;
+        matches!(read, Ok(Ok(_)))
+    }
+}
+
+fn parse(data: &BTreeMap<String, String>, flags: &HostConfig) -> Result<HostConfig, String> {
+    Ok(HostConfig {
+        client_ca: or_flag(&flags.client_ca, data, "client-ca-file")?,
+        requestheader_ca: or_flag(&flags.requestheader_ca, data, "requestheader-client-ca-file")?,
+        allowed_names: or_names(&flags.allowed_names, data, "requestheader-allowed-names")?,
+        username_headers: or_names(&flags.username_headers, data, "requestheader-username-headers")?,
+        uid_headers: or_names(&flags.uid_headers, data, "requestheader-uid-headers")?,
+        group_headers: or_names(&flags.group_headers, data, "requestheader-group-headers")?,
+        extra_prefixes: or_names(&flags.extra_prefixes, data, "requestheader-extra-headers-prefix")?,
+    })
+}
+
+fn or_flag(
+    flag: &Option<ClientCa>,
+    data: &BTreeMap<String, String>,
+    key: &str,
+) -> Result<Option<ClientCa>, String> {
+    if flag.is_some() {
+        return Ok(flag.clone());
+    }
+    match data.get(key).filter(|pem| !pem.trim().is_empty()) {
+        Some(pem) => ClientCa::from_pem(pem.as_bytes()).map(Some).map_err(|e| format!("{key}: {e}")),
+        None => Ok(None),
+    }
+}
+
+fn or_names(flag: &[String], data: &BTreeMap<String, String>, key: &str) -> Result<Vec<String>, String> {
+    if !flag.is_empty() {
+        return Ok(flag.to_vec());
+    }
+    match data.get(key).filter(|text| !text.trim().is_empty()) {
+        Some(text) => {
+            serde_json::from_str(text).map_err(|e| format!("{key}: not a JSON array of strings: {e}"))
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+        entries.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn names_come_from_json_arrays() {
+        let data = map(&[("requestheader-allowed-names", r#"["front-proxy-client"]"#)]);
+        assert_eq!(parse(&data, &HostConfig::default()).unwrap().allowed_names, ["front-proxy-client"]);
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_config_map() {
+        let flags = HostConfig { allowed_names: vec!["mine".into()], ..HostConfig::default() };
+        let data = map(&[("requestheader-allowed-names", r#"["theirs"]"#)]);
+        assert_eq!(parse(&data, &flags).unwrap().allowed_names, ["mine"]);
+    }
+
+    #[test]
+    fn a_malformed_ca_is_refused_and_named() {
+        let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let error = parse(&map(&[("client-ca-file", pem)]), &HostConfig::default()).unwrap_err();
+        assert!(error.starts_with("client-ca-file: "), "{error}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Who may: the host decides by SubjectAccessReview, remembered for 10 s
+//! (k8s.io/apiserver pkg/server/options/authorization.go, plugin/pkg/authorizer/webhook).
+
+mod attributes;
+
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+
+use drydock_machinery::ApiError;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use lru::LruCache;
+use parking_lot::Mutex;
+
+pub use attributes::Attributes;
+
+use crate::user::{SYSTEM_MASTERS, User};
+
+const REMEMBER: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
+const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8191);
+/// Attempts at one review, and the pause before the second; each further pause is half as long again.
+const ATTEMPTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Paths that anybody may get.
+const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+/// The host's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// Why, for the audit log and for people.
+    pub reason: String,
+}
+
+/// Asks the host who may do what.
+pub struct Authorizer {
+    api: Api<SubjectAccessReview>,
+    known: Mutex<LruCache<Vec<u8>, (Decision, Instant)>>,
+}
+
+impl Authorizer {
+    /// Asks through `client`, which needs `create` on `subjectaccessreviews` (ClusterRole system:auth-delegator).
+    pub fn new(client: Client) -> Self {
+        Self { api: Api::all(client), known: Mutex::new(LruCache::new(CAPACITY)) }
+    }
+
+    /// Whether `user` may do what `attributes` say; an error is 500 and means that the host could not be asked.
+    pub async fn authorize(&self, user: &User, attributes: &Attributes) -> Result<Decision, ApiError> {
+        if user.is_in(SYSTEM_MASTERS) || attributes.is_health_path(&ALWAYS_ALLOWED) {
+            return Ok(Decision { allowed: true, reason: String::new() });
+        }
+        let spec = attributes.review(user);
+        // The spec itself is the key: two requests that would be asked the same get the same answer.
+        let key = serde_json::to_vec(&spec).map_err(|e| ApiError::internal(&e.to_string()))?;
+        if let Some(decision) = self.remembered(&key) {
+            return Ok(decision);
+        }
+        let decision = self.ask(&SubjectAccessReview { spec, ..SubjectAccessReview::default() }).await?;
+        self.known.lock().put(key, (decision.clone(), Instant::now()));
+        Ok(decision)
+    }
+
+    /// 403 with the host's wording unless allowed.
+    pub async fn require(&self, user: &User, attributes: &Attributes) -> Result<(), ApiError> {
+        let decision = self.authorize(user, attributes).await?;
+        if decision.allowed { Ok(()) } else { Err(attributes.forbidden(user, &decision.reason)) }
+    }
+
+    fn remembered(&self, key: &[u8]) -> Option<Decision> {
+        let mut known = self.known.lock();
+        let (decision, at) = known.get(key)?;
+        (at.elapsed() < REMEMBER).then(|| decision.clone())
+    }
+
+    async fn ask(&self, review: &SubjectAccessReview) -> Result<Decision, ApiError> {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1..=ATTEMPTS {
+            let answer = tokio::time::timeout(TIMEOUT, self.api.create(&PostParams::default(), review)).await;
+            match answer {
+                Ok(Ok(answer)) => return Ok(decision(answer)),
+                Ok(Err(error)) if !is_retryable(&error) || attempt == ATTEMPTS => {
+                    tracing::warn!(%error, "the host did not answer a SubjectAccessReview");
+                    break;
+                }
+                Err(_) if attempt == ATTEMPTS => break,
+                Ok(Err(_)) | Err(_) => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = pause.mul_f32(1.5);
+        }
+        Err(ApiError::internal("the host could not be asked for authorization; see the log of this server"))
+    }
+}
+
+fn decision(review: SubjectAccessReview) -> Decision {
+    let status = review.status.unwrap_or_default();
+    let allowed = status.allowed && !status.denied.unwrap_or(false);
+    Decision { allowed, reason: status.reason.unwrap_or_default() }
+}
+
+/// Whether the same question may be answered a moment later: the host is unreachable, overloaded, or failed.
+fn is_retryable(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        _ => true,
+    }
+}

@@ -1,0 +1,125 @@
+//! The secure port: accepts connections, proves who holds which certificate, speaks HTTP/1.1 and HTTP/2, and stops in
+//! order: no new connections, requests in flight finish, watches end.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::chain::{Chain, PeerCertificates};
+
+/// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
+const MAX_STREAMS: u32 = 1000;
+/// Time in which a client must have sent its handshake and its headers.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+/// An idle HTTP/2 connection is pinged after this time and closed when it does not answer.
+const IDLE: Duration = Duration::from_secs(90);
+/// Connections at one time: a bound on memory, far above what a cluster opens.
+const MAX_CONNECTIONS: usize = 16_384;
+
+/// Binds the port; the error names it and the flag to change.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|e| io::Error::new(e.kind(), format!("--secure-port: cannot listen on {address}: {e}")))
+}
+
+/// Serves until `stop` is cancelled, then lets what is in flight finish, at most `grace`.
+pub async fn serve(
+    listener: TcpListener,
+    tls: ServerConfig,
+    chain: Arc<Chain>,
+    stop: CancellationToken,
+    grace: Duration,
+) {
+    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let connections = TaskTracker::new();
+    let places = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        let Some((stream, place)) = accepted else { continue };
+        let (acceptor, chain, stop) = (acceptor.clone(), chain.clone(), stop.clone());
+        connections.spawn(async move {
+            connection(stream, acceptor, chain, stop).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
+        tracing::warn!(
+            open = connections.len(),
+            "connections still open at the end of the grace period are cut"
+        );
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<tokio::sync::Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            // Out of file descriptors, most likely: give connections time to close.
+            tracing::warn!(%error, "cannot accept a connection");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            None
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: TlsAcceptor, chain: Arc<Chain>, stop: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    let stream = match tokio::time::timeout(HEADER_TIMEOUT, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake timed out"),
+    };
+    let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let peer: PeerCertificates = Arc::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (chain, peer) = (chain.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(chain.serve(request.map(Body::new), &peer).await) }
+    });
+    let builder = http_settings();
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "connection ended");
+    }
+}
+
+fn http_settings() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .keep_alive_interval(IDLE)
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}

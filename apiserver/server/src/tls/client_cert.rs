@@ -1,0 +1,113 @@
+//! Client certificates: the handshake proves that the peer holds the key; whether the certificate is trusted is decided
+//! per request, against the CA bundles of that moment.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// A CA bundle that client certificates are checked against.
+#[derive(Clone, Debug)]
+pub struct ClientCa {
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl ClientCa {
+    /// Reads a PEM bundle. The error is one line for people.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|e| format!("malformed PEM: {e:?}"))?;
+            roots.add(certificate).map_err(|e| format!("malformed CA certificate: {e}"))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|e| format!("no usable CA certificate: {e}"))?;
+        Ok(Self { verifier })
+    }
+
+    /// Whether the chain leads to this CA now and may be used by a client.
+    pub fn trusts(&self, chain: &[CertificateDer<'_>], now: SystemTime) -> Result<(), Error> {
+        let Some((leaf, intermediates)) = chain.split_first() else {
+            return Err(Error::NoCertificatesPresented);
+        };
+        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        self.verifier
+            .verify_client_cert(leaf, intermediates, UnixTime::since_unix_epoch(since_epoch))
+            .map(|_| ())
+    }
+}
+
+/// Common name and organizations of a certificate's subject: user and groups (Kubernetes: CommonNameUserConversion).
+pub fn subject(certificate: &CertificateDer<'_>) -> Option<(String, Vec<String>)> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let subject = parsed.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let groups = subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
+    Some((name, groups))
+}
+
+/// Asks every client for a certificate and lets the handshake pass whatever it presents, once the client has proven
+/// that it holds the private key.
+#[derive(Debug)]
+pub struct AskForAny {
+    provider: Arc<CryptoProvider>,
+}
+
+impl AskForAny {
+    /// Checks signatures with the provider's algorithms.
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self { provider }
+    }
+}
+
+impl ClientCertVerifier for AskForAny {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
