@@ -6,9 +6,12 @@
 pub mod error;
 pub mod field;
 pub mod kind;
+pub mod meta;
+pub mod names;
 pub mod object;
 pub mod quote;
 pub mod schema;
+pub mod time;
 
 pub use error::ApiError;
 pub use object::Object;

@@ -1,0 +1,199 @@
+//! Object metadata: rules of every object (k8s.io/apimachinery/pkg/api/validation/objectmeta.go) and the fields that
+//! the server keeps (k8s.io/apiserver/pkg/registry/rest).
+
+mod managed;
+mod owners;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use managed::validate_field_manager;
+pub use system::{
+    carry_system_fields, ensure_namespace, fill_system_fields, generate_name, wipe_system_fields,
+};
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::field::{Error, ErrorList, Path};
+use crate::names::{self, NameRule};
+use crate::object::Object;
+
+/// All annotations of an object together: keys and values in bytes.
+pub const ANNOTATIONS_MAX: usize = 256 << 10;
+
+/// Errors of any object's metadata, new or changed (ValidateObjectMeta). The name must have been generated.
+pub fn validate_object_meta(object: &Object, namespaced: bool, name_rule: NameRule) -> ErrorList {
+    let path = Path::new("metadata");
+    let mut errors = validate_name(object, name_rule, &path);
+    errors.extend(validate_namespace(object.namespace(), namespaced, &path.child("namespace")));
+    if object.generation() < 0 {
+        let detail = "must be greater than or equal to 0";
+        errors.push(Error::invalid(path.child("generation"), object.generation(), detail));
+    }
+    errors.extend(validate_maps_and_lists(object, &path));
+    errors.extend(validate_finalizers(&object.finalizers(), &path.child("finalizers")));
+    errors.extend(managed::validate(list(object, "managedFields"), &path.child("managedFields")));
+    errors
+}
+
+/// Errors of new metadata, under the rule that every name must keep and the kind's own.
+pub fn validate_object_meta_create(object: &Object, namespaced: bool, name_rule: NameRule) -> ErrorList {
+    let mut errors = validate_object_meta(object, namespaced, name_rule);
+    let path = Path::new("metadata").child("name");
+    for detail in names::path_segment(object.name(), false) {
+        let error = Error::invalid(path.clone(), object.name(), detail);
+        if errors.iter().all(|e| e.path != path) {
+            errors.push(error);
+        }
+    }
+    errors
+}
+
+/// Errors of an update of metadata (validateCommonFields): the rules of any object, then those of a change.
+pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool) -> ErrorList {
+    let path = Path::new("metadata");
+    let mut errors = validate_object_meta(new, namespaced, names::path_segment);
+    if old.deletion_timestamp().is_some() {
+        errors.extend(validate_no_new_finalizers(new, old, &path.child("finalizers")));
+    }
+    if new.resource_version().is_empty() {
+        errors.push(Error::invalid(path.child("resourceVersion"), "", "must be specified for an update"));
+    }
+    if new.generation() < old.generation() {
+        errors.push(Error::invalid(path.child("generation"), new.generation(), "must not be decremented"));
+    }
+    errors.extend(validate_immutable(new, old, &path));
+    // Kubernetes runs these a second time here; repeats would only double the causes.
+    errors
+}
+
+/// `metadata.name` and `metadata.generateName`.
+fn validate_name(object: &Object, rule: NameRule, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let generate = text(object, "generateName");
+    if !generate.is_empty() {
+        let path = path.child("generateName");
+        errors.extend(rule(generate, true).into_iter().map(|e| Error::invalid(path.clone(), generate, e)));
+    }
+    let path = path.child("name");
+    if object.name().is_empty() {
+        errors.push(Error::required(path, "name or generateName is required"));
+    } else {
+        errors.extend(
+            rule(object.name(), false).into_iter().map(|e| Error::invalid(path.clone(), object.name(), e)),
+        );
+    }
+    errors
+}
+
+fn validate_namespace(namespace: &str, namespaced: bool, path: &Path) -> ErrorList {
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => vec![Error::required(path.clone(), "")],
+        (true, false) => {
+            let errors = names::name_is_dns_label(namespace, false);
+            errors.into_iter().map(|e| Error::invalid(path.clone(), namespace, e)).collect()
+        }
+        (false, false) => vec![Error::forbidden(path.clone(), "not allowed on this type")],
+        (false, true) => ErrorList::new(),
+    }
+}
+
+fn validate_maps_and_lists(object: &Object, path: &Path) -> ErrorList {
+    let mut errors = validate_labels(map(object, "labels"), &path.child("labels"));
+    errors.extend(validate_annotations(map(object, "annotations"), &path.child("annotations")));
+    errors.extend(owners::validate(list(object, "ownerReferences"), &path.child("ownerReferences")));
+    errors
+}
+
+/// Keys and values of labels (also those of a selector's matchLabels).
+pub fn validate_labels<'a>(
+    labels: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    path: &Path,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (key, value) in labels {
+        errors.extend(validate_label_name(key, path));
+        let value = value.as_str().unwrap_or_default();
+        errors.extend(names::label_value(value).into_iter().map(|e| Error::invalid(path.clone(), value, e)));
+    }
+    errors
+}
+
+/// A label's key.
+pub fn validate_label_name(key: &str, path: &Path) -> ErrorList {
+    names::qualified_name(key).into_iter().map(|e| Error::invalid(path.clone(), key, e)).collect()
+}
+
+fn validate_annotations<'a>(
+    annotations: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    path: &Path,
+) -> ErrorList {
+    let (mut errors, mut size) = (ErrorList::new(), 0);
+    for (key, value) in annotations {
+        let wrong = names::qualified_name(&key.to_lowercase());
+        errors.extend(wrong.into_iter().map(|e| Error::invalid(path.clone(), key.as_str(), e)));
+        size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(Error::too_long(path.clone(), ANNOTATIONS_MAX));
+    }
+    errors
+}
+
+fn validate_finalizers(finalizers: &[&str], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for name in finalizers {
+        errors
+            .extend(names::qualified_name(name).into_iter().map(|e| Error::invalid(path.clone(), *name, e)));
+    }
+    if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(Error::invalid(path.clone(), finalizers.to_vec(), detail));
+    }
+    errors
+}
+
+fn validate_no_new_finalizers(new: &Object, old: &Object, path: &Path) -> Option<Error> {
+    let (new, old): (BTreeSet<_>, BTreeSet<_>) =
+        (new.finalizers().into_iter().collect(), old.finalizers().into_iter().collect());
+    let extra: Vec<_> = new.difference(&old).map(|name| crate::quote::go_quote(name)).collect();
+    let found = format!("[]string{{{}}}", extra.join(", "));
+    let detail = "no new finalizers can be added if the object is being deleted, found new finalizers";
+    (!extra.is_empty()).then(|| Error::forbidden(path.clone(), format!("{detail} {found}")))
+}
+
+fn validate_immutable(new: &Object, old: &Object, path: &Path) -> ErrorList {
+    let fields =
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    let value = |object: &Object, field: &str| object.meta().and_then(|m| m.get(field)).cloned();
+    let changed = fields.into_iter().filter(|field| value(new, field) != value(old, field));
+    changed.map(|field| immutable(path.child(field), value(new, field).unwrap_or(empty(field)))).collect()
+}
+
+/// What an absent field shows as: Go's empty strings and nil pointers.
+fn empty(field: &str) -> Value {
+    if matches!(field, "name" | "namespace" | "uid") { Value::from("") } else { Value::Null }
+}
+
+/// `path: Invalid value: ...: field is immutable`
+pub fn immutable(path: Path, value: impl Into<Value>) -> Error {
+    Error::invalid(path, value, "field is immutable")
+}
+
+fn text<'a>(object: &'a Object, field: &str) -> &'a str {
+    object.meta().and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn map<'a>(object: &'a Object, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.meta().and_then(|m| m.get(field)).and_then(Value::as_object).into_iter().flatten()
+}
+
+fn list<'a>(object: &'a Object, field: &str) -> &'a [Value] {
+    object.meta().and_then(|m| m.get(field)).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn member<'a>(entry: &'a Map<String, Value>, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,42 @@
+//! `metadata.managedFields` as clients may write it.
+
+use serde_json::Value;
+
+use super::member;
+use crate::field::{Error, ErrorList, Path};
+use crate::quote::is_printable;
+
+const MANAGER_MAX: usize = 128;
+const SUBRESOURCE_MAX: usize = 256;
+
+pub(super) fn validate(entries: &[Value], path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let (Some(entry), path) = (entry.as_object(), path.index(index)) else { continue };
+        let (operation, fields_type) = (member(entry, "operation"), member(entry, "fieldsType"));
+        if !matches!(operation, "Apply" | "Update") {
+            errors.push(Error::invalid(path.child("operation"), operation, "must be `Apply` or `Update`"));
+        }
+        if !matches!(fields_type, "" | "FieldsV1") {
+            errors.push(Error::invalid(path.child("fieldsType"), fields_type, "must be `FieldsV1`"));
+        }
+        errors.extend(validate_field_manager(member(entry, "manager"), &path.child("manager")));
+        if member(entry, "subresource").len() > SUBRESOURCE_MAX {
+            errors.push(Error::too_long(path.child("subresource"), SUBRESOURCE_MAX));
+        }
+    }
+    errors
+}
+
+/// A field manager's name: at most 128 bytes, printable.
+pub fn validate_field_manager(manager: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if manager.len() > MANAGER_MAX {
+        errors.push(Error::too_long(path.clone(), MANAGER_MAX));
+    }
+    for (index, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+        let detail = format!("invalid character U+{:04X} (at position {index})", u32::from(c));
+        errors.push(Error::invalid(path.clone(), manager, detail));
+    }
+    errors
+}
