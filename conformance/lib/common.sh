@@ -34,7 +34,6 @@ need_tools() {
     need cargo - https://rustup.rs
     need go - https://go.dev/dl
     need gcc gcc
-    need cmake cmake
     need protoc protobuf-compiler protobuf
 }
 

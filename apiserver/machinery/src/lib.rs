@@ -8,6 +8,7 @@ pub mod field;
 pub mod kind;
 pub mod meta;
 pub mod names;
+pub mod patch;
 pub mod object;
 pub mod quote;
 pub mod schema;

@@ -24,7 +24,11 @@ pub mod tls;
 
 pub mod admission;
 pub mod api_group;
+pub mod body;
+mod continue_token;
+pub mod negotiate;
 pub mod query;
 pub mod request;
 pub mod request_info;
+pub mod storage_error;
 pub mod user;

@@ -10,4 +10,5 @@
 pub mod host;
 
 pub mod cluster;
+pub mod drydock;
 pub mod wait;

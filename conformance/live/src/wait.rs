@@ -1,6 +1,7 @@
 //! Waiting for a state: by watch where there is an object, by bounded retry for a process that starts.
 
 use std::fmt::Debug;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -61,6 +62,18 @@ pub async fn http_ready(address: &str, path: &str, limit: Duration) -> Result<()
     while !answers_ok(address, path).await.unwrap_or(false) {
         if began.elapsed() > limit {
             bail!("http://{address}{path} did not answer 200 within {limit:?}");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+    Ok(())
+}
+
+/// Retries until a starting process has written a file.
+pub async fn file(path: &Path, limit: Duration) -> Result<()> {
+    let began = Instant::now();
+    while !path.metadata().is_ok_and(|found| found.len() > 0) {
+        if began.elapsed() > limit {
+            bail!("{} was not written within {limit:?}", path.display());
         }
         tokio::time::sleep(RETRY).await;
     }

@@ -1,0 +1,113 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use serde_json::{Value, json};
+
+use super::{json_patch, merge_patch};
+
+fn patched(doc: &Value, ops: Value) -> Result<Value, u16> {
+    json_patch(doc, ops.to_string().as_bytes()).map_err(|e| e.status.code)
+}
+
+#[test]
+fn every_operation_does_what_the_rfc_says() {
+    let doc = json!({"a": {"b": [1, 2]}, "c/d": "x"});
+    let ops = json!([
+        {"op": "add", "path": "/a/b/1", "value": 9}, {"op": "add", "path": "/a/b/-", "value": 3},
+        {"op": "remove", "path": "/a/b/0"}, {"op": "replace", "path": "/c~1d", "value": null},
+        {"op": "copy", "from": "/a", "path": "/e"}, {"op": "move", "from": "/a/b", "path": "/f"},
+        {"op": "test", "path": "/f", "value": [9, 2, 3]}, {"op": "test", "path": "/nothing", "value": null}
+    ]);
+    assert_eq!(
+        patched(&doc, ops).unwrap(),
+        json!({"a": {}, "c/d": null, "e": {"b": [9, 2, 3]}, "f": [9, 2, 3]})
+    );
+}
+
+#[test]
+fn negative_indices_count_from_the_end() {
+    let ops = json!([{"op": "remove", "path": "/-1"}, {"op": "add", "path": "/-1", "value": 7}]);
+    assert_eq!(patched(&json!([1, 2, 3]), ops).unwrap(), json!([1, 2, 7]));
+}
+
+#[test]
+fn a_text_that_is_no_patch_is_a_bad_request() {
+    for text in ["", "{", "{}", "[1]", r#"[{"op":1,"path":"/a"}]"#] {
+        assert_eq!(json_patch(&json!({}), text.as_bytes()).unwrap_err().status.code, 400, "{text}");
+    }
+}
+
+#[test]
+fn a_failed_operation_is_unprocessable() {
+    let doc = json!({"a": [1], "s": "x"});
+    for op in [
+        json!({"op": "test", "path": "/a/0", "value": 2}),
+        json!({"op": "remove", "path": "/b"}),
+        json!({"op": "remove", "path": ""}),
+        json!({"op": "replace", "path": "/b", "value": 1}),
+        json!({"op": "add", "path": "/b/c", "value": 1}),
+        json!({"op": "add", "path": "/a/5", "value": 1}),
+        json!({"op": "add", "path": "/a/-9223372036854775808", "value": 1}),
+        json!({"op": "add", "path": "/s/x", "value": 1}),
+        json!({"op": "add", "path": "a", "value": 1}),
+        json!({"op": "add", "path": "/a"}),
+        json!({"op": "move", "from": "/a", "path": "/a/b"}),
+        json!({"op": "copy", "path": "/a/b"}),
+        json!({"op": "jump", "path": "/a"}),
+        json!({"op": "add", "value": 1}),
+        json!({}),
+    ] {
+        assert_eq!(patched(&doc, json!([op])), Err(422), "{op}");
+    }
+    let e = json_patch(&doc, br#"[{"op":"remove","path":"/b"}]"#).unwrap_err().status;
+    assert_eq!(e.message, "the server rejected our request due to an error in our request");
+    assert_eq!(e.reason, "Invalid");
+}
+
+#[test]
+fn more_than_ten_thousand_operations_are_too_large() {
+    let op = json!({"op": "test", "path": "/x", "value": null});
+    assert!(patched(&json!({}), Value::from(vec![op.clone(); 10_000])).is_ok());
+    let e = json_patch(&json!({}), Value::from(vec![op; 10_001]).to_string().as_bytes()).unwrap_err().status;
+    assert_eq!((e.code, e.reason.as_str()), (413, "RequestEntityTooLarge"));
+    let limit = "The allowed maximum operations in a JSON patch is 10000, got 10001";
+    assert_eq!(e.message, format!("Request entity too large: {limit}"));
+}
+
+#[test]
+fn copies_that_double_a_document_are_refused() {
+    let doc = json!({"a": ["0123456789"]});
+    let ops: Vec<Value> = (0..60).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})).collect();
+    assert_eq!(patched(&doc, Value::from(ops)), Err(422));
+}
+
+#[test]
+fn moves_do_not_nest_beyond_what_decodes() {
+    let round = [
+        json!({"op": "add", "path": "/b", "value": {}}),
+        json!({"op": "move", "from": "/a", "path": "/b/a"}),
+        json!({"op": "move", "from": "/b", "path": "/a"}),
+    ];
+    let ops: Vec<Value> = round.iter().cycle().take(9000).cloned().collect();
+    assert_eq!(patched(&json!({"a": {}}), Value::from(ops)), Err(422));
+}
+
+#[test]
+fn inserting_at_the_head_of_a_long_list_again_and_again_is_bounded() {
+    let doc = json!({"a": vec![0; 300_000]});
+    let ops: Vec<Value> = (0..10_000).map(|_| json!({"op": "add", "path": "/a/0", "value": 1})).collect();
+    assert_eq!(patched(&doc, Value::from(ops)), Err(422));
+}
+
+#[test]
+fn a_merge_patch_merges_objects_and_null_removes() {
+    let doc = json!({"a": {"b": 1, "c": 2}, "l": [1], "d": 1});
+    let patch = json!({"a": {"b": null, "x": {"y": null, "z": 1}}, "l": [2], "d": {"e": 1}});
+    let want = json!({"a": {"c": 2, "x": {"z": 1}}, "l": [2], "d": {"e": 1}});
+    assert_eq!(merge_patch(&doc, patch.to_string().as_bytes()).unwrap(), want);
+}
+
+#[test]
+fn a_merge_patch_must_be_an_object() {
+    for text in ["", "[]", "1", "{", "{\"a\":}", &"{\"a\":".repeat(100_000)] {
+        assert_eq!(merge_patch(&json!({}), text.as_bytes()).unwrap_err().status.code, 400);
+    }
+}

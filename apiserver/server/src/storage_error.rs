@@ -1,0 +1,51 @@
+//! Errors of storage as Status: the only place that translates them (k8s.io/apiserver/pkg/storage/errors).
+
+use drydock_machinery::ApiError;
+use drydock_machinery::kind::Names;
+use drydock_storage::backend::BackendError;
+use drydock_storage::storage::StorageError;
+
+/// What the client is told when `operation` on the object `name` failed below.
+pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str) -> ApiError {
+    match error {
+        StorageError::NotFound => ApiError::not_found(names.group, names.plural, name),
+        StorageError::AlreadyExists => ApiError::already_exists(names.group, names.plural, name),
+        StorageError::Expired { requested, oldest } => expired(requested, oldest),
+        StorageError::TooLarge { requested, current } => {
+            ApiError::resource_version_too_large(requested, current)
+        }
+        StorageError::Refused(refusal) => refusal,
+        StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
+        StorageError::Backend(error) => backend(error, names, operation),
+    }
+}
+
+/// The error of a read at a revision that is gone.
+pub fn expired(requested: u64, oldest: u64) -> ApiError {
+    ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
+}
+
+/// Whether a write failed because its object is too large to store.
+pub fn is_too_large(error: &StorageError) -> bool {
+    matches!(error, StorageError::Backend(BackendError::TooLarge))
+}
+
+fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
+    let resource = names.plural;
+    match error {
+        BackendError::Compacted { requested, oldest } => expired(requested.0, oldest.0),
+        BackendError::FutureRevision { requested, current } => {
+            ApiError::resource_version_too_large(requested.0, current.0)
+        }
+        BackendError::Overloaded => ApiError::too_many_requests("too many writes are waiting", 1),
+        BackendError::TooLarge => ApiError::request_entity_too_large("request is too large"),
+        BackendError::Unavailable(why) => {
+            tracing::warn!(resource, operation, why, "storage is unavailable");
+            ApiError::server_timeout(names.group, resource, operation, 2)
+        }
+        BackendError::NoSpace(_) | BackendError::Corrupt(_) => {
+            tracing::error!(resource, operation, %error, "storage failed");
+            ApiError::internal(error)
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Drydock in a host: both of our programs as they would run in a cluster, each with the rights of its own
+//! service account from deploy/ and nothing more, registered with the aggregator.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+
+use crate::host::{Host, free_ports, repository};
+use crate::wait::{api_available, server_ready};
+
+const APISERVER: &str = "drydock-apiserver";
+const MANAGER: &str = "drydock-controller-manager";
+const NAMESPACE: &str = "drydock-system";
+const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where the API server keeps its objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Storage {
+    /// The embedded store, in a file.
+    #[default]
+    Sqlite,
+    /// The host's etcd, under a prefix of its own.
+    Etcd,
+}
+
+/// How Drydock is to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Storage of the API server.
+    pub storage: Storage,
+    /// `--heartbeat-deadline` of both programs, as they read it (`90s`); their own default if absent.
+    pub heartbeat_deadline: Option<String>,
+}
+
+/// A running Drydock. It ends with its host.
+pub struct Drydock {
+    /// Where it runs.
+    pub host: Arc<Host>,
+    options: Options,
+    port: u16,
+}
+
+impl Drydock {
+    /// Starts both programs and waits until the host serves our API.
+    pub async fn start(host: Arc<Host>, options: Options) -> Result<Drydock> {
+        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let drydock = Drydock { host, options, port };
+        drydock.grant()?;
+        drydock.start_apiserver().await?;
+        drydock.register().await?;
+        drydock.start_manager()?;
+        Ok(drydock)
+    }
+
+    /// Starts the API server, again if it was killed, with the data that it had, and waits until it is ready.
+    pub async fn start_apiserver(&self) -> Result<()> {
+        let flags = self.apiserver_flags()?;
+        self.host.processes.start(APISERVER, &program(APISERVER), &flags)?;
+        crate::wait::file(&self.ca(), LIMIT).await?;
+        server_ready(&self.direct().await?, &self.host.processes, LIMIT).await
+    }
+
+    /// Starts the controller manager, again if it was killed.
+    pub fn start_manager(&self) -> Result<()> {
+        let flags = self.manager_flags()?;
+        self.host.processes.start(MANAGER, &program(MANAGER), &flags)
+    }
+
+    /// Kills the API server on the spot.
+    pub fn kill_apiserver(&self) -> Result<bool> {
+        self.host.processes.kill(APISERVER)
+    }
+
+    /// Kills the controller manager on the spot.
+    pub fn kill_manager(&self) -> Result<bool> {
+        self.host.processes.kill(MANAGER)
+    }
+
+    /// An admin's client to our API server itself, past the aggregator.
+    pub async fn direct(&self) -> Result<Client> {
+        let mut file = Kubeconfig::read_from(self.host.admin())?;
+        for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+            cluster.server = Some(format!("https://127.0.0.1:{}", self.port));
+            cluster.tls_server_name = Some(format!("{APISERVER}.{NAMESPACE}.svc"));
+            cluster.certificate_authority = Some(self.ca().display().to_string());
+        }
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Namespace, service accounts and roles, as deploy/ has them.
+    fn grant(&self) -> Result<()> {
+        for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml"] {
+            let path = repository().join("deploy").join(file);
+            self.host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+        }
+        Ok(())
+    }
+
+    /// A Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it.
+    async fn register(&self) -> Result<()> {
+        let ca = std::fs::read(self.ca())?;
+        let meta = json!({"name": APISERVER, "namespace": NAMESPACE});
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": meta,
+            "spec": {"type": "ExternalName", "externalName": "localhost",
+                     "ports": [{"port": self.port, "protocol": "TCP"}]},
+        });
+        let registration = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": API_SERVICE},
+            "spec": {"group": "coordination.k8s.io", "version": "v1alpha1",
+                     // Beside the host's own v1, which stays the preferred one.
+                     "groupPriorityMinimum": 16500, "versionPriority": 5,
+                     "service": {"name": APISERVER, "namespace": NAMESPACE, "port": self.port},
+                     "caBundle": k8s_openapi::ByteString(ca)},
+        });
+        let path = self.host.dir.join("registration.json");
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [service, registration]});
+        std::fs::write(&path, list.to_string())?;
+        self.host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+        api_available(&self.host.client().await?, API_SERVICE, LIMIT).await
+    }
+
+    fn apiserver_flags(&self) -> Result<Vec<String>> {
+        let mut flags = self.common_flags(APISERVER, self.port)?;
+        match self.options.storage {
+            Storage::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
+            Storage::Etcd => {
+                flags.push(format!("--etcd-servers={}", self.host.etcd));
+                flags.push("--etcd-prefix=/drydock".into());
+            }
+        }
+        Ok(flags)
+    }
+
+    fn manager_flags(&self) -> Result<Vec<String>> {
+        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let mut flags = self.common_flags(MANAGER, port)?;
+        flags.push("--leader-elect=true".into());
+        Ok(flags)
+    }
+
+    fn common_flags(&self, name: &str, port: u16) -> Result<Vec<String>> {
+        let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
+        let kubeconfig = self.host.kubeconfig(&user, &groups)?;
+        let mut flags = vec![
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--bind-address=127.0.0.1".into(),
+            format!("--secure-port={port}"),
+            format!("--cert-dir={}", self.dir().join(name).display()),
+        ];
+        flags.extend(self.options.heartbeat_deadline.iter().map(|d| format!("--heartbeat-deadline={d}")));
+        Ok(flags)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.host.dir.join("drydock")
+    }
+
+    fn ca(&self) -> PathBuf {
+        self.dir().join(APISERVER).join("ca.crt")
+    }
+}
+
+/// One of our programs: in DRYDOCK_BIN, or where cargo puts it beside the program that is running.
+fn program(name: &str) -> PathBuf {
+    if let Some(bin) = std::env::var_os("DRYDOCK_BIN") {
+        return PathBuf::from(bin).join(name);
+    }
+    let mine = std::env::current_exe().unwrap_or_default();
+    let dirs = mine.ancestors().skip(1).take(2);
+    let found = dirs.map(|dir| dir.join(name)).find(|path| path.exists());
+    found.unwrap_or_else(|| PathBuf::from(name))
+}
