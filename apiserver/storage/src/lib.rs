@@ -17,4 +17,5 @@
 //! Nothing here knows which kinds are stored.
 
 pub mod backend;
+pub mod sqlite;
 pub mod storage;

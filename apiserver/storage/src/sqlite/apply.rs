@@ -1,0 +1,75 @@
+//! What the commands of one transaction do to the log.
+
+use rusqlite::{Connection, params};
+
+use super::compaction::Compaction;
+use super::error::translate;
+use super::{read, schema};
+use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
+
+/// The state after some commands of a transaction that is not committed yet.
+pub(super) struct Draft {
+    /// What the watches will be told.
+    pub events: Vec<BackendEvent>,
+    /// The last revision given out.
+    pub revision: u64,
+    /// The compaction boundary.
+    pub compaction: Compaction,
+}
+
+impl Draft {
+    /// Starts at the committed state.
+    pub fn new(revision: u64, compaction: Compaction) -> Self {
+        Self { events: Vec::new(), revision, compaction }
+    }
+
+    /// Compares and swaps. Deleting what does not exist writes nothing and takes no revision, as in etcd.
+    pub fn write(&mut self, transaction: &Connection, write: &Write) -> Result<WriteOutcome> {
+        let latest = read::latest(transaction, &write.key, Revision(i64::MAX as u64))?;
+        let present = latest.and_then(|latest| latest.live(&write.key));
+        if present.as_ref().map(|pair| pair.mod_revision) != write.expected {
+            return Ok(WriteOutcome::Conflict(present, Revision(self.revision)));
+        }
+        if present.is_none() && write.value.is_none() {
+            return Ok(WriteOutcome::Committed(Revision(self.revision)));
+        }
+        let event = self.next_event(write, present);
+        insert(transaction, &event)?;
+        let revision = event.revision;
+        self.revision = revision.0;
+        self.events.push(event);
+        Ok(WriteOutcome::Committed(revision))
+    }
+
+    /// Moves the compaction boundary. A refusal leaves the rest of the transaction as it is.
+    pub fn compact(&mut self, transaction: &Connection, at: Revision) -> Result<Result<WriteOutcome>> {
+        let moved = self.compaction.begin(transaction, at, Revision(self.revision))?;
+        Ok(moved.map(|()| WriteOutcome::Committed(at)))
+    }
+
+    fn next_event(&self, write: &Write, previous: Option<KeyValue>) -> BackendEvent {
+        let revision = Revision(self.revision + 1);
+        BackendEvent {
+            revision,
+            key: write.key.clone(),
+            value: write.value.clone(),
+            create_revision: previous.as_ref().map_or(revision, |pair| pair.create_revision),
+            previous,
+        }
+    }
+}
+
+fn insert(transaction: &Connection, event: &BackendEvent) -> Result<()> {
+    let previous = event.previous.as_ref().map_or(0, |pair| pair.mod_revision.0);
+    let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
+    let fields = params![
+        event.revision.0,
+        event.key,
+        event.create_revision.0,
+        previous,
+        event.value.is_none(),
+        event.value.as_deref(),
+    ];
+    statement.execute(fields).map_err(translate)?;
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Forgetting old revisions, a few rows at a time between writes.
+//!
+//! Every row names the row it replaced, so what a compaction may remove is found by walking the rows written
+//! since the last one, not the whole store. The row at the boundary stays even if it is a delete: a watch may
+//! start there and must see it (etcd's record: a delete missing when watching at the compaction revision).
+
+use rusqlite::{Connection, params};
+
+use super::error::translate;
+use super::read;
+use crate::backend::{BackendError, Result, Revision};
+
+/// Rows walked in one step: short enough for a write that waits.
+const STEP: u64 = 64;
+
+/// Work left to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compaction {
+    /// Every row below is done.
+    scrubbed: u64,
+    /// The boundary.
+    compacted: u64,
+    /// Work up to this boundary failed.
+    stalled_at: u64,
+}
+
+impl Compaction {
+    /// What a stopped process left over.
+    pub fn load(connection: &Connection) -> Result<Self> {
+        let (scrubbed, compacted) = (number(connection, "scrubbed")?, number(connection, "compacted")?);
+        Ok(Self { scrubbed, compacted, stalled_at: 0 })
+    }
+
+    /// Whether rows remain to be walked.
+    pub fn pending(&self) -> bool {
+        self.scrubbed < self.compacted && self.stalled_at < self.compacted
+    }
+
+    /// Moves the boundary, within the caller's transaction. Below or at the present one nothing is to do.
+    pub fn begin(&mut self, transaction: &Connection, at: Revision, current: Revision) -> Result<Result<()>> {
+        if at > current {
+            return Ok(Err(BackendError::FutureRevision { requested: at, current }));
+        }
+        if at.0 > self.compacted {
+            set(transaction, "compacted", at.0)?;
+            self.compacted = at.0;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Stops working until the boundary moves again, or the file is opened again.
+    pub fn put_off(&mut self) {
+        self.stalled_at = self.compacted;
+    }
+
+    /// Removes what a few rows made superfluous.
+    pub fn step(&mut self, connection: &mut Connection) -> Result<()> {
+        let upto = self.compacted.min(self.scrubbed + STEP);
+        let transaction = connection.transaction().map_err(translate)?;
+        let rows = superfluous(&transaction, self.scrubbed, upto, self.compacted)?;
+        for revision in rows {
+            let mut statement =
+                transaction.prepare_cached("DELETE FROM log WHERE revision = ?1").map_err(translate)?;
+            statement.execute([revision]).map_err(translate)?;
+        }
+        set(&transaction, "scrubbed", upto)?;
+        transaction.commit().map_err(translate)?;
+        self.scrubbed = upto;
+        Ok(())
+    }
+}
+
+/// Rows that `from..=upto` replaced, and the deletes among them. `upto` is walked again by the next step, or by
+/// the next compaction, which may then remove the delete that stood at the boundary.
+fn superfluous(connection: &Connection, from: u64, upto: u64, boundary: u64) -> Result<Vec<u64>> {
+    let sql = "SELECT revision, prev_revision, deleted FROM log WHERE revision >= ?1 AND revision <= ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(translate)?;
+    let mut rows = statement.query(params![from, upto]).map_err(translate)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(translate)? {
+        let fields = (row.get(0), row.get(1), row.get(2));
+        let (revision, previous, deleted): (u64, u64, bool) =
+            (fields.0.map_err(translate)?, fields.1.map_err(translate)?, fields.2.map_err(translate)?);
+        found.extend((previous > 0).then_some(previous));
+        found.extend((deleted && revision < boundary).then_some(revision));
+    }
+    Ok(found)
+}
+
+fn number(connection: &Connection, name: &str) -> Result<u64> {
+    let sql = "SELECT number FROM meta WHERE name = ?1";
+    connection.query_row(sql, [name], |row| row.get(0)).map_err(translate)
+}
+
+fn set(connection: &Connection, name: &str, number: u64) -> Result<()> {
+    let mut statement =
+        connection.prepare_cached("UPDATE meta SET number = ?2 WHERE name = ?1").map_err(translate)?;
+    statement.execute(params![name, number]).map_err(translate)?;
+    Ok(())
+}
+
+/// The newest revision of an opened file.
+pub(super) fn newest(connection: &Connection) -> Result<Revision> {
+    read::bounds(connection).map(|(_, newest)| newest)
+}

@@ -1,0 +1,122 @@
+//! The embedded backend: one SQLite file, for an API server on one machine.
+//!
+//! ```text
+//!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> Feed ──> answers
+//!                                    │                               │ ring of recent events, head revision
+//!   get, range ──> Readers ──────────┤ log table                     ▼
+//!                                    └──────── catch-up ───────> one pump a watch ──> channel
+//! ```
+//!
+//! One thread writes: all writes that wait share one transaction and so one fsync, each with a revision of its
+//! own. Nothing is answered or shown to a watch before COMMIT has returned. Watches pull: a slow one reads the
+//! log later, and never holds up the writer.
+
+mod apply;
+mod compaction;
+mod error;
+mod feed;
+mod open;
+mod read;
+mod schema;
+mod watch;
+mod writer;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
+use feed::Feed;
+use read::Readers;
+use writer::{Work, WriterHandle};
+
+/// Settings of the embedded backend.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// Writes that may wait for the writer; more are refused with [`BackendError::Overloaded`].
+    pub queue: usize,
+    /// Connections that read at the same time.
+    pub readers: usize,
+    /// Largest value taken, in bytes (etcd: --max-request-bytes, 1.5 MiB).
+    pub max_value: usize,
+    /// Most bytes the file may grow to (etcd: --quota-backend-bytes); `None` is the disk's size.
+    pub max_file: Option<u64>,
+    /// Bytes of recent events that are held in memory for watches.
+    pub recent_bytes: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { queue: 4096, readers: 4, max_value: 3 << 19, max_file: None, recent_bytes: 16 << 20 }
+    }
+}
+
+/// A [`Backend`] in one SQLite file. Dropping it finishes the queued writes and releases the file.
+pub struct SqliteBackend {
+    writer: WriterHandle,
+    readers: Arc<Readers>,
+    feed: Arc<Feed>,
+    max_value: usize,
+}
+
+impl SqliteBackend {
+    /// Opens the file at `path`, or makes it if there is none. A file that is foreign, damaged, made by a newer
+    /// version, or in use is refused and stays as it is.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
+        let opened = open::open(path.as_ref(), &options)?;
+        let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
+        let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
+        let writer = WriterHandle::start(opened.writer, opened.lock, feed.clone(), options.queue)?;
+        Ok(Self { writer, readers, feed, max_value: options.max_value })
+    }
+
+    /// Writes a consistent copy of everything into a new file at `to`, while reads and writes go on.
+    pub async fn backup(&self, to: &Path) -> Result<()> {
+        let to = to.to_owned();
+        self.readers.run(move |connection| read::copy_into(connection, &to)).await
+    }
+}
+
+#[async_trait]
+impl Backend for SqliteBackend {
+    /// This process is the only writer (see the lock file), so what it has published is the authority.
+    async fn current_revision(&self) -> Result<Revision> {
+        Ok(self.feed.committed())
+    }
+
+    async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
+        let key = key.to_owned();
+        self.readers.run(move |connection| read::get(connection, &key, at)).await
+    }
+
+    async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult> {
+        self.readers.run(move |connection| read::range(connection, &keys, limit, at)).await
+    }
+
+    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+        if write.key.len() + write.value.as_ref().map_or(0, |value| value.len()) > self.max_value {
+            return Err(BackendError::TooLarge);
+        }
+        self.writer.ask(Work::Write(write)).await
+    }
+
+    async fn watch(
+        &self,
+        keys: Range<String>,
+        after: Revision,
+    ) -> Result<mpsc::Receiver<crate::backend::WatchItem>> {
+        Ok(watch::start(self.readers.clone(), self.feed.subscribe(), keys, after))
+    }
+
+    async fn request_progress(&self) -> Result<()> {
+        self.feed.request_progress();
+        Ok(())
+    }
+
+    async fn compact(&self, at: Revision) -> Result<()> {
+        self.writer.ask(Work::Compact(at)).await.map(|_| ())
+    }
+}

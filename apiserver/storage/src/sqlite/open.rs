@@ -1,0 +1,174 @@
+//! Opening: whose file is it, is it whole, does someone use it.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::error::translate;
+use super::{SqliteOptions, compaction, schema};
+use crate::backend::{BackendError, Result, Revision};
+
+/// How the file starts (sqlite.org/fileformat.html).
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// How long to wait for an administrator's sqlite3 that holds the file.
+const BUSY: Duration = Duration::from_secs(5);
+/// Pages in the write-ahead log at which the writer copies them into the file.
+const CHECKPOINT_PAGES: u32 = 4000;
+
+/// An opened store.
+pub(super) struct Opened {
+    /// Held by the writer as long as it runs.
+    pub lock: File,
+    /// The connection that writes.
+    pub writer: Connection,
+    /// The connections that read.
+    pub readers: Vec<Connection>,
+    /// The newest revision.
+    pub revision: Revision,
+}
+
+/// Opens a store, or makes one if there is no file.
+pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
+    let lock = lock(path)?;
+    recover_creation(path)?;
+    match fs::exists(path) {
+        Ok(true) => recognise(path)?,
+        Ok(false) => create(path)?,
+        Err(error) => return Err(io(path, &error)),
+    }
+    let writer = connect_writer(path, options).map_err(translate)?;
+    let revision = validate(&writer, path)?;
+    let readers = (0..options.readers.max(1)).map(|_| connect_reader(path));
+    let readers = readers.collect::<rusqlite::Result<_>>().map_err(translate)?;
+    Ok(Opened { lock, writer, readers, revision })
+}
+
+/// Takes the lock beside the file; the system drops it with the process, however that ends.
+fn lock(path: &Path) -> Result<File> {
+    let beside = beside(path, ".lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&beside);
+    let file = file.map_err(|error| io(&beside, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(BackendError::Unavailable(format!("{} is in use by another process", path.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(io(&beside, &error)),
+    }
+}
+
+/// Tells from the header alone whether the file is ours, so that a foreign one is never opened for writing.
+fn recognise(path: &Path) -> Result<()> {
+    let mut header = [0; 100];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    match read {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            return refuse(path, "is not a SQLite file: it is too short");
+        }
+        Err(error) => return Err(io(path, &error)),
+        Ok(()) => {}
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    match (number(60), number(68)) {
+        _ if !header.starts_with(MAGIC) => refuse(path, "is not a SQLite file"),
+        (_, id) if id != schema::APPLICATION_ID => refuse(path, "is a SQLite file of another application"),
+        (version, _) if version > schema::VERSION => refuse(
+            path,
+            &format!("has layout {version}, made by a newer version (ours: {})", schema::VERSION),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file under another name and moves it into place: a file of this name is always a whole one.
+fn create(path: &Path) -> Result<()> {
+    let new = beside(path, ".new");
+    let connection = Connection::open(&new).map_err(translate)?;
+    let stamp = format!(
+        "PRAGMA synchronous = FULL; PRAGMA application_id = {}; PRAGMA user_version = {};",
+        schema::APPLICATION_ID,
+        schema::VERSION
+    );
+    connection.execute_batch(&stamp).map_err(translate)?;
+    connection.execute_batch(&format!("BEGIN; {} COMMIT;", schema::CREATE)).map_err(translate)?;
+    connection.close().map_err(|(_, error)| translate(error))?;
+    let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
+    moved.map_err(|error| io(path, &error))
+}
+
+/// Removes what a process left that stopped while it made the file.
+fn recover_creation(path: &Path) -> Result<()> {
+    for suffix in [".new", ".new-journal"] {
+        match fs::remove_file(beside(path, suffix)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(path, &error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A rename is durable when the directory is.
+fn sync_directory(path: &Path) -> std::io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn connect_writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let connection = connect(path)?;
+    // Until it is known to be whole, nothing may be written to it, not even its own write-ahead log.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();
+    let pages = options.max_file.map_or(0xffff_fffe, |bytes| bytes / page.max(1));
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
+         PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864;
+         PRAGMA max_page_count = {pages};"
+    ))?;
+    Ok(connection)
+}
+
+fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(path)?;
+    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")?;
+    Ok(connection)
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// Reads what every operation needs. It does not read all pages: that would take long on a large file; damage
+/// elsewhere is reported by the operation that meets it.
+fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
+    let damaged = |error| BackendError::Corrupt(format!("{}: {error}", path.display()));
+    let revision = compaction::newest(connection).map_err(damaged)?;
+    connection.prepare(schema::RANGE).map_err(translate).map_err(damaged)?;
+    connection.prepare(schema::EVENTS).map_err(translate).map_err(damaged)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(translate)?;
+    Ok(revision)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+fn refuse(path: &Path, why: &str) -> Result<()> {
+    Err(BackendError::Corrupt(format!("{} {why}", path.display())))
+}
+
+fn io(path: &Path, error: &std::io::Error) -> BackendError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => BackendError::NoSpace(error.to_string()),
+        _ => BackendError::Unavailable(format!("{}: {error}", path.display())),
+    }
+}

@@ -1,0 +1,273 @@
+//! Reads: each in one snapshot, on a connection of a small pool, off the async threads.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rusqlite::{Connection, Row, Transaction, params};
+use tokio::sync::Semaphore;
+
+use super::error::translate;
+use super::feed::{Feed, Stretch};
+use super::schema;
+use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
+
+/// Most revisions that one look at the log covers.
+const WINDOW: u64 = 1024;
+/// Most bytes of values that one look at the log returns (and one event more).
+const WINDOW_BYTES: usize = 4 << 20;
+
+/// The pool of reading connections.
+pub(super) struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+    feed: Arc<Feed>,
+}
+
+/// A result that tells the revision it was read at.
+pub(super) trait ReadAt {
+    /// The newest revision in the snapshot that was read, where it is known.
+    fn snapshot(&self) -> Option<Revision>;
+}
+
+impl Readers {
+    pub fn new(connections: Vec<Connection>, feed: Arc<Feed>) -> Self {
+        let permits = Arc::new(Semaphore::new(connections.len()));
+        Self { idle: Mutex::new(connections), permits, feed }
+    }
+
+    /// Runs `work` with a connection, waiting for a free one.
+    pub async fn run<T: ReadAt + Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let permit = self.permits.clone().acquire_owned().await.map_err(stopped)?;
+        let readers = self.clone();
+        let task = move || {
+            let _permit = permit;
+            let mut connection = readers.idle.lock().pop().ok_or_else(|| stopped("no reader is left"))?;
+            let result = work(&mut connection);
+            readers.idle.lock().push(connection);
+            if let Some(revision) = result.as_ref().ok().and_then(ReadAt::snapshot) {
+                readers.feed.saw(revision);
+            }
+            result
+        };
+        tokio::task::spawn_blocking(task).await.map_err(stopped)?
+    }
+}
+
+fn stopped(error: impl std::fmt::Display) -> BackendError {
+    BackendError::Unavailable(format!("reading stopped: {error}"))
+}
+
+/// One key.
+pub(super) fn get(
+    connection: &mut Connection,
+    key: &str,
+    at: Option<Revision>,
+) -> Result<(Option<KeyValue>, Revision)> {
+    let snapshot = connection.transaction().map_err(translate)?;
+    let revision = resolve(&snapshot, at)?;
+    let pair = latest(&snapshot, key, revision)?.and_then(|row| row.live(key));
+    Ok((pair, revision))
+}
+
+/// A range of keys.
+pub(super) fn range(
+    connection: &mut Connection,
+    keys: &Range<String>,
+    limit: usize,
+    at: Option<Revision>,
+) -> Result<RangeResult> {
+    let snapshot = connection.transaction().map_err(translate)?;
+    let revision = resolve(&snapshot, at)?;
+    let mut statement = snapshot.prepare_cached(schema::RANGE).map_err(translate)?;
+    let most = if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(i64::MAX) };
+    let rows = statement.query_map(params![keys.start, keys.end, signed(revision)?, most], pair);
+    let items = rows.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(translate)?;
+    let count = match limit != 0 && items.len() >= limit {
+        true => count(&snapshot, keys, revision)?,
+        false => items.len() as u64,
+    };
+    Ok(RangeResult { revision, items, count })
+}
+
+fn count(snapshot: &Transaction<'_>, keys: &Range<String>, revision: Revision) -> Result<u64> {
+    let mut statement = snapshot.prepare_cached(schema::COUNT).map_err(translate)?;
+    let number = statement.query_row(params![keys.start, keys.end, signed(revision)?], |row| row.get(0));
+    number.map_err(translate)
+}
+
+/// Events above `after`, as many as one look covers.
+pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u64) -> Result<Stretch> {
+    let snapshot = connection.transaction().map_err(translate)?;
+    let (oldest, newest) = bounds(&snapshot)?;
+    check_start(Revision(after), oldest)?;
+    let upto = newest.0.min(after.saturating_add(WINDOW));
+    let mut statement = snapshot.prepare_cached(schema::EVENTS).map_err(translate)?;
+    let window = params![signed(Revision(after))?, signed(Revision(upto))?, keys.start, keys.end];
+    let mut rows = statement.query(window).map_err(translate)?;
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next().map_err(translate)? {
+        let event = event(row).map_err(translate)?;
+        bytes += event.value.as_ref().map_or(0, |value| value.len());
+        bytes += event.previous.as_ref().map_or(0, |pair| pair.value.len());
+        events.push(event);
+        if bytes > WINDOW_BYTES {
+            let upto = events.last().map_or(upto, |event| event.revision.0);
+            return Ok(Stretch { events, upto });
+        }
+    }
+    Ok(Stretch { events, upto })
+}
+
+/// The oldest readable revision.
+pub(super) fn oldest(connection: &mut Connection) -> Result<Bounds> {
+    let snapshot = connection.transaction().map_err(translate)?;
+    bounds(&snapshot).map(|(oldest, newest)| Bounds { oldest, newest })
+}
+
+/// What can be read.
+pub(super) struct Bounds {
+    /// The compaction boundary.
+    pub oldest: Revision,
+    /// The newest revision.
+    pub newest: Revision,
+}
+
+/// Whether a watch may start after this revision: its first event may be at the boundary, as in etcd.
+pub(super) fn check_start(after: Revision, oldest: Revision) -> Result<()> {
+    match after.0.saturating_add(1) < oldest.0 {
+        true => Err(BackendError::Compacted { requested: after, oldest }),
+        false => Ok(()),
+    }
+}
+
+/// Copies everything into a new file; SQLite refuses one that exists.
+pub(super) fn copy_into(connection: &mut Connection, to: &Path) -> Result<()> {
+    let to = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
+    connection.execute("VACUUM INTO ?1", [to]).map_err(translate)?;
+    Ok(())
+}
+
+/// The compaction boundary and the newest revision of a snapshot.
+pub(super) fn bounds(snapshot: &Connection) -> Result<(Revision, Revision)> {
+    let mut statement = snapshot.prepare_cached(schema::BOUNDS).map_err(translate)?;
+    let row = statement.query_row([], |row| Ok((Revision(row.get(0)?), Revision(row.get(1)?))));
+    row.map_err(translate)
+}
+
+/// The last write of a key.
+pub(super) struct Latest {
+    /// Its revision.
+    pub revision: u64,
+    /// When the key was created.
+    pub create_revision: u64,
+    /// The value; `None` if it was a delete.
+    pub value: Option<Bytes>,
+}
+
+impl Latest {
+    /// The pair, unless it was deleted.
+    pub fn live(self, key: &str) -> Option<KeyValue> {
+        let (create, modified) = (Revision(self.create_revision), Revision(self.revision));
+        let value = self.value?;
+        Some(KeyValue { key: key.to_owned(), value, create_revision: create, mod_revision: modified })
+    }
+}
+
+/// A key's last write up to a revision.
+pub(super) fn latest(snapshot: &Connection, key: &str, revision: Revision) -> Result<Option<Latest>> {
+    let mut statement = snapshot.prepare_cached(schema::LATEST).map_err(translate)?;
+    let mut rows = statement.query(params![key, signed(revision)?]).map_err(translate)?;
+    let Some(row) = rows.next().map_err(translate)? else { return Ok(None) };
+    let latest = || -> rusqlite::Result<Latest> {
+        let value = if row.get(2)? { None } else { Some(blob(row, 3)?) };
+        Ok(Latest { revision: row.get(0)?, create_revision: row.get(1)?, value })
+    };
+    latest().map(Some).map_err(translate)
+}
+
+fn resolve(snapshot: &Connection, at: Option<Revision>) -> Result<Revision> {
+    let (oldest, newest) = bounds(snapshot)?;
+    match at {
+        None => Ok(newest),
+        Some(at) if at > newest => Err(BackendError::FutureRevision { requested: at, current: newest }),
+        Some(at) if at < oldest => Err(BackendError::Compacted { requested: at, oldest }),
+        Some(at) => Ok(at),
+    }
+}
+
+/// SQLite's integers are signed; a revision beyond them cannot exist.
+fn signed(revision: Revision) -> Result<i64> {
+    let too_high =
+        |_| BackendError::FutureRevision { requested: revision, current: Revision(i64::MAX as u64) };
+    i64::try_from(revision.0).map_err(too_high)
+}
+
+fn pair(row: &Row<'_>) -> rusqlite::Result<KeyValue> {
+    Ok(KeyValue {
+        key: row.get(0)?,
+        create_revision: Revision(row.get(1)?),
+        mod_revision: Revision(row.get(2)?),
+        value: blob(row, 3)?,
+    })
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<BackendEvent> {
+    let key: String = row.get(1)?;
+    let value = if row.get(3)? { None } else { Some(blob(row, 4)?) };
+    let previous = match row.get::<_, Option<u64>>(5)? {
+        None => None,
+        Some(revision) => Some(KeyValue {
+            key: key.clone(),
+            mod_revision: Revision(revision),
+            create_revision: Revision(row.get(6)?),
+            value: blob(row, 7)?,
+        }),
+    };
+    Ok(BackendEvent {
+        revision: Revision(row.get(0)?),
+        create_revision: Revision(row.get(2)?),
+        key,
+        value,
+        previous,
+    })
+}
+
+fn blob(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
+    Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
+}
+
+impl ReadAt for (Option<KeyValue>, Revision) {
+    fn snapshot(&self) -> Option<Revision> {
+        Some(self.1)
+    }
+}
+
+impl ReadAt for RangeResult {
+    fn snapshot(&self) -> Option<Revision> {
+        Some(self.revision)
+    }
+}
+
+impl ReadAt for Stretch {
+    fn snapshot(&self) -> Option<Revision> {
+        self.events.last().map(|event| event.revision)
+    }
+}
+
+impl ReadAt for Bounds {
+    fn snapshot(&self) -> Option<Revision> {
+        Some(self.newest)
+    }
+}
+
+impl ReadAt for () {
+    fn snapshot(&self) -> Option<Revision> {
+        None
+    }
+}

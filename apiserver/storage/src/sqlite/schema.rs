@@ -1,0 +1,64 @@
+//! What stands in the file.
+//!
+//! `log` holds one row a write. A row goes away only by compaction, and the newest row never does: so the
+//! highest revision in the log is the revision counter, and no crash can turn it back.
+
+/// Marks the file as ours (`PRAGMA application_id`): "DryD".
+pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
+/// The layout below (`PRAGMA user_version`); a file with a higher one was made by a newer version.
+pub(super) const VERSION: u32 = 1;
+
+/// The tables. An empty store is at revision 1, as in etcd.
+/// `prev_revision` is the write that this one replaced, 0 if the key did not exist.
+/// The index carries `deleted` so that counting and paging never touch values.
+pub(super) const CREATE: &str = "
+    CREATE TABLE log (
+        revision INTEGER PRIMARY KEY,
+        key TEXT NOT NULL,
+        create_revision INTEGER NOT NULL,
+        prev_revision INTEGER NOT NULL,
+        deleted INTEGER NOT NULL,
+        value BLOB
+    ) STRICT;
+    CREATE INDEX log_by_key ON log (key, revision, deleted);
+    CREATE TABLE meta (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO meta (name, number) VALUES ('compacted', 1), ('scrubbed', 1);
+";
+
+/// The oldest readable revision and the newest, in one snapshot.
+pub(super) const BOUNDS: &str = "
+    SELECT number, max(number, coalesce((SELECT max(revision) FROM log), 0)) FROM meta WHERE name = 'compacted'";
+
+/// A key's last write up to a revision.
+pub(super) const LATEST: &str = "
+    SELECT revision, create_revision, deleted, value FROM log
+    WHERE key = ?1 AND revision <= ?2 ORDER BY revision DESC LIMIT 1";
+
+/// Live pairs of a key range at a revision. `max` makes the bare column `deleted` that of the newest row
+/// (sqlite.org/lang_select.html, 2.5); the inner part reads the index alone.
+pub(super) const RANGE: &str = "
+    SELECT log.key, log.create_revision, log.revision, log.value FROM (
+        SELECT max(revision) AS newest, deleted AS gone FROM log
+        WHERE key >= ?1 AND key < ?2 AND revision <= ?3 GROUP BY key
+    ) CROSS JOIN log ON log.revision = newest
+    WHERE NOT gone LIMIT ?4";
+
+/// Number of live keys in a range at a revision.
+pub(super) const COUNT: &str = "
+    SELECT count(*) FROM (
+        SELECT max(revision), deleted AS gone FROM log
+        WHERE key >= ?1 AND key < ?2 AND revision <= ?3 GROUP BY key
+    ) WHERE NOT gone";
+
+/// Events of a key range in a window of revisions, with what they replaced.
+pub(super) const EVENTS: &str = "
+    SELECT log.revision, log.key, log.create_revision, log.deleted, log.value,
+           old.revision, old.create_revision, old.value
+    FROM log LEFT JOIN log AS old ON old.revision = log.prev_revision
+    WHERE log.revision > ?1 AND log.revision <= ?2 AND +log.key >= ?3 AND +log.key < ?4
+    ORDER BY log.revision";
+
+/// Appends a write.
+pub(super) const INSERT: &str = "
+    INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";

@@ -1,0 +1,115 @@
+//! One task a watch: takes events from the ring while it keeps up, and from the log when it does not.
+
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::mpsc;
+
+use super::feed::{Head, Stretch, Subscription};
+use super::read::{self, Readers};
+use crate::backend::{BackendError, Result, Revision, WatchItem};
+
+/// Batches that may wait for the receiver before its watch falls behind.
+const CHANNEL: usize = 64;
+
+/// Starts a watch of `keys` after a revision.
+pub(super) fn start(
+    readers: Arc<Readers>,
+    subscription: Subscription,
+    keys: Range<String>,
+    after: Revision,
+) -> mpsc::Receiver<WatchItem> {
+    let (items, receiver) = mpsc::channel(CHANNEL);
+    let round = subscription.head.borrow().round;
+    let watch =
+        Watch { readers: Arc::downgrade(&readers), subscription, keys, after, cursor: after.0, round, items };
+    tokio::spawn(watch.run());
+    receiver
+}
+
+struct Watch {
+    /// Weak, as a running watch must not keep the file open.
+    readers: Weak<Readers>,
+    subscription: Subscription,
+    keys: Range<String>,
+    after: Revision,
+    /// Everything up to here has been sent.
+    cursor: u64,
+    /// The last request for progress that was answered.
+    round: u64,
+    items: mpsc::Sender<WatchItem>,
+}
+
+/// The receiver went away.
+struct Gone;
+
+impl Watch {
+    async fn run(mut self) {
+        let items = self.items.clone();
+        let failure = tokio::select! {
+            failure = self.pump() => failure,
+            () = items.closed() => return,
+        };
+        if let Ok(Err(error)) = failure {
+            let _ = items.send(WatchItem::Failed(error)).await;
+        }
+    }
+
+    /// Runs until the receiver is gone (`Err`) or the watch has failed.
+    async fn pump(&mut self) -> Result<Result<(), BackendError>, Gone> {
+        if let Err(error) = self.check_start().await {
+            return Ok(Err(error));
+        }
+        loop {
+            let head = *self.subscription.head.borrow_and_update();
+            while self.cursor < head.revision {
+                match self.next_stretch().await {
+                    Ok(stretch) => self.deliver(stretch).await?,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            self.tell_progress(head).await?;
+            if self.subscription.head.changed().await.is_err() {
+                return Ok(Err(closed()));
+            }
+        }
+    }
+
+    async fn check_start(&self) -> Result<()> {
+        let bounds = self.readers()?.run(read::oldest).await?;
+        read::check_start(self.after, bounds.oldest)
+    }
+
+    async fn next_stretch(&self) -> Result<Stretch> {
+        if let Some(stretch) = self.subscription.take(&self.keys, self.cursor) {
+            return Ok(stretch);
+        }
+        let (keys, cursor) = (self.keys.clone(), self.cursor);
+        self.readers()?.run(move |connection| read::events(connection, &keys, cursor)).await
+    }
+
+    async fn deliver(&mut self, stretch: Stretch) -> Result<(), Gone> {
+        if !stretch.events.is_empty() {
+            self.items.send(WatchItem::Events(stretch.events)).await.map_err(|_| Gone)?;
+        }
+        self.cursor = stretch.upto;
+        Ok(())
+    }
+
+    /// Answers a request for progress once everything it could know of has been sent.
+    async fn tell_progress(&mut self, head: Head) -> Result<(), Gone> {
+        if head.round == self.round || head.revision < head.wanted.max(self.after.0) {
+            return Ok(());
+        }
+        self.round = head.round;
+        self.items.send(WatchItem::Progress(Revision(self.cursor))).await.map_err(|_| Gone)
+    }
+
+    fn readers(&self) -> Result<Arc<Readers>> {
+        self.readers.upgrade().ok_or_else(closed)
+    }
+}
+
+fn closed() -> BackendError {
+    BackendError::Unavailable("the store has been closed".to_owned())
+}

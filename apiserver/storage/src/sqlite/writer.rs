@@ -1,0 +1,171 @@
+//! The one thread that writes.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::apply::Draft;
+use super::compaction::{self, Compaction};
+use super::error::translate;
+use super::feed::Feed;
+use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
+
+/// Most commands in one transaction.
+const BATCH: usize = 512;
+/// Most bytes of values in one transaction (and one value more).
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Something to do, and who waits for it.
+pub(super) struct Command {
+    /// What to do.
+    pub work: Work,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Result<WriteOutcome>>,
+}
+
+/// What the writer is asked to do.
+pub(super) enum Work {
+    /// One compare-and-swap.
+    Write(Write),
+    /// Forget the revisions below; answered with the boundary as if committed there.
+    Compact(Revision),
+}
+
+impl Command {
+    fn bytes(&self) -> usize {
+        match &self.work {
+            Work::Write(write) => write.value.as_ref().map_or(0, |value| value.len()),
+            Work::Compact(_) => 0,
+        }
+    }
+
+    fn answer(self, result: Result<WriteOutcome>) {
+        // Nobody need be waiting any more.
+        let _ = self.reply.send(result);
+    }
+}
+
+/// The queue's sending end; dropping it lets the thread finish the queue and waits for it.
+pub(super) struct WriterHandle {
+    queue: Option<SyncSender<Command>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WriterHandle {
+    /// Starts the thread, which holds `lock` as long as it runs.
+    pub fn start(connection: Connection, lock: File, feed: Arc<Feed>, queue: usize) -> Result<Self> {
+        let (sender, receiver) = sync_channel(queue);
+        let revision = compaction::newest(&connection)?.0;
+        let compaction = Compaction::load(&connection)?;
+        let writer = Writer { connection, revision, compaction, feed };
+        let run = move || {
+            writer.run(&receiver);
+            drop(lock);
+        };
+        let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
+        let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
+        Ok(Self { queue: Some(sender), thread: Some(thread) })
+    }
+
+    /// Queues work and waits for its answer, or refuses it at once.
+    pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
+        let stopped = || BackendError::Unavailable("the writer has stopped".to_owned());
+        let (reply, answer) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
+        queue.try_send(Command { work, reply }).map_err(|error| match error {
+            TrySendError::Full(_) => BackendError::Overloaded,
+            TrySendError::Disconnected(_) => stopped(),
+        })?;
+        answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+}
+
+impl Drop for WriterHandle {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Writer {
+    connection: Connection,
+    revision: u64,
+    compaction: Compaction,
+    feed: Arc<Feed>,
+}
+
+impl Writer {
+    fn run(mut self, queue: &Receiver<Command>) {
+        while let Some(batch) = next_batch(queue, self.compaction.pending()) {
+            if !batch.is_empty() {
+                self.commit(batch);
+            }
+            if self.compaction.pending() {
+                self.compact();
+            }
+        }
+    }
+
+    /// All or nothing: either every command of the batch is answered from one durable transaction, or all fail.
+    fn commit(&mut self, batch: Vec<Command>) {
+        match self.apply(&batch) {
+            Ok((draft, answers)) => {
+                self.compaction = draft.compaction;
+                self.revision = draft.revision;
+                self.feed.publish(draft.events, draft.revision);
+                batch.into_iter().zip(answers).for_each(|(command, answer)| command.answer(answer));
+            }
+            Err(error) => batch.into_iter().for_each(|command| command.answer(Err(error.clone()))),
+        }
+    }
+
+    fn apply(&mut self, batch: &[Command]) -> Result<(Draft, Vec<Result<WriteOutcome>>)> {
+        let mut draft = Draft::new(self.revision, self.compaction);
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
+        let mut answers = Vec::with_capacity(batch.len());
+        for command in batch {
+            answers.push(match &command.work {
+                Work::Write(write) => Ok(draft.write(&transaction, write)?),
+                Work::Compact(at) => draft.compact(&transaction, *at)?,
+            });
+        }
+        transaction.commit().map_err(translate)?;
+        Ok((draft, answers))
+    }
+
+    fn compact(&mut self) {
+        if let Err(error) = self.compaction.step(&mut self.connection) {
+            tracing::warn!(%error, "compaction is put off until the next one");
+            self.compaction.put_off();
+        }
+    }
+}
+
+/// Everything that waits, within bounds; nothing at all if `busy` and nobody waits; `None` at the end.
+fn next_batch(queue: &Receiver<Command>, busy: bool) -> Option<Vec<Command>> {
+    let first = match busy {
+        false => queue.recv().ok()?,
+        true => match queue.try_recv() {
+            Ok(first) => first,
+            Err(TryRecvError::Empty) => return Some(Vec::new()),
+            Err(TryRecvError::Disconnected) => return None,
+        },
+    };
+    let mut bytes = first.bytes();
+    let mut batch = vec![first];
+    while batch.len() < BATCH && bytes < BATCH_BYTES {
+        let Ok(next) = queue.try_recv() else { break };
+        bytes += next.bytes();
+        batch.push(next);
+    }
+    // Whoever has gone away was promised nothing: do not work for them when there is too much to do.
+    batch.retain(|command| !command.reply.is_closed());
+    Some(batch)
+}

@@ -1,0 +1,143 @@
+//! What the behaviours share: a store, short ways to write, and a watch whose items are awaited, never slept for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use drydock_storage::backend::{
+    Backend, BackendError, BackendEvent, Revision, WatchItem, Write, WriteOutcome, prefix_range,
+};
+use tokio::sync::mpsc;
+
+/// How long a watch may take before a test says that something never came. Not a measurement.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub type Store = Arc<dyn Backend>;
+
+pub fn value(text: impl Into<String>) -> Option<Bytes> {
+    Some(Bytes::from(text.into()))
+}
+
+/// A write that compares with a revision.
+pub async fn cas(store: &Store, key: &str, expected: Option<Revision>, to: Option<Bytes>) -> WriteOutcome {
+    let write = Write { key: key.to_owned(), expected, value: to };
+    store.write(write).await.expect("a write is answered")
+}
+
+pub async fn create(store: &Store, key: &str, text: &str) -> Revision {
+    committed(cas(store, key, None, value(text)).await)
+}
+
+pub async fn update(store: &Store, key: &str, expected: Revision, text: &str) -> Revision {
+    committed(cas(store, key, Some(expected), value(text)).await)
+}
+
+pub async fn delete(store: &Store, key: &str, expected: Revision) -> Revision {
+    committed(cas(store, key, Some(expected), None).await)
+}
+
+pub fn committed(outcome: WriteOutcome) -> Revision {
+    match outcome {
+        WriteOutcome::Committed(revision) => revision,
+        WriteOutcome::Conflict(present, at) => panic!("conflict with {present:?} at {at:?}"),
+    }
+}
+
+/// The text of a key, now or at a revision.
+pub async fn text(store: &Store, key: &str, at: Option<Revision>) -> Option<String> {
+    let (pair, _) = store.get(key, at).await.expect("a read is answered");
+    pair.map(|pair| String::from_utf8(pair.value.to_vec()).expect("text"))
+}
+
+/// The keys under a prefix, now or at a revision.
+pub async fn keys(store: &Store, prefix: &str, at: Option<Revision>) -> Vec<String> {
+    let found = store.range(prefix_range(prefix), 0, at).await.expect("a range is answered");
+    found.items.into_iter().map(|pair| pair.key).collect()
+}
+
+/// A watch that is read event by event, and checks what holds for every watch.
+pub struct Watch {
+    items: mpsc::Receiver<WatchItem>,
+    waiting: std::collections::VecDeque<BackendEvent>,
+    last: Revision,
+}
+
+impl Watch {
+    pub async fn start(store: &Store, prefix: &str, after: Revision) -> Self {
+        let items = store.watch(prefix_range(prefix), after).await.expect("a watch is accepted");
+        Self { items, waiting: Default::default(), last: after }
+    }
+
+    /// The next item; events are checked to be above everything before.
+    pub async fn item(&mut self) -> WatchItem {
+        let item = tokio::time::timeout(PATIENCE, self.items.recv()).await;
+        let item = item.expect("an item comes").expect("the watch goes on");
+        match &item {
+            WatchItem::Events(events) => {
+                for event in events {
+                    assert!(event.revision > self.last, "{event:?} after {:?}", self.last);
+                    self.last = event.revision;
+                }
+            }
+            WatchItem::Progress(revision) => {
+                assert!(*revision >= self.last, "progress {revision:?} after {:?}", self.last);
+                self.last = *revision;
+            }
+            WatchItem::Failed(_) => {}
+        }
+        item
+    }
+
+    /// The next event, past any progress.
+    pub async fn event(&mut self) -> BackendEvent {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return event;
+            }
+            match self.item().await {
+                WatchItem::Events(events) => self.waiting.extend(events),
+                WatchItem::Progress(_) => {}
+                WatchItem::Failed(error) => panic!("the watch failed: {error}"),
+            }
+        }
+    }
+
+    /// The next `count` events.
+    pub async fn events(&mut self, count: usize) -> Vec<BackendEvent> {
+        let mut events = Vec::with_capacity(count);
+        while events.len() < count {
+            events.push(self.event().await);
+        }
+        events
+    }
+
+    /// Waits for progress up to `least`, and returns the events that came before it.
+    pub async fn until_progress(&mut self, store: &Store, least: Revision) -> Vec<BackendEvent> {
+        let mut events: Vec<_> = self.waiting.drain(..).collect();
+        store.request_progress().await.expect("progress can be asked for");
+        loop {
+            match self.item().await {
+                WatchItem::Events(more) => events.extend(more),
+                WatchItem::Progress(revision) if revision >= least => return events,
+                WatchItem::Progress(_) => store.request_progress().await.expect("progress can be asked for"),
+                WatchItem::Failed(error) => panic!("the watch failed: {error}"),
+            }
+        }
+    }
+
+    /// The error that ends the watch, with nothing before it.
+    pub async fn failure(&mut self) -> BackendError {
+        loop {
+            match self.item().await {
+                WatchItem::Failed(error) => return error,
+                WatchItem::Progress(_) => {}
+                WatchItem::Events(events) => panic!("events of a watch that must fail: {events:?}"),
+            }
+        }
+    }
+
+    /// What has arrived already, unread.
+    pub fn into_receiver(self) -> mpsc::Receiver<WatchItem> {
+        self.items
+    }
+}
