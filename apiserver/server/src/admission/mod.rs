@@ -1,5 +1,7 @@
 //! Admission: what a deployment checks before a write, beyond what the kind itself demands.
 
+pub mod namespace_lifecycle;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -1,0 +1,98 @@
+//! Nothing is created in a namespace that is missing or terminating
+//! (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use drydock_machinery::error::StatusCause;
+
+use super::{Admission, Attributes, Operation, Phase};
+
+/// Time for a watch to bring a namespace that was made a moment ago.
+const MISSING_WAIT: Duration = Duration::from_millis(50);
+
+/// A namespace's phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespacePhase {
+    /// Takes new objects.
+    Active,
+    /// Is being deleted.
+    Terminating,
+}
+
+/// Where namespaces are looked up.
+#[async_trait]
+pub trait Namespaces: Send + Sync + 'static {
+    /// Whether the cache has been filled.
+    fn ready(&self) -> bool;
+    /// From the cache; `None` if it holds no such namespace.
+    fn cached(&self, name: &str) -> Option<NamespacePhase>;
+    /// From the host itself; `None` if it has no such namespace.
+    async fn live(&self, name: &str) -> Result<Option<NamespacePhase>, ApiError>;
+}
+
+/// The admission.
+pub struct NamespaceLifecycle {
+    namespaces: Arc<dyn Namespaces>,
+}
+
+impl NamespaceLifecycle {
+    /// Looks namespaces up in `namespaces`.
+    pub fn new(namespaces: Arc<dyn Namespaces>) -> Self {
+        Self { namespaces }
+    }
+
+    async fn phase_of(&self, attributes: &Attributes<'_>) -> Result<NamespacePhase, ApiError> {
+        let name = attributes.namespace;
+        if let Some(phase) = self.namespaces.cached(name) {
+            return Ok(phase);
+        }
+        if attributes.operation == Operation::Create {
+            tokio::time::sleep(MISSING_WAIT).await;
+            if let Some(phase) = self.namespaces.cached(name) {
+                return Ok(phase);
+            }
+        }
+        self.namespaces.live(name).await?.ok_or_else(|| ApiError::not_found("", "namespaces", name))
+    }
+}
+
+#[async_trait]
+impl Admission for NamespaceLifecycle {
+    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.namespace.is_empty() || attributes.operation == Operation::Delete {
+            return Ok(());
+        }
+        if !self.namespaces.ready() {
+            return Err(forbidden(attributes, "not yet ready to handle request"));
+        }
+        let phase = self.phase_of(attributes).await?;
+        if attributes.operation == Operation::Create && phase == NamespacePhase::Terminating {
+            return Err(terminating(attributes));
+        }
+        Ok(())
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::BeforeValidation
+    }
+}
+
+fn forbidden(attributes: &Attributes<'_>, why: &str) -> ApiError {
+    ApiError::forbidden(attributes.names.group, attributes.names.plural, attributes.name, why)
+}
+
+fn terminating(attributes: &Attributes<'_>) -> ApiError {
+    let namespace = attributes.namespace;
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut error = forbidden(attributes, &why);
+    let cause = StatusCause {
+        reason: "NamespaceTerminating".to_owned(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".to_owned(),
+    };
+    error.status.details.get_or_insert_default().causes.push(cause);
+    error
+}
