@@ -19,3 +19,7 @@
 pub mod backend;
 pub mod sqlite;
 pub mod storage;
+
+pub mod cache;
+pub mod scope;
+pub mod store;

@@ -121,7 +121,8 @@ pub enum WatchEvent {
 pub trait Watcher: Send {
     /// The next events, at least one; waits for one. Cancel safe. `None` after `Failed`.
     async fn next(&mut self) -> Option<Vec<WatchEvent>>;
-    /// A revision up to which this watcher has been told everything, for a periodic bookmark.
+    /// A revision up to which this watcher has been told everything, for a periodic bookmark; 0 while the initial
+    /// events are on their way, when there is no such revision.
     fn progress(&self) -> Revision;
 }
 
@@ -171,7 +172,22 @@ pub enum StorageError {
     NotReady,
     /// From below.
     #[error(transparent)]
-    Backend(#[from] BackendError),
+    Backend(BackendError),
+}
+
+impl From<BackendError> for StorageError {
+    /// The two errors that say something about the revision asked for are the caller's; the rest is the backend's.
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Compacted { requested, oldest } => {
+                Self::Expired { requested: requested.0, oldest: oldest.0 }
+            }
+            BackendError::FutureRevision { requested, current } => {
+                Self::TooLarge { requested: requested.0, current: current.0 }
+            }
+            other => Self::Backend(other),
+        }
+    }
 }
 
 /// Objects of one resource.

@@ -1,0 +1,162 @@
+//! The one task that fills the cache and follows the backend's watch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Shared;
+use super::state::{Objects, Snapshot, State};
+use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
+use crate::storage::{ListOptions, ReadAt, Scope, Storage, StorageError};
+
+/// Most deliveries taken in before the next state is published.
+const BATCH: usize = 128;
+
+/// Fills, follows, and fills again when the watch cannot be resumed. Never returns.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut follower = Follower { shared, backoff: Backoff::default() };
+    loop {
+        let ended = match follower.fill().await {
+            Ok(state) => follower.follow(state).await,
+            Err(error) => error,
+        };
+        tracing::warn!(%ended, keys = ?follower.shared.store.keys(), "watch cache has to be filled anew");
+        follower.abandon();
+        follower.backoff.wait().await;
+    }
+}
+
+struct Follower {
+    shared: Arc<Shared>,
+    backoff: Backoff,
+}
+
+impl Follower {
+    async fn fill(&self) -> Result<State, StorageError> {
+        let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+        let page = self.shared.store.list(&Scope::all(), &options).await?;
+        // What was announced until now is in the list; events of these writes do not come.
+        self.shared.store.own_writes().clear();
+        let epoch = self.shared.state.load().snapshot.epoch;
+        let snapshot = Snapshot { epoch, revision: page.revision, objects: Objects::from_sorted(page.items) };
+        let state = State::filled(snapshot);
+        self.shared.metrics.filled();
+        self.shared.publish(Arc::new(state.clone()));
+        Ok(state)
+    }
+
+    fn abandon(&self) {
+        let state = State::clone(&self.shared.state.load());
+        if state.ready {
+            self.shared.publish(Arc::new(state.abandoned()));
+        }
+    }
+
+    /// Follows the watch, resuming it as long as nothing was missed; returns why that is no longer possible.
+    async fn follow(&mut self, mut state: State) -> StorageError {
+        loop {
+            let ended = self.follow_once(&mut state).await;
+            if !matches!(
+                ended,
+                StorageError::Backend(BackendError::Unavailable(_) | BackendError::Overloaded)
+            ) {
+                return ended;
+            }
+            tracing::info!(%ended, "watch cache resumes its watch");
+            if let Err(lost) = self.wait_for_authority(state.snapshot.revision).await {
+                return lost;
+            }
+        }
+    }
+
+    async fn follow_once(&mut self, state: &mut State) -> StorageError {
+        let store = &self.shared.store;
+        let mut items = match store.backend().watch(store.keys(), state.snapshot.revision).await {
+            Ok(items) => items,
+            Err(error) => return error.into(),
+        };
+        let mut batch = Vec::with_capacity(BATCH);
+        while items.recv_many(&mut batch, BATCH).await > 0 {
+            let taken = self.take(state, &mut batch);
+            state.trim(&self.shared.config);
+            self.shared.publish(Arc::new(state.clone()));
+            if let Err(error) = taken {
+                return error;
+            }
+            self.backoff = Backoff::default();
+        }
+        BackendError::Unavailable("the watch ended".to_owned()).into()
+    }
+
+    fn take(&self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {
+        for item in batch.drain(..) {
+            match item {
+                WatchItem::Events(events) => self.apply(state, events)?,
+                WatchItem::Progress(revision) => state.advance(revision),
+                WatchItem::Failed(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies one delivery: whole revisions.
+    fn apply(&self, state: &mut State, events: Vec<BackendEvent>) -> Result<(), StorageError> {
+        let known = state.snapshot.revision;
+        for event in events.into_iter().filter(|event| event.revision > known) {
+            let key = self.shared.store.relative(&event.key)?.to_owned();
+            let Some(value) = event.value else {
+                state.apply(event.revision, &key, None, 0);
+                continue;
+            };
+            let bytes = value.len();
+            let current = match self.shared.store.own_writes().take(&key, &value, event.revision) {
+                Some(stored) => {
+                    self.shared.metrics.took_over();
+                    stored
+                }
+                None => self.shared.store.decode(&pair(
+                    event.key,
+                    value,
+                    event.revision,
+                    event.create_revision,
+                ))?,
+            };
+            state.apply(event.revision, &key, Some(current), bytes);
+        }
+        Ok(())
+    }
+
+    /// Waits until the backend answers again. A backend that is now behind what it told before was restored from a
+    /// backup: what is cached never happened.
+    async fn wait_for_authority(&mut self, known: Revision) -> Result<(), StorageError> {
+        loop {
+            self.backoff.wait().await;
+            match self.shared.store.backend().current_revision().await {
+                Ok(current) if current >= known => return Ok(()),
+                Ok(current) => return Err(BackendError::FutureRevision { requested: known, current }.into()),
+                Err(error) => tracing::warn!(%error, "the backend does not answer"),
+            }
+        }
+    }
+}
+
+fn pair(key: String, value: bytes::Bytes, mod_revision: Revision, create_revision: Revision) -> KeyValue {
+    KeyValue { key, value, create_revision, mod_revision }
+}
+
+/// Waits longer after each failure in a row.
+struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self(Duration::from_millis(20))
+    }
+}
+
+impl Backoff {
+    const LONGEST: Duration = Duration::from_secs(5);
+
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Self::LONGEST);
+    }
+}

@@ -1,0 +1,73 @@
+//! What a cache tells about itself.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::state::State;
+use crate::backend::{BackendError, Revision};
+
+/// Figures of one cache, readable at any time.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Objects in the newest snapshot.
+    pub objects: AtomicU64,
+    /// The newest snapshot's revision.
+    pub revision: AtomicU64,
+    /// Changes in the ring.
+    pub ring_events: AtomicU64,
+    /// Bytes accounted to the ring.
+    pub ring_bytes: AtomicU64,
+    /// Watchers that read from the ring.
+    pub watchers: AtomicU64,
+    /// Revisions by which the cache was behind the backend at the last check.
+    pub lag: AtomicU64,
+    /// Watchers that were ended because their history had gone.
+    pub expired_watchers: AtomicU64,
+    /// Times the cache was filled.
+    pub fills: AtomicU64,
+    /// Checks of the backend's current revision.
+    pub revision_checks: AtomicU64,
+    /// Consistent reads that the store answered because the cache had fallen behind.
+    pub fallen_through: AtomicU64,
+    /// Events whose object came from the writer, and did not have to be decoded.
+    pub handed_over: AtomicU64,
+}
+
+impl Metrics {
+    pub(super) fn published(&self, state: &State) {
+        self.objects.store(state.snapshot.objects.len() as u64, Relaxed);
+        self.revision.store(state.snapshot.revision.0, Relaxed);
+        self.ring_events.store(state.ring_len() as u64, Relaxed);
+        self.ring_bytes.store(state.ring_bytes() as u64, Relaxed);
+    }
+
+    pub(super) fn checked(&self, authority: &Result<Revision, BackendError>, cached: Revision) {
+        self.revision_checks.fetch_add(1, Relaxed);
+        if let Ok(revision) = authority {
+            self.lag.store(revision.0.saturating_sub(cached.0), Relaxed);
+        }
+    }
+
+    pub(super) fn fell_through(&self) {
+        self.fallen_through.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn filled(&self) {
+        self.fills.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn took_over(&self) {
+        self.handed_over.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn watcher_opened(&self) {
+        self.watchers.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn watcher_closed(&self) {
+        self.watchers.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn watcher_expired(&self) {
+        self.expired_watchers.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,181 @@
+//! The watch cache: [`Storage`] over a [`Store`], answering reads and watches from memory.
+//!
+//! ```text
+//!   backend watch ──> follow (one task) ──> State: snapshot, ring of recent changes, revision
+//!                                             │ published whole, read without locks
+//!                        ┌────────────────────┼─────────────────────┐
+//!                      get, list            watchers: cursors      Exact reads, pages:
+//!                      (newest snapshot)    into the ring          snapshots in the ring
+//! ```
+//!
+//! Writes go to the store. Nobody waits for a slow reader: a watcher owns nothing but a revision, reads the ring at
+//! its own pace, and is told `Expired` only when what follows its revision has left the ring.
+//! (Kubernetes: storage/cacher; the shape of one cursor a watcher instead of one queue a watcher is ours.)
+
+mod authority;
+mod follow;
+mod metrics;
+mod page;
+mod read;
+mod state;
+mod watcher;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use drydock_machinery::Object;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::backend::Revision;
+use crate::storage::{
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+};
+use crate::store::{Store, StoreWatcher};
+
+pub use metrics::Metrics;
+
+use authority::Authority;
+use read::View;
+use state::State;
+use watcher::{CatchUp, Cursor};
+
+/// Bounds of a cache.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Most changes that are kept for watchers and exact reads.
+    pub ring_events: usize,
+    /// Most bytes (of stored values, plus the cost of keeping their snapshots) kept for the same.
+    pub ring_bytes: usize,
+    /// How long a read waits for the cache to become fresh enough (Kubernetes: blockTimeout, 3 s).
+    pub freshness: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { ring_events: 8_192, ring_bytes: 32 << 20, freshness: Duration::from_secs(3) }
+    }
+}
+
+/// A cache of one resource.
+pub struct Cache {
+    shared: Arc<Shared>,
+    authority: Authority,
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+/// What the task that follows the backend, the readers and the watchers share.
+struct Shared {
+    store: Store,
+    config: Config,
+    state: ArcSwap<State>,
+    changed: tokio::sync::watch::Sender<()>,
+    metrics: Arc<Metrics>,
+}
+
+impl Cache {
+    /// Starts filling and following; must be called within a Tokio runtime. Reads are served once [`Storage::ready`].
+    pub fn start(store: Store, config: Config) -> Self {
+        store.own_writes().follow();
+        let shared = Arc::new(Shared {
+            store,
+            config,
+            state: ArcSwap::from_pointee(State::default()),
+            changed: tokio::sync::watch::Sender::new(()),
+            metrics: Arc::default(),
+        });
+        let (authority, checking) = Authority::new(shared.clone());
+        let following = tokio::spawn(follow::run(shared.clone()));
+        let tasks = [AbortOnDropHandle::new(following), AbortOnDropHandle::new(checking)];
+        Self { shared, authority, _tasks: tasks }
+    }
+
+    /// Waits until the cache is filled.
+    pub async fn wait_until_ready(&self) {
+        self.shared.wait_for(|state| state.ready).await;
+    }
+
+    /// Figures for the server's metrics.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.shared.metrics.clone()
+    }
+}
+
+impl Drop for Cache {
+    /// Ends the watchers: nothing would ever wake them again.
+    fn drop(&mut self) {
+        let state = State::clone(&self.shared.state.load());
+        self.shared.publish(Arc::new(state.abandoned()));
+    }
+}
+
+impl Shared {
+    fn publish(&self, state: Arc<State>) {
+        self.metrics.published(&state);
+        self.state.store(state);
+        self.changed.send_replace(());
+    }
+}
+
+#[async_trait]
+impl Storage for Cache {
+    async fn create(&self, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
+        self.shared.store.create(key, object).await
+    }
+
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
+        match self.view(at).await? {
+            View::Snapshot(snapshot) => snapshot.objects.get(key).cloned().ok_or(StorageError::NotFound),
+            View::Store => self.shared.store.get(key, at).await,
+        }
+    }
+
+    async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
+        self.wait_until_filled().await?;
+        match self.view(options.at).await? {
+            View::Snapshot(snapshot) => Ok(page::page(&snapshot, scope, options)),
+            View::Store => self.shared.store.list(scope, options).await,
+        }
+    }
+
+    async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError> {
+        let state = self.shared.state.load_full();
+        let cached = state.ready.then(|| state.snapshot.objects.get(key).cloned());
+        drop(state);
+        self.shared.store.update_from(key, cached, updater).await
+    }
+
+    async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {
+        self.wait_until_filled().await?;
+        match from {
+            WatchFrom::After(after) => self.watch_after(scope, after).await,
+            WatchFrom::InitialEvents(at) => match self.view(at).await? {
+                View::Snapshot(snapshot) => {
+                    Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
+                }
+                View::Store => Ok(Box::new(StoreWatcher::open(&self.shared.store, scope, from).await?)),
+            },
+        }
+    }
+
+    async fn current_revision(&self) -> Result<Revision, StorageError> {
+        Ok(self.authority.revision().await?)
+    }
+
+    fn ready(&self) -> bool {
+        self.shared.state.load().ready
+    }
+}
+
+impl Cache {
+    /// From the ring if it reaches back that far, else from the backend until the ring takes over: after a restart
+    /// every client resumes at a revision from before it, and none of them should have to list again.
+    async fn watch_after(&self, scope: Scope, after: Revision) -> Result<Box<dyn Watcher>, StorageError> {
+        let state = self.shared.state.load_full();
+        if after >= state.floor() {
+            return Ok(Box::new(Cursor::after(self.shared.clone(), scope, after, &state)));
+        }
+        Ok(Box::new(CatchUp::open(self.shared.clone(), scope, after).await?))
+    }
+}

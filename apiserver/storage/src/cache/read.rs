@@ -1,0 +1,109 @@
+//! Which state answers a read, and the waiting for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::state::{Snapshot, State};
+use super::{Cache, Shared};
+use crate::backend::Revision;
+use crate::storage::{ReadAt, StorageError};
+
+/// How often a waiting reader asks the backend to tell its progress (Kubernetes: progressRequestPeriod).
+const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
+
+/// Where a read is answered.
+pub(super) enum View {
+    /// From memory.
+    Snapshot(Snapshot),
+    /// By the store: the cache is not filled, has fallen behind, or no longer holds the revision.
+    Store,
+}
+
+impl Cache {
+    pub(super) async fn view(&self, at: ReadAt) -> Result<View, StorageError> {
+        if !self.shared.state.load().ready {
+            return Ok(View::Store);
+        }
+        match at {
+            ReadAt::Latest => self.latest().await,
+            ReadAt::NotOlderThan(revision) => {
+                Ok(View::Snapshot(self.not_older_than(revision).await?.snapshot.clone()))
+            }
+            ReadAt::Exact(revision) => self.exactly(revision).await,
+        }
+    }
+
+    /// Waits a moment for a cache that is being filled.
+    pub(super) async fn wait_until_filled(&self) -> Result<(), StorageError> {
+        if self.shared.state.load().ready {
+            return Ok(());
+        }
+        let filled = self.shared.wait_for(|state| state.ready);
+        let in_time = tokio::time::timeout(self.shared.config.freshness, filled).await;
+        in_time.map(drop).map_err(|_| StorageError::NotReady)
+    }
+
+    /// A consistent read: as new as the backend was after the read began.
+    async fn latest(&self) -> Result<View, StorageError> {
+        let revision = self.authority.revision().await?;
+        match self.shared.reach(revision).await {
+            Ok(state) => Ok(View::Snapshot(state.snapshot.clone())),
+            Err(_) => {
+                self.shared.metrics.fell_through();
+                Ok(View::Store)
+            }
+        }
+    }
+
+    async fn not_older_than(&self, revision: Revision) -> Result<Arc<State>, StorageError> {
+        self.shared.reach(revision).await.map_err(|state| {
+            if !state.ready {
+                return StorageError::NotReady;
+            }
+            StorageError::TooLarge { requested: revision.0, current: state.snapshot.revision.0 }
+        })
+    }
+
+    async fn exactly(&self, revision: Revision) -> Result<View, StorageError> {
+        let state = self.not_older_than(revision).await?;
+        Ok(state.exactly(revision).map_or(View::Store, View::Snapshot))
+    }
+}
+
+impl Shared {
+    /// The first published state that is ready and has reached `revision`, or the last one at the deadline.
+    async fn reach(&self, revision: Revision) -> Result<Arc<State>, Arc<State>> {
+        let reached = |state: &State| state.ready && state.snapshot.revision >= revision;
+        let state = self.state.load_full();
+        if reached(&state) {
+            return Ok(state);
+        }
+        let deadline = Instant::now() + self.config.freshness;
+        while Instant::now() < deadline {
+            // Writes of other resources do not come by our watch: without a progress report it may never get there.
+            // A failure shows in the watch itself.
+            let _ = self.store.backend().request_progress().await;
+            let next = deadline.min(Instant::now() + PROGRESS_REQUEST_PERIOD);
+            if let Ok(state) = timeout_at(next, self.wait_for(reached)).await {
+                return Ok(state);
+            }
+        }
+        Err(self.state.load_full())
+    }
+
+    /// The first published state that `accepts`.
+    pub(super) async fn wait_for(&self, accepts: impl Fn(&State) -> bool) -> Arc<State> {
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let state = self.state.load_full();
+            if accepts(&state) {
+                return state;
+            }
+            // The sender lives in `self`.
+            let _ = changed.changed().await;
+        }
+    }
+}

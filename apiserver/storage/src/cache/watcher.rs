@@ -1,0 +1,207 @@
+//! Watchers: cursors into the ring.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::Shared;
+use super::page::in_scope;
+use super::state::{Change, Snapshot, State};
+use crate::backend::Revision;
+use crate::scope::transition;
+use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
+use crate::store::StoreWatcher;
+
+/// About how many events are handed over at once; a revision is never split.
+const BATCH: usize = 256;
+
+/// A watcher that reads on in the ring from the revision up to which it was told everything.
+pub(super) struct Cursor {
+    shared: Arc<Shared>,
+    changed: watch::Receiver<()>,
+    scope: Scope,
+    epoch: u64,
+    initial: Option<Initial>,
+    /// Changes up to here are not told (again).
+    told: Revision,
+    /// As `told`, but never ahead of what the cache has seen.
+    progress: Revision,
+    over: bool,
+}
+
+/// Present objects still to be told.
+struct Initial {
+    snapshot: Snapshot,
+    start: String,
+}
+
+impl Cursor {
+    /// Changes above `after`, which must not be below the state's floor.
+    pub(super) fn after(shared: Arc<Shared>, scope: Scope, after: Revision, state: &State) -> Self {
+        let progress = after.min(state.snapshot.revision);
+        Self::new(shared, scope, state.snapshot.epoch, after, progress, None)
+    }
+
+    /// The snapshot's objects, then changes above it.
+    pub(super) fn with_initial_events(shared: Arc<Shared>, scope: Scope, snapshot: Snapshot) -> Self {
+        let (epoch, revision) = (snapshot.epoch, snapshot.revision);
+        let initial = Initial { start: scope.prefix.clone(), snapshot };
+        Self::new(shared, scope, epoch, revision, revision, Some(initial))
+    }
+
+    fn new(
+        shared: Arc<Shared>,
+        scope: Scope,
+        epoch: u64,
+        told: Revision,
+        progress: Revision,
+        initial: Option<Initial>,
+    ) -> Self {
+        shared.metrics.watcher_opened();
+        let changed = shared.changed.subscribe();
+        Self { shared, changed, scope, epoch, initial, told, progress, over: false }
+    }
+
+    /// The next of the initial events, then the bookmark that ends them.
+    fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
+        let mut initial = self.initial.take()?;
+        let mut events = Vec::new();
+        let mut left = None;
+        for stored in in_scope(&initial.snapshot, &self.scope, &initial.start) {
+            if events.len() == BATCH {
+                left = Some(stored.key.clone());
+                break;
+            }
+            if self.scope.selects(&stored.object) {
+                events.push(WatchEvent::Added(stored.clone()));
+            }
+        }
+        match left {
+            Some(start) => {
+                initial.start = start;
+                self.initial = Some(initial);
+            }
+            None => events.push(WatchEvent::Bookmark { revision: self.told, initial: true }),
+        }
+        Some(events)
+    }
+
+    /// What the ring holds beyond `told`: a batch of it, or nothing once all is told.
+    fn read_ring(&mut self) -> Vec<WatchEvent> {
+        let state = self.shared.state.load_full();
+        if state.snapshot.epoch != self.epoch || self.told < state.floor() {
+            return vec![self.expire(&state)];
+        }
+        let mut events = Vec::new();
+        for change in state.changes(self.told) {
+            if events.len() >= BATCH && change.revision > self.told {
+                return events;
+            }
+            events.extend(seen_from(&self.scope, change));
+            self.told = change.revision;
+            self.progress = change.revision;
+        }
+        self.told = self.told.max(state.snapshot.revision);
+        self.progress = self.progress.max(state.snapshot.revision);
+        events
+    }
+
+    fn expire(&mut self, state: &State) -> WatchEvent {
+        self.over = true;
+        self.shared.metrics.watcher_expired();
+        WatchEvent::Failed(StorageError::Expired { requested: self.told.0, oldest: state.floor().0 })
+    }
+}
+
+fn seen_from(scope: &Scope, change: &Change) -> Option<WatchEvent> {
+    if !scope.contains(&change.key) {
+        return None;
+    }
+    transition(scope, change.current.as_ref(), change.previous.as_ref(), |last| change.departed(last))
+}
+
+#[async_trait]
+impl Watcher for Cursor {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            if self.over {
+                return None;
+            }
+            if let Some(events) = self.initial_events() {
+                return Some(events);
+            }
+            self.changed.mark_unchanged();
+            let events = self.read_ring();
+            if !events.is_empty() {
+                return Some(events);
+            }
+            // The sender lives in `shared`.
+            let _ = self.changed.changed().await;
+        }
+    }
+
+    fn progress(&self) -> Revision {
+        if self.initial.is_some() { Revision(0) } else { self.progress }
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.shared.metrics.watcher_closed();
+    }
+}
+
+/// A watcher whose start has left the ring: it follows the backend until the ring can take over.
+pub(super) struct CatchUp {
+    shared: Arc<Shared>,
+    scope: Scope,
+    behind: Option<StoreWatcher>,
+    cursor: Option<Cursor>,
+}
+
+impl CatchUp {
+    pub(super) async fn open(
+        shared: Arc<Shared>,
+        scope: Scope,
+        after: Revision,
+    ) -> Result<Self, StorageError> {
+        let behind = StoreWatcher::open(&shared.store, scope.clone(), WatchFrom::After(after)).await?;
+        // Where nothing happened in this scope, only a progress report leads up to the ring. It may fail: then the
+        // backend's watch simply goes on.
+        let _ = shared.store.backend().request_progress().await;
+        Ok(Self { shared, scope, behind: Some(behind), cursor: None })
+    }
+
+    fn take_over(&mut self, told: Revision) {
+        let state = self.shared.state.load_full();
+        if state.ready && told >= state.floor() {
+            self.behind = None;
+            self.cursor = Some(Cursor::after(self.shared.clone(), self.scope.clone(), told, &state));
+        }
+    }
+}
+
+#[async_trait]
+impl Watcher for CatchUp {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            let Some(behind) = &mut self.behind else {
+                return self.cursor.as_mut()?.next().await;
+            };
+            let events = behind.step().await?;
+            let (told, over) = (behind.progress(), behind.over());
+            if !over {
+                self.take_over(told);
+            }
+            if !events.is_empty() {
+                return Some(events);
+            }
+        }
+    }
+
+    fn progress(&self) -> Revision {
+        let behind = self.behind.as_ref().map(|watcher| watcher.progress());
+        behind.or_else(|| self.cursor.as_ref().map(|cursor| cursor.progress())).unwrap_or_default()
+    }
+}

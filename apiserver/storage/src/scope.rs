@@ -1,0 +1,73 @@
+//! Which keys and objects a [`Scope`] selects, and what a change means to a watcher of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use drydock_machinery::Object;
+
+use crate::backend::prefix_range;
+use crate::storage::{Scope, Stored, WatchEvent};
+
+impl Scope {
+    /// All objects of the resource.
+    pub fn all() -> Self {
+        Self { prefix: String::new(), single: false, matches: None }
+    }
+
+    /// The objects of one namespace.
+    pub fn namespace(namespace: &str) -> Self {
+        Self { prefix: format!("{namespace}/"), single: false, matches: None }
+    }
+
+    /// The one object with this key.
+    pub fn object(key: &str) -> Self {
+        Self { prefix: key.to_owned(), single: true, matches: None }
+    }
+
+    /// Narrows the scope to the objects that `matches` accepts.
+    pub fn matching(mut self, matches: impl Fn(&Object) -> bool + Send + Sync + 'static) -> Self {
+        self.matches = Some(Arc::new(matches));
+        self
+    }
+
+    /// Whether an object under this key (relative to the resource) can be in the scope.
+    pub fn contains(&self, key: &str) -> bool {
+        if self.single { key == self.prefix } else { key.starts_with(&self.prefix) }
+    }
+
+    /// Whether the label and field selection accepts the object.
+    pub fn selects(&self, object: &Object) -> bool {
+        self.matches.as_ref().is_none_or(|matches| matches(object))
+    }
+
+    /// The scope's keys, with `base` before each.
+    pub(crate) fn keys(&self, base: &str) -> Range<String> {
+        let start = format!("{base}{}", self.prefix);
+        if self.single { start.clone()..next_key(&start) } else { prefix_range(&start) }
+    }
+}
+
+/// The smallest key above `key`.
+pub(crate) fn next_key(key: &str) -> String {
+    format!("{key}\0")
+}
+
+/// What one change looks like from within a scope whose keys contain it; `None` if it stays outside.
+///
+/// A change that leaves the selection is a deletion, one that enters it an addition (Kubernetes: etcd3
+/// watcher.go, `transform`). `departed` makes the last state within, stamped with the change's revision.
+pub(crate) fn transition(
+    scope: &Scope,
+    current: Option<&Arc<Stored>>,
+    previous: Option<&Arc<Stored>>,
+    departed: impl FnOnce(&Arc<Stored>) -> Arc<Stored>,
+) -> Option<WatchEvent> {
+    let current = current.filter(|stored| scope.selects(&stored.object));
+    let previous = previous.filter(|stored| scope.selects(&stored.object));
+    match (current, previous) {
+        (Some(now), Some(_)) => Some(WatchEvent::Modified(now.clone())),
+        (Some(now), None) => Some(WatchEvent::Added(now.clone())),
+        (None, Some(before)) => Some(WatchEvent::Deleted(departed(before))),
+        (None, None) => None,
+    }
+}

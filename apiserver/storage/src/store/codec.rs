@@ -1,0 +1,32 @@
+//! Objects to stored bytes and back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use drydock_machinery::Object;
+use serde_json::{Map, Value};
+
+use crate::backend::{BackendError, Revision};
+use crate::storage::{StorageError, Stored};
+
+/// The bytes to store. The resourceVersion is left out: it is the revision of the write that carries them.
+pub(super) fn encode(mut object: Object) -> (Object, Bytes) {
+    object.set_resource_version("");
+    let bytes = object.to_json();
+    (object, bytes)
+}
+
+/// The object that `bytes` hold, as of `revision`.
+pub(super) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
+    let map: Map<String, Value> =
+        serde_json::from_slice(bytes).map_err(|error| corrupt(key, &error.to_string()))?;
+    if !map.get("metadata").is_some_and(Value::is_object) {
+        return Err(corrupt(key, "not an object with metadata"));
+    }
+    Ok(Arc::new(Stored::new(key.to_owned(), Object(map), revision)))
+}
+
+/// What is stored under `key` is not what this crate writes.
+pub(super) fn corrupt(key: &str, why: &str) -> StorageError {
+    StorageError::Backend(BackendError::Corrupt(format!("the value of {key:?} cannot be read: {why}")))
+}

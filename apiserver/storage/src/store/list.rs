@@ -1,0 +1,126 @@
+//! Pages of a list, read in bounded batches at one revision.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Store, backend_revision, fresh_enough};
+use crate::backend::{KeyValue, Revision};
+use crate::scope::next_key;
+use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
+
+/// Most pairs read from the backend at once (Kubernetes: maxLimit is 10000).
+const LARGEST_BATCH: usize = 2_500;
+/// Fewest pairs worth a round trip when a selection may drop most of them.
+const SMALLEST_SELECTED_BATCH: usize = 100;
+
+/// Reads one page. (Kubernetes: etcd3/store.go, GetList.)
+pub(super) async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
+    let mut reading = Reading::start(store, scope, options);
+    loop {
+        let batch = reading.batch;
+        let result = store.backend.range(reading.keys.clone(), batch, reading.at).await?;
+        if reading.revision.is_none() {
+            fresh_enough(options.at, result.revision)?;
+        }
+        reading.pin(result.revision);
+        if reading.take(&result.items, result.count)? {
+            return Ok(reading.finish(result.revision));
+        }
+    }
+}
+
+struct Reading<'a> {
+    store: &'a Store,
+    scope: &'a Scope,
+    limit: usize,
+    batch: usize,
+    keys: Range<String>,
+    at: Option<Revision>,
+    revision: Option<Revision>,
+    items: Vec<Arc<Stored>>,
+    next: Option<String>,
+    remaining: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn start(store: &'a Store, scope: &'a Scope, options: &ListOptions) -> Self {
+        let mut keys = scope.keys(&store.prefix);
+        if let Some(start) = &options.start {
+            keys.start = keys.start.max(store.absolute(start));
+        }
+        Self {
+            store,
+            scope,
+            limit: options.limit,
+            batch: first_batch(options.limit, scope.matches.is_some()),
+            at: backend_revision(options.at),
+            revision: None,
+            keys,
+            items: Vec::new(),
+            next: None,
+            remaining: 0,
+        }
+    }
+
+    /// Later batches are read at the revision of the first.
+    fn pin(&mut self, revision: Revision) {
+        self.revision.get_or_insert(revision);
+        self.at = self.revision;
+    }
+
+    /// Takes a batch; `true` when the page is complete.
+    fn take(&mut self, batch: &[KeyValue], count: u64) -> Result<bool, StorageError> {
+        let mut taken = 0_usize;
+        for pair in batch {
+            if self.full() {
+                break;
+            }
+            taken += 1;
+            let stored = self.store.decode(pair)?;
+            if self.scope.selects(&stored.object) {
+                self.items.push(stored);
+            }
+        }
+        let Some(last) = taken.checked_sub(1).and_then(|last| batch.get(last)) else { return Ok(true) };
+        self.remaining = count.saturating_sub(taken as u64);
+        if self.remaining == 0 {
+            return Ok(true);
+        }
+        if self.full() {
+            self.next = Some(next_key(self.store.relative(&last.key)?));
+            return Ok(true);
+        }
+        self.keys.start = next_key(&last.key);
+        self.batch = (self.batch * 2).min(LARGEST_BATCH);
+        Ok(false)
+    }
+
+    fn full(&self) -> bool {
+        self.limit > 0 && self.items.len() >= self.limit
+    }
+
+    fn finish(self, revision: Revision) -> Page {
+        let known = self.next.is_some() && self.scope.matches.is_none();
+        Page {
+            items: self.items,
+            revision: self.revision.unwrap_or(revision),
+            remaining: known.then_some(self.remaining),
+            next: self.next,
+        }
+    }
+}
+
+fn first_batch(limit: usize, selected: bool) -> usize {
+    let least = if selected { SMALLEST_SELECTED_BATCH } else { 1 };
+    if limit == 0 { LARGEST_BATCH } else { limit.clamp(least, LARGEST_BATCH) }
+}
+
+/// The present objects of a scope at one revision, for the start of a watch.
+pub(super) async fn everything(
+    store: &Store,
+    scope: &Scope,
+    at: ReadAt,
+) -> Result<(Vec<Arc<Stored>>, Revision), StorageError> {
+    let page = page(store, scope, &ListOptions { at, limit: 0, start: None }).await?;
+    Ok((page.items, page.revision))
+}

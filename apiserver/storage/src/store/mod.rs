@@ -1,0 +1,152 @@
+//! The typed store: objects of one resource over the byte-level [`Backend`].
+//!
+//! Keys are `/registry/<group>/<resource>/<key>`; values are the objects' JSON without resourceVersion, which is
+//! the revision of the write (Kubernetes: storage/etcd3/store.go).
+
+mod codec;
+mod list;
+mod own_writes;
+mod update;
+mod watch;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use drydock_machinery::Object;
+
+use crate::backend::{Backend, KeyValue, Revision, Write, WriteOutcome, prefix_range};
+use crate::storage::{
+    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+};
+
+pub(crate) use own_writes::OwnWrites;
+pub(crate) use watch::StoreWatcher;
+
+/// Objects of one resource in a backend.
+#[derive(Clone)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+    prefix: Arc<str>,
+    own_writes: Arc<OwnWrites>,
+}
+
+/// What became of one write.
+enum Put {
+    Committed(Arc<Stored>),
+    /// The comparison failed; here is what stands there.
+    Conflict(Option<Arc<Stored>>),
+}
+
+impl Store {
+    /// The objects of `resource` (plural) in `group`.
+    pub fn new(backend: Arc<dyn Backend>, group: &str, resource: &str) -> Self {
+        let prefix = format!("/registry/{group}/{resource}/").into();
+        Self { backend, prefix, own_writes: Arc::default() }
+    }
+
+    /// The backend below.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// All keys of the resource, as the backend has them.
+    pub fn keys(&self) -> Range<String> {
+        prefix_range(&self.prefix)
+    }
+
+    /// Decoded objects of writes through this store, for whoever follows the backend's watch beside it.
+    pub(crate) fn own_writes(&self) -> &Arc<OwnWrites> {
+        &self.own_writes
+    }
+
+    /// The part of a backend key below the resource's prefix.
+    pub(crate) fn relative<'a>(&self, key: &'a str) -> Result<&'a str, StorageError> {
+        key.strip_prefix(&*self.prefix).ok_or_else(|| codec::corrupt(key, "outside of the range asked for"))
+    }
+
+    /// Decodes one pair.
+    pub(crate) fn decode(&self, pair: &KeyValue) -> Result<Arc<Stored>, StorageError> {
+        codec::decode(self.relative(&pair.key)?, &pair.value, pair.mod_revision)
+    }
+
+    fn absolute(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    /// Writes an object if the key's revision is still `expected`.
+    async fn put(&self, key: &str, expected: Option<Revision>, object: Object) -> Result<Put, StorageError> {
+        let (object, bytes) = codec::encode(object);
+        let write = Write { key: self.absolute(key), expected, value: Some(bytes.clone()) };
+        let own = self.own_writes.announce(key, bytes, object);
+        match self.backend.write(write).await? {
+            WriteOutcome::Committed(revision) => Ok(Put::Committed(own.committed(revision))),
+            WriteOutcome::Conflict(now, _) => {
+                Ok(Put::Conflict(now.as_ref().map(|pair| self.decode(pair)).transpose()?))
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        key: &str,
+        at: Option<Revision>,
+    ) -> Result<(Option<Arc<Stored>>, Revision), StorageError> {
+        let (pair, revision) = self.backend.get(&self.absolute(key), at).await?;
+        Ok((pair.as_ref().map(|pair| self.decode(pair)).transpose()?, revision))
+    }
+}
+
+/// The revision to ask the backend for; `None` is its latest.
+fn backend_revision(at: ReadAt) -> Option<Revision> {
+    match at {
+        ReadAt::Latest | ReadAt::NotOlderThan(_) => None,
+        ReadAt::Exact(revision) => Some(revision),
+    }
+}
+
+/// The latest state there is may still be older than a client has seen elsewhere.
+fn fresh_enough(at: ReadAt, current: Revision) -> Result<(), StorageError> {
+    match at {
+        ReadAt::NotOlderThan(requested) if requested > current => {
+            Err(StorageError::TooLarge { requested: requested.0, current: current.0 })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[async_trait]
+impl Storage for Store {
+    async fn create(&self, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
+        match self.put(key, None, object).await? {
+            Put::Committed(stored) => Ok(stored),
+            Put::Conflict(_) => Err(StorageError::AlreadyExists),
+        }
+    }
+
+    async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
+        let (stored, revision) = self.read(key, backend_revision(at)).await?;
+        fresh_enough(at, revision)?;
+        stored.ok_or(StorageError::NotFound)
+    }
+
+    async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
+        list::page(self, scope, options).await
+    }
+
+    async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError> {
+        self.update_from(key, None, updater).await
+    }
+
+    async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {
+        Ok(Box::new(StoreWatcher::open(self, scope, from).await?))
+    }
+
+    async fn current_revision(&self) -> Result<Revision, StorageError> {
+        Ok(self.backend.current_revision().await?)
+    }
+
+    fn ready(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,121 @@
+//! Hands the decoded object of a write to whoever receives the event of that very write.
+//!
+//! A write is announced before it is sent, because its event may overtake its answer. Bytes tell which event
+//! belongs to it: equal bytes under the same key are the same object, whoever wrote them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use drydock_machinery::Object;
+use parking_lot::Mutex;
+
+use crate::backend::Revision;
+use crate::storage::Stored;
+
+/// Most announced writes; beyond it an event is simply decoded.
+const MOST: usize = 4096;
+
+/// Announced writes whose events have not been seen.
+#[derive(Default)]
+pub(crate) struct OwnWrites {
+    followed: AtomicBool,
+    pending: Mutex<HashMap<String, Vec<Arc<Slot>>>>,
+}
+
+/// One write on its way; withdrawn when dropped before it was committed.
+pub(super) struct Announced<'a> {
+    list: &'a OwnWrites,
+    slot: Arc<Slot>,
+    committed: bool,
+}
+
+struct Slot {
+    key: String,
+    bytes: Bytes,
+    state: Mutex<State>,
+}
+
+enum State {
+    Sent(Object),
+    Known(Arc<Stored>),
+}
+
+impl OwnWrites {
+    /// From now on somebody collects announced writes with [`Self::take`].
+    pub(crate) fn follow(&self) {
+        self.followed.store(true, Ordering::Relaxed);
+    }
+
+    /// Announces a write.
+    pub(super) fn announce(&self, key: &str, bytes: Bytes, object: Object) -> Announced<'_> {
+        let slot = Arc::new(Slot { key: key.to_owned(), bytes, state: Mutex::new(State::Sent(object)) });
+        if self.followed.load(Ordering::Relaxed) {
+            let mut pending = self.pending.lock();
+            if pending.len() < MOST {
+                pending.entry(slot.key.clone()).or_default().push(slot.clone());
+            }
+        }
+        Announced { list: self, slot, committed: false }
+    }
+
+    /// The object of the write that produced this event, if it went through this store.
+    pub(crate) fn take(&self, key: &str, bytes: &Bytes, revision: Revision) -> Option<Arc<Stored>> {
+        let slot = self.remove(key, |slot| slot.bytes == *bytes);
+        self.remove(key, |slot| slot.is_past(revision));
+        Some(slot?.known_at(revision))
+    }
+
+    /// Forgets every announced write: their events will not come.
+    pub(crate) fn clear(&self) {
+        self.pending.lock().clear();
+    }
+
+    fn remove(&self, key: &str, which: impl Fn(&Slot) -> bool) -> Option<Arc<Slot>> {
+        let mut pending = self.pending.lock();
+        let slots = pending.get_mut(key)?;
+        let found = slots.iter().position(|slot| which(slot)).map(|at| slots.swap_remove(at));
+        if slots.is_empty() {
+            pending.remove(key);
+        }
+        found
+    }
+}
+
+impl Announced<'_> {
+    /// The write is durable; its event may or may not have been seen.
+    pub(super) fn committed(mut self, revision: Revision) -> Arc<Stored> {
+        self.committed = true;
+        self.slot.known_at(revision)
+    }
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            self.list.remove(&self.slot.key, |slot| std::ptr::eq(slot, &*self.slot));
+        }
+    }
+}
+
+impl Slot {
+    /// Whether its event was told apart from it wrongly: two writers raced with equal bytes, and one lost.
+    fn is_past(&self, revision: Revision) -> bool {
+        matches!(&*self.state.lock(), State::Known(stored) if stored.revision < revision)
+    }
+
+    /// The object at its revision, made once by whoever learns the revision first.
+    fn known_at(&self, revision: Revision) -> Arc<Stored> {
+        let mut state = self.state.lock();
+        let object = match &mut *state {
+            State::Known(stored) if stored.revision == revision => return stored.clone(),
+            // Equal bytes written twice under one key: the other write's event came first.
+            State::Known(stored) => stored.object.clone(),
+            State::Sent(object) => std::mem::take(object),
+        };
+        let stored = Arc::new(Stored::new(self.key.clone(), object, revision));
+        *state = State::Known(stored.clone());
+        stored
+    }
+}

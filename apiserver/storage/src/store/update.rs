@@ -1,0 +1,120 @@
+//! The compare-and-swap loop.
+
+use std::sync::Arc;
+
+use drydock_machinery::Object;
+
+use super::{Put, Store};
+use crate::backend::{Write, WriteOutcome};
+use crate::storage::{Change, StorageError, Stored, Updater};
+
+/// The state that an updater decides on.
+struct Seen {
+    stored: Option<Arc<Stored>>,
+    /// Read from the backend within this update, so that a refusal or a "nothing to do" based on it counts.
+    live: bool,
+}
+
+/// What one try came to.
+enum Tried {
+    Done(Arc<Stored>, bool),
+    Retry(Seen),
+}
+
+impl Store {
+    /// [`crate::storage::Storage::update`] whose first try is made on `cached`: the state of the key in a cache,
+    /// which may be stale. (Kubernetes: etcd3/store.go, GuaranteedUpdate.)
+    pub(crate) async fn update_from(
+        &self,
+        key: &str,
+        cached: Option<Option<Arc<Stored>>>,
+        updater: Updater<'_>,
+    ) -> Result<(Arc<Stored>, bool), StorageError> {
+        let mut seen = match cached {
+            Some(stored) => Seen { stored, live: false },
+            None => self.live(key).await?,
+        };
+        // Ends when a write wins, the updater refuses, or the caller drops this future at its deadline.
+        loop {
+            match self.try_once(key, seen, updater).await? {
+                Tried::Done(stored, written) => return Ok((stored, written)),
+                Tried::Retry(newer) => seen = newer,
+            }
+        }
+    }
+
+    async fn try_once(&self, key: &str, seen: Seen, updater: Updater<'_>) -> Result<Tried, StorageError> {
+        let change = match updater(seen.stored.as_deref()) {
+            Ok(change) => change,
+            Err(refusal) => return self.confirm(key, seen, Err(StorageError::Refused(refusal))).await,
+        };
+        match (change, &seen.stored) {
+            (Change::Write(object), stored) => match changed(object, stored.as_deref()) {
+                Some(object) => self.write(key, seen, object).await,
+                None => self.confirm_state(key, seen).await,
+            },
+            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object).await,
+            (Change::Delete(_), None) | (Change::Keep, _) => self.confirm_state(key, seen).await,
+        }
+    }
+
+    /// An answer that writes nothing stands only on live state: otherwise look again, and decide again if it moved.
+    async fn confirm(
+        &self,
+        key: &str,
+        seen: Seen,
+        answer: Result<Arc<Stored>, StorageError>,
+    ) -> Result<Tried, StorageError> {
+        if seen.live {
+            return Ok(Tried::Done(answer?, false));
+        }
+        let live = self.live(key).await?;
+        if live.revision() == seen.revision() {
+            return Ok(Tried::Done(answer?, false));
+        }
+        Ok(Tried::Retry(live))
+    }
+
+    async fn confirm_state(&self, key: &str, seen: Seen) -> Result<Tried, StorageError> {
+        let answer = seen.stored.clone().ok_or(StorageError::NotFound);
+        self.confirm(key, seen, answer).await
+    }
+
+    async fn write(&self, key: &str, seen: Seen, object: Object) -> Result<Tried, StorageError> {
+        Ok(match self.put(key, seen.revision(), object).await? {
+            Put::Committed(stored) => Tried::Done(stored, true),
+            Put::Conflict(stored) => Tried::Retry(Seen { stored, live: true }),
+        })
+    }
+
+    async fn remove(&self, key: &str, stored: Arc<Stored>, last: Object) -> Result<Tried, StorageError> {
+        let write = Write { key: self.absolute(key), expected: Some(stored.revision), value: None };
+        match self.backend.write(write).await? {
+            WriteOutcome::Committed(revision) => {
+                Ok(Tried::Done(Arc::new(Stored::new(key.to_owned(), last, revision)), true))
+            }
+            WriteOutcome::Conflict(now, _) => {
+                let stored = now.as_ref().map(|pair| self.decode(pair)).transpose()?;
+                Ok(Tried::Retry(Seen { stored, live: true }))
+            }
+        }
+    }
+
+    async fn live(&self, key: &str) -> Result<Seen, StorageError> {
+        let (stored, _) = self.read(key, None).await?;
+        Ok(Seen { stored, live: true })
+    }
+}
+
+impl Seen {
+    fn revision(&self) -> Option<crate::backend::Revision> {
+        self.stored.as_ref().map(|stored| stored.revision)
+    }
+}
+
+/// The object back if it differs from what is stored in anything but its resourceVersion.
+fn changed(mut object: Object, stored: Option<&Stored>) -> Option<Object> {
+    let Some(stored) = stored else { return Some(object) };
+    object.set_resource_version(stored.object.resource_version());
+    (object != stored.object).then_some(object)
+}

@@ -1,0 +1,136 @@
+//! A watch straight from the backend: its events, seen from within a scope.
+
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use super::{Store, codec, list};
+use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
+use crate::scope::transition;
+use crate::storage::{Scope, StorageError, Stored, WatchEvent, WatchFrom, Watcher};
+
+/// Most initial events handed over at once.
+const INITIAL_BATCH: usize = 500;
+
+/// A watcher that holds a watch of the backend of its own.
+pub(crate) struct StoreWatcher {
+    store: Store,
+    scope: Scope,
+    items: mpsc::Receiver<WatchItem>,
+    initial: Option<IntoIter<Arc<Stored>>>,
+    /// Events up to here are not delivered (again).
+    told: Revision,
+    /// As `told`, but never ahead of what the backend has committed.
+    progress: Revision,
+    over: bool,
+}
+
+impl StoreWatcher {
+    pub(crate) async fn open(store: &Store, scope: Scope, from: WatchFrom) -> Result<Self, StorageError> {
+        let (initial, told, progress) = match from {
+            WatchFrom::After(revision) => {
+                (None, revision, revision.min(store.backend.current_revision().await?))
+            }
+            WatchFrom::InitialEvents(at) => {
+                let (items, revision) = list::everything(store, &scope, at).await?;
+                (Some(items.into_iter()), revision, revision)
+            }
+        };
+        let items = store.backend.watch(scope.keys(&store.prefix), told).await?;
+        Ok(Self { store: store.clone(), scope, items, initial, told, progress, over: false })
+    }
+
+    /// The events of the backend's next delivery, which may be none; `None` when the watch is over.
+    pub(crate) async fn step(&mut self) -> Option<Vec<WatchEvent>> {
+        if self.over {
+            return None;
+        }
+        if let Some(initial) = &mut self.initial {
+            let batch: Vec<_> = initial.by_ref().take(INITIAL_BATCH).map(WatchEvent::Added).collect();
+            if batch.is_empty() {
+                self.initial = None;
+                return Some(vec![WatchEvent::Bookmark { revision: self.told, initial: true }]);
+            }
+            return Some(batch);
+        }
+        let item = self.items.recv().await;
+        Some(self.deliver(item))
+    }
+
+    /// Whether it has delivered [`WatchEvent::Failed`].
+    pub(crate) fn over(&self) -> bool {
+        self.over
+    }
+
+    fn deliver(&mut self, item: Option<WatchItem>) -> Vec<WatchEvent> {
+        match item {
+            Some(WatchItem::Events(events)) => self.translate(events),
+            Some(WatchItem::Progress(revision)) => {
+                self.reached(revision);
+                Vec::new()
+            }
+            Some(WatchItem::Failed(error)) => vec![self.fail(error.into())],
+            None => vec![self.fail(BackendError::Unavailable("the watch ended".to_owned()).into())],
+        }
+    }
+
+    fn translate(&mut self, batch: Vec<BackendEvent>) -> Vec<WatchEvent> {
+        let mut events = Vec::with_capacity(batch.len());
+        let told = self.told;
+        for event in batch.into_iter().filter(|event| event.revision > told) {
+            match self.seen_from_scope(&event) {
+                Ok(seen) => events.extend(seen),
+                Err(error) => {
+                    events.push(self.fail(error));
+                    return events;
+                }
+            }
+            self.reached(event.revision);
+        }
+        events
+    }
+
+    fn reached(&mut self, revision: Revision) {
+        self.told = self.told.max(revision);
+        self.progress = self.progress.max(revision);
+    }
+
+    fn seen_from_scope(&self, event: &BackendEvent) -> Result<Option<WatchEvent>, StorageError> {
+        let key = self.store.relative(&event.key)?;
+        let current =
+            event.value.as_ref().map(|value| codec::decode(key, value, event.revision)).transpose()?;
+        let previous = event.previous.as_ref().map(|pair| self.store.decode(pair)).transpose()?;
+        let created = event.create_revision == event.revision && event.value.is_some();
+        if previous.is_none() && !created {
+            // Without the state before nobody can say whether the object left the selection.
+            let oldest = event.revision.0;
+            return Err(StorageError::Expired { requested: self.told.0, oldest });
+        }
+        Ok(transition(&self.scope, current.as_ref(), previous.as_ref(), |last| {
+            Arc::new(Stored::new(last.key.clone(), last.object.clone(), event.revision))
+        }))
+    }
+
+    fn fail(&mut self, error: StorageError) -> WatchEvent {
+        self.over = true;
+        WatchEvent::Failed(error)
+    }
+}
+
+#[async_trait]
+impl Watcher for StoreWatcher {
+    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            let events = self.step().await?;
+            if !events.is_empty() {
+                return Some(events);
+            }
+        }
+    }
+
+    fn progress(&self) -> Revision {
+        if self.initial.is_some() { Revision(0) } else { self.progress }
+    }
+}
