@@ -1,1 +1,27 @@
-//! drydock-runtime
+//! What every controller stands on: the client, host caches, work queues, the lease, events and metrics.
+//!
+//! ```text
+//! API server ──watch──> cache::Store ──Change──> handler ──key──> queue::Queue ──> worker ──write──> API server
+//!                                                                     ^ delayed adds, retries │
+//!                                                                     └────────────────────────┘
+//! ```
+//!
+//! A controller takes a [`Context`], subscribes to the stores it reads, maps each change to keys of its queue, and runs
+//! workers over the queue. Nothing polls: a wake-up is a change, a delayed add or a retry.
+
+pub mod cache;
+pub mod client;
+pub mod clock;
+pub mod context;
+pub mod error;
+pub mod events;
+pub mod lease;
+pub mod metrics;
+pub mod queue;
+pub mod worker;
+
+pub use cache::{Budget, Cacheable, Caches, Change, Node, ObjectKey, Pod, Store};
+pub use context::Context;
+pub use error::{Failure, classify};
+pub use queue::Queue;
+pub use worker::{Outcome, run_workers};

@@ -1,0 +1,144 @@
+//! A PodDisruptionBudget, trimmed.
+
+use std::collections::BTreeMap;
+
+use drydock_api::meta::LabelSelector;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::cacheable::Cacheable;
+use super::pod_wire::null_as_default;
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "WireBudget")]
+pub struct Budget {
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.uid`
+    pub uid: String,
+    /// `metadata.resourceVersion`
+    pub resource_version: String,
+    /// `metadata.generation`
+    pub generation: i64,
+    /// `spec.selector`; none selects nothing, an empty one everything in the namespace.
+    pub selector: Option<LabelSelector>,
+    /// `spec.unhealthyPodEvictionPolicy`
+    pub unhealthy_policy: UnhealthyPolicy,
+    /// `status.observedGeneration`
+    pub observed_generation: i64,
+    /// `status.disruptionsAllowed`
+    pub disruptions_allowed: i32,
+    /// `status.currentHealthy`
+    pub current_healthy: i32,
+    /// `status.desiredHealthy`
+    pub desired_healthy: i32,
+    /// `status.expectedPods`
+    pub expected_pods: i32,
+    /// `status.disruptedPods`: evictions that the budget's controller has not seen the end of.
+    pub disrupted_pods: BTreeMap<String, Timestamp>,
+}
+
+/// `spec.unhealthyPodEvictionPolicy` (KEP-3017).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum UnhealthyPolicy {
+    /// Running pods that are not healthy may go only when the budget is met.
+    #[default]
+    IfHealthyBudget,
+    /// Running pods that are not healthy may always go.
+    AlwaysAllow,
+    /// A value that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Budget {
+    /// Whether the budget covers a pod with these labels in its namespace.
+    pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector.as_ref().is_some_and(|s| s.matches(labels))
+    }
+    /// Whether the budget's controller has seen the current spec; until then the host refuses every eviction.
+    pub fn is_observed(&self) -> bool {
+        self.observed_generation >= self.generation
+    }
+}
+
+impl Cacheable for Budget {
+    const GROUP: &'static str = "policy";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "PodDisruptionBudget";
+    const PLURAL: &'static str = "poddisruptionbudgets";
+    const NAMESPACED: bool = true;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireBudget {
+    metadata: WireMeta,
+    spec: WireSpec,
+    status: WireStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireMeta {
+    name: String,
+    namespace: String,
+    uid: String,
+    resource_version: String,
+    generation: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireSpec {
+    selector: Option<LabelSelector>,
+    unhealthy_pod_eviction_policy: Option<UnhealthyPolicy>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireStatus {
+    observed_generation: i64,
+    disruptions_allowed: i32,
+    current_healthy: i32,
+    desired_healthy: i32,
+    expected_pods: i32,
+    #[serde(deserialize_with = "null_as_default")]
+    disrupted_pods: BTreeMap<String, Timestamp>,
+}
+
+impl From<WireBudget> for Budget {
+    fn from(wire: WireBudget) -> Self {
+        Self {
+            name: wire.metadata.name,
+            namespace: wire.metadata.namespace,
+            uid: wire.metadata.uid,
+            resource_version: wire.metadata.resource_version,
+            generation: wire.metadata.generation,
+            selector: wire.spec.selector,
+            unhealthy_policy: wire.spec.unhealthy_pod_eviction_policy.unwrap_or_default(),
+            observed_generation: wire.status.observed_generation,
+            disruptions_allowed: wire.status.disruptions_allowed,
+            current_healthy: wire.status.current_healthy,
+            desired_healthy: wire.status.desired_healthy,
+            expected_pods: wire.status.expected_pods,
+            disrupted_pods: wire.status.disrupted_pods,
+        }
+    }
+}

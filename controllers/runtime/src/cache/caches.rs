@@ -1,0 +1,99 @@
+//! All the stores, and the tasks that feed them.
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::NodeMaintenance;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{Instrument, info, info_span};
+
+use super::cacheable::Cacheable;
+use super::reflector::reflect;
+use super::{Budget, Node, Pod, Store};
+
+/// The stores. Clones share them.
+#[derive(Clone, Default)]
+pub struct Caches {
+    /// Pods of all namespaces; indexed by node and UID.
+    pub pods: Store<Pod>,
+    /// Nodes.
+    pub nodes: Store<Node>,
+    /// PodDisruptionBudgets of all namespaces.
+    pub budgets: Store<Budget>,
+    /// EvictionRequests of all namespaces; the name is the pod's UID.
+    pub requests: Store<EvictionRequest>,
+    /// NodeMaintenances.
+    pub maintenances: Store<NodeMaintenance>,
+}
+
+/// Which stores are fed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Select {
+    /// Pods.
+    pub pods: bool,
+    /// Nodes.
+    pub nodes: bool,
+    /// PodDisruptionBudgets.
+    pub budgets: bool,
+    /// EvictionRequests.
+    pub requests: bool,
+    /// NodeMaintenances.
+    pub maintenances: bool,
+}
+
+impl Select {
+    /// All of them.
+    pub const ALL: Self = Self { pods: true, nodes: true, budgets: true, requests: true, maintenances: true };
+}
+
+impl Caches {
+    /// Starts feeding the selected stores until `stop`. Returns at once; nothing need be reachable yet.
+    pub fn start(&self, client: &Client, select: Select, tasks: &TaskTracker, stop: &CancellationToken) {
+        let feed = Feed { client, tasks, stop };
+        feed.start(&self.pods, select.pods);
+        feed.start(&self.nodes, select.nodes);
+        feed.start(&self.budgets, select.budgets);
+        feed.start(&self.requests, select.requests);
+        feed.start(&self.maintenances, select.maintenances);
+    }
+
+    /// Waits until each selected store holds a complete list.
+    pub async fn wait_until_synced(&self, select: Select) {
+        wait(&self.pods, select.pods).await;
+        wait(&self.nodes, select.nodes).await;
+        wait(&self.budgets, select.budgets).await;
+        wait(&self.requests, select.requests).await;
+        wait(&self.maintenances, select.maintenances).await;
+    }
+
+    /// Whether each selected store holds a complete list.
+    pub fn is_synced(&self, select: Select) -> bool {
+        (!select.pods || self.pods.is_synced())
+            && (!select.nodes || self.nodes.is_synced())
+            && (!select.budgets || self.budgets.is_synced())
+            && (!select.requests || self.requests.is_synced())
+            && (!select.maintenances || self.maintenances.is_synced())
+    }
+}
+
+struct Feed<'a> {
+    client: &'a Client,
+    tasks: &'a TaskTracker,
+    stop: &'a CancellationToken,
+}
+
+impl Feed<'_> {
+    fn start<T: Cacheable>(&self, store: &Store<T>, selected: bool) {
+        if selected {
+            let task = reflect(self.client.clone(), store.clone(), self.stop.clone());
+            self.tasks.spawn(task.instrument(info_span!("reflector", resource = T::PLURAL)));
+        }
+    }
+}
+
+async fn wait<T: Cacheable>(store: &Store<T>, selected: bool) {
+    if selected {
+        store.wait_until_synced().await;
+        info!(resource = T::PLURAL, group = T::GROUP, objects = store.len(), "cache is complete");
+    }
+}

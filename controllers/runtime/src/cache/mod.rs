@@ -1,0 +1,25 @@
+//! Local copies of what the API servers hold: trimmed objects, kept current by watches, indexed by key, UID and node.
+//!
+//! Readers take `Arc`s out of a [`Store`]; the writer half is owned by the reflector that feeds it. Changes are pushed
+//! to handlers, which turn them into keys of a deduplicating queue, so that nothing can pile up.
+
+mod budget;
+mod cacheable;
+mod caches;
+mod kinds;
+mod node;
+mod pod;
+mod pod_wire;
+mod reflector;
+mod store;
+
+pub use budget::{Budget, UnhealthyPolicy};
+pub use cacheable::{Cacheable, ObjectKey, Wire, api, api_all, resource};
+pub use caches::{Caches, Select};
+pub use node::{Node, NodeCondition, Taint};
+pub use pod::{MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+pub use reflector::reflect;
+pub use store::{Change, Store};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! A pod, trimmed to what the controllers look at.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::cacheable::Cacheable;
+use super::pod_wire::WirePod;
+
+/// Marks a mirror pod (k8s.io/kubernetes/pkg/kubelet/types.ConfigMirrorAnnotationKey).
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// Prefix of the annotations that name interceptors.
+pub(super) const INTERCEPTOR_ANNOTATION_PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "WirePod")]
+pub struct Pod {
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.uid`
+    pub uid: String,
+    /// `metadata.resourceVersion`
+    pub resource_version: String,
+    /// `metadata.creationTimestamp`
+    pub creation_timestamp: Option<Timestamp>,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`, only those that name interceptors or mark a mirror pod.
+    pub annotations: BTreeMap<String, String>,
+    /// The owner that controls the pod.
+    pub controller: Option<OwnerRef>,
+    /// `metadata.deletionTimestamp`: when the grace period ends.
+    pub deletion_timestamp: Option<Timestamp>,
+    /// `metadata.deletionGracePeriodSeconds`
+    pub deletion_grace_period_seconds: Option<i64>,
+    /// `metadata.finalizers`
+    pub finalizers: Vec<String>,
+    /// `spec.nodeName`, empty while the pod is not bound.
+    pub node_name: String,
+    /// `spec.priority`, 0 if absent.
+    pub priority: i32,
+    /// Whether the pod is part of a Workload or PodGroup (`spec.workloadRef`, `spec.schedulingGroup`).
+    pub in_group: bool,
+    /// Names in `spec.evictionInterceptors`; none if the field is absent.
+    pub interceptors: Option<Vec<String>>,
+    /// `spec.evictionResponders`; none if the field is absent.
+    pub responders: Option<Vec<Responder>>,
+    /// `status.phase`
+    pub phase: Phase,
+    /// Whether the Ready condition is True.
+    pub ready: bool,
+}
+
+/// An item of `spec.evictionResponders`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Responder {
+    /// Name of the responder.
+    pub name: String,
+    /// Higher comes first.
+    pub priority: i32,
+}
+
+/// An owner reference with `controller: true`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerRef {
+    /// `group/version`
+    pub api_version: String,
+    /// Kind
+    pub kind: String,
+    /// Name
+    pub name: String,
+    /// UID
+    pub uid: String,
+}
+
+/// `status.phase`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Phase {
+    /// Not all containers have started.
+    #[default]
+    Pending,
+    /// At least one container runs.
+    Running,
+    /// All containers ended well, and stay ended.
+    Succeeded,
+    /// All containers ended, at least one of them badly.
+    Failed,
+    /// Anything else.
+    #[serde(other)]
+    Unknown,
+}
+
+impl Pod {
+    /// Whether the pod has run to its end (Succeeded or Failed): it counts nowhere.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+    /// Whether the pod has been asked to go.
+    pub fn is_terminating(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+    /// Whether a DaemonSet controls the pod.
+    pub fn is_daemon_set_pod(&self) -> bool {
+        self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version.starts_with("apps/"))
+    }
+    /// Whether the pod only mirrors a manifest of the kubelet.
+    pub fn is_mirror(&self) -> bool {
+        self.annotations.contains_key(MIRROR_ANNOTATION)
+    }
+}
+
+impl Cacheable for Pod {
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Pod";
+    const PLURAL: &'static str = "pods";
+    const NAMESPACED: bool = true;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+    fn node(&self) -> Option<&str> {
+        (!self.node_name.is_empty()).then_some(self.node_name.as_str())
+    }
+}

@@ -1,0 +1,80 @@
+//! Keeps a store current from a list and a watch, for ever.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::Client;
+use kube::runtime::watcher::{self, Event, watcher};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::cacheable::{Cacheable, ObjectKey, Wire, api_all};
+use super::store::Store;
+
+/// An unreachable server is asked again after at most this.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// An unreachable server is asked again first after this, then twice as long each time.
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
+
+/// Feeds `store` until `stop`. Errors are logged, the first of a row as a warning, and retried with backoff: a server
+/// that is not there yet is waited for, and one that goes away is taken up again.
+pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
+    let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
+    let mut listed = HashSet::new();
+    let mut failures = 0;
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => return,
+            event = stream.next() => event,
+        };
+        match event {
+            // `Init` only announces a list; it says nothing about whether the server answers.
+            Some(Ok(Event::Init)) => listed.clear(),
+            Some(Ok(event)) => {
+                report_recovery::<T>(std::mem::take(&mut failures));
+                take_in(&store, &mut listed, event);
+            }
+            Some(Err(error)) => {
+                report_failure::<T>(&error, failures);
+                failures += 1;
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(backoff(failures)) => {}
+                }
+            }
+            None => return,
+        }
+    }
+}
+
+fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, event: Event<Wire<T>>) {
+    match event {
+        Event::Init => {}
+        Event::InitApply(wire) => {
+            listed.insert(wire.object.key());
+            store.apply(wire.object);
+        }
+        Event::InitDone => store.finish_list(&std::mem::take(listed)),
+        Event::Apply(wire) => store.apply(wire.object),
+        Event::Delete(wire) => store.remove(&wire.object.key()),
+    }
+}
+
+fn backoff(failures: u32) -> Duration {
+    MIN_BACKOFF.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(16))).min(MAX_BACKOFF)
+}
+
+fn report_failure<T: Cacheable>(error: &watcher::Error, earlier: u32) {
+    if earlier == 0 {
+        warn!(resource = T::PLURAL, group = T::GROUP, %error, "cannot watch; trying again until it works");
+    } else {
+        debug!(resource = T::PLURAL, group = T::GROUP, %error, earlier, "still cannot watch");
+    }
+}
+
+fn report_recovery<T: Cacheable>(failures: u32) {
+    if failures > 0 {
+        info!(resource = T::PLURAL, group = T::GROUP, failures, "watching again");
+    }
+}

@@ -1,0 +1,205 @@
+//! A store: objects by key, with indexes by UID and node, and handlers that hear of every change.
+//!
+//! Locks: `handlers` is taken before `objects`, and handlers run without `objects` held, so a handler may read any
+//! store. A handler must not block, and must not subscribe.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::cacheable::{Cacheable, ObjectKey};
+
+/// What happened to an object: `old` is absent when it is new, `new` when it is gone.
+#[derive(Debug)]
+pub struct Change<T> {
+    /// The object before.
+    pub old: Option<Arc<T>>,
+    /// The object after.
+    pub new: Option<Arc<T>>,
+}
+
+impl<T> Change<T> {
+    /// The object after, or before if it is gone.
+    pub fn latest(&self) -> Option<&Arc<T>> {
+        self.new.as_ref().or(self.old.as_ref())
+    }
+    /// The object before and the object after, those that are there.
+    pub fn both(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.old.iter().chain(self.new.iter())
+    }
+}
+
+type Handler<T> = Box<dyn Fn(&Change<T>) + Send + Sync>;
+
+/// Objects of one kind. Clones share the same objects.
+pub struct Store<T: Cacheable> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T: Cacheable> {
+    handlers: RwLock<Vec<Handler<T>>>,
+    objects: RwLock<Objects<T>>,
+    synced: watch::Sender<bool>,
+}
+
+struct Objects<T> {
+    by_key: BTreeMap<ObjectKey, Arc<T>>,
+    by_uid: HashMap<Box<str>, ObjectKey>,
+    by_node: HashMap<Box<str>, BTreeSet<ObjectKey>>,
+}
+
+impl<T: Cacheable> Clone for Store<T> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<T: Cacheable> Default for Store<T> {
+    fn default() -> Self {
+        let objects = Objects { by_key: BTreeMap::new(), by_uid: HashMap::new(), by_node: HashMap::new() };
+        Self {
+            shared: Arc::new(Shared {
+                handlers: RwLock::default(),
+                objects: RwLock::new(objects),
+                synced: watch::Sender::new(false),
+            }),
+        }
+    }
+}
+
+impl<T: Cacheable> Store<T> {
+    /// The object with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.shared.objects.read().by_key.get(key).cloned()
+    }
+    /// The object with this namespace (empty if cluster-scoped) and name.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
+        self.get(&ObjectKey::new(namespace, name))
+    }
+    /// The object with this UID.
+    pub fn by_uid(&self, uid: &str) -> Option<Arc<T>> {
+        let objects = self.shared.objects.read();
+        objects.by_uid.get(uid).and_then(|key| objects.by_key.get(key)).cloned()
+    }
+    /// The objects on a node, ordered by key.
+    pub fn on_node(&self, node: &str) -> Vec<Arc<T>> {
+        let objects = self.shared.objects.read();
+        let keys = objects.by_node.get(node).into_iter().flatten();
+        keys.filter_map(|key| objects.by_key.get(key)).cloned().collect()
+    }
+    /// The objects in a namespace, ordered by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
+        let objects = self.shared.objects.read();
+        let range = objects.by_key.range(ObjectKey::new(namespace, "")..);
+        range.take_while(|(k, _)| &*k.namespace == namespace).map(|(_, o)| o.clone()).collect()
+    }
+    /// All objects, ordered by key.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.shared.objects.read().by_key.values().cloned().collect()
+    }
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.shared.objects.read().by_key.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `handler` with every object that is there, and from then on with every change, in their order.
+    pub fn subscribe(&self, handler: impl Fn(&Change<T>) + Send + Sync + 'static) {
+        let mut handlers = self.shared.handlers.write();
+        for object in self.all() {
+            handler(&Change { old: None, new: Some(object) });
+        }
+        handlers.push(Box::new(handler));
+    }
+
+    /// Whether the first complete list has been read.
+    pub fn is_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+    /// Waits until the first complete list has been read.
+    pub async fn wait_until_synced(&self) {
+        let mut synced = self.shared.synced.subscribe();
+        // The sender lives in `self.shared`, so it cannot be gone.
+        let _ = synced.wait_for(|done| *done).await;
+    }
+
+    /// Takes in a new or changed object. For the reflector, and for tests.
+    pub fn apply(&self, object: T) {
+        let handlers = self.shared.handlers.read();
+        let key = object.key();
+        let new = Arc::new(object);
+        let old = self.shared.objects.write().insert(key, new.clone());
+        let change = Change { old, new: Some(new) };
+        let same = change.old.as_ref().is_some_and(|old| is_same_version(old.as_ref(), &change));
+        if !same {
+            handlers.iter().for_each(|handler| handler(&change));
+        }
+    }
+
+    /// Takes out an object. For the reflector, and for tests.
+    pub fn remove(&self, key: &ObjectKey) {
+        let handlers = self.shared.handlers.read();
+        let old = self.shared.objects.write().remove(key);
+        if old.is_some() {
+            let change = Change { old, new: None };
+            handlers.iter().for_each(|handler| handler(&change));
+        }
+    }
+
+    /// Ends a list: what it did not contain is gone. For the reflector, and for tests.
+    pub fn finish_list(&self, listed: &HashSet<ObjectKey>) {
+        let gone: Vec<ObjectKey> = {
+            let objects = self.shared.objects.read();
+            objects.by_key.keys().filter(|key| !listed.contains(key)).cloned().collect()
+        };
+        gone.iter().for_each(|key| self.remove(key));
+        self.shared.synced.send_replace(true);
+    }
+}
+
+fn is_same_version<T: Cacheable>(old: &T, change: &Change<T>) -> bool {
+    !old.resource_version().is_empty()
+        && change
+            .new
+            .as_ref()
+            .is_some_and(|new| new.resource_version() == old.resource_version() && new.uid() == old.uid())
+}
+
+impl<T: Cacheable> Objects<T> {
+    fn insert(&mut self, key: ObjectKey, object: Arc<T>) -> Option<Arc<T>> {
+        let old = self.by_key.get(&key).cloned();
+        if let Some(old) = &old {
+            self.unindex(&key, old);
+        }
+        if !object.uid().is_empty() {
+            self.by_uid.insert(object.uid().into(), key.clone());
+        }
+        if let Some(node) = object.node() {
+            self.by_node.entry(node.into()).or_default().insert(key.clone());
+        }
+        self.by_key.insert(key, object);
+        old
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {
+        let old = self.by_key.remove(key)?;
+        self.unindex(key, &old);
+        Some(old)
+    }
+
+    fn unindex(&mut self, key: &ObjectKey, object: &T) {
+        self.by_uid.remove(object.uid());
+        let Some(node) = object.node() else { return };
+        if let Some(keys) = self.by_node.get_mut(node) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_node.remove(node);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::*;
+
+fn pod(name: &str, node: &str, rv: &str) -> Pod {
+    Pod {
+        name: name.into(),
+        namespace: "ns".into(),
+        uid: format!("uid-{name}"),
+        resource_version: rv.into(),
+        node_name: node.into(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn pod_keeps_only_known_annotations_and_its_controller() {
+    let pod: Pod = serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "7",
+            "labels": {"app": "a"},
+            "annotations": {
+                "kubernetes.io/config.mirror": "x",
+                "other": "dropped",
+                "interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com": "1/worker"
+            },
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"},
+                {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "2", "controller": true,
+                 "blockOwnerDeletion": true}
+            ]
+        },
+        "spec": {"nodeName": "n", "priority": 5, "containers": [{"name": "c"}],
+                 "schedulingGroup": {"podGroupName": "g"},
+                 "evictionInterceptors": [{"name": "a.example.com"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    }))
+    .unwrap();
+    assert_eq!(pod.annotations.len(), 2);
+    assert!(pod.is_mirror() && pod.is_daemon_set_pod() && pod.in_group && pod.ready);
+    assert_eq!(pod.controller.unwrap().name, "d");
+    assert_eq!(pod.interceptors.unwrap(), ["a.example.com"]);
+    assert_eq!((pod.priority, pod.phase), (5, Phase::Running));
+}
+
+#[test]
+fn pod_with_nulls_and_unknown_phase_is_read() {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "labels": null, "annotations": null, "ownerReferences": null},
+        "spec": {"workloadRef": null}, "status": {"phase": "Sleeping", "conditions": null}
+    }))
+    .unwrap();
+    assert!(!pod.in_group && !pod.is_terminal());
+    assert_eq!(pod.phase, Phase::Unknown);
+}
+
+#[test]
+fn budget_without_selector_covers_nothing_and_empty_selector_everything() {
+    let none: Budget = serde_json::from_value(json!({"spec": {}})).unwrap();
+    let all: Budget = serde_json::from_value(json!({"spec": {"selector": {}}})).unwrap();
+    assert!(!none.covers(&Default::default()));
+    assert!(all.covers(&Default::default()));
+}
+
+#[test]
+fn indexes_follow_an_object_that_moves_and_goes() {
+    let store = Store::default();
+    store.apply(pod("a", "", "1"));
+    assert!(store.on_node("n1").is_empty());
+    store.apply(pod("a", "n1", "2"));
+    assert_eq!(store.on_node("n1").len(), 1);
+    assert_eq!(store.by_uid("uid-a").unwrap().resource_version, "2");
+    store.remove(&ObjectKey::new("ns", "a"));
+    assert!(store.on_node("n1").is_empty() && store.by_uid("uid-a").is_none() && store.is_empty());
+}
+
+#[test]
+fn replaced_object_is_not_found_by_its_old_uid() {
+    let store = Store::default();
+    store.apply(pod("a", "n1", "1"));
+    store.apply(Pod { uid: "new".into(), ..pod("a", "n1", "2") });
+    assert!(store.by_uid("uid-a").is_none());
+    assert_eq!(store.by_uid("new").unwrap().name, "a");
+}
+
+#[test]
+fn namespace_listing_stops_at_its_end() {
+    let store = Store::default();
+    store.apply(pod("a", "", "1"));
+    store.apply(Pod { namespace: "nt".into(), ..pod("b", "", "1") });
+    assert_eq!(store.in_namespace("ns").len(), 1);
+    assert_eq!(store.in_namespace("n").len(), 0);
+}
+
+#[test]
+fn handlers_hear_what_is_there_and_each_change_once() {
+    let store = Store::default();
+    store.apply(pod("a", "", "1"));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let log = heard.clone();
+    store.subscribe(move |change| {
+        let version = |p: &Arc<Pod>| p.resource_version.clone();
+        log.lock().push((change.old.as_ref().map(version), change.new.as_ref().map(version)));
+    });
+    store.apply(pod("a", "", "2"));
+    store.apply(pod("a", "", "2"));
+    store.remove(&ObjectKey::new("ns", "a"));
+    store.remove(&ObjectKey::new("ns", "a"));
+    let some = |v: &str| Some(v.to_owned());
+    assert_eq!(*heard.lock(), [(None, some("1")), (some("1"), some("2")), (some("2"), None)]);
+}
+
+#[test]
+fn finished_list_removes_what_it_did_not_contain() {
+    let store = Store::default();
+    store.apply(pod("a", "", "1"));
+    store.apply(pod("b", "", "1"));
+    assert!(!store.is_synced());
+    store.finish_list(&HashSet::from([ObjectKey::new("ns", "b")]));
+    assert!(store.is_synced());
+    assert_eq!(store.all()[0].name, "b");
+}

@@ -1,0 +1,36 @@
+//! What a controller is given.
+
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::cache::Caches;
+use crate::events::Recorder;
+use crate::lease::LeaseHandle;
+use crate::metrics::Metrics;
+
+/// Everything a controller needs of the world. Cheap to clone; clones share all of it.
+#[derive(Clone)]
+pub struct Context {
+    /// For the host, and through it for our own kinds.
+    pub client: Client,
+    /// What the servers hold, as far as is known here.
+    pub caches: Caches,
+    /// For events.
+    pub recorder: Recorder,
+    /// Registry of metrics.
+    pub metrics: Metrics,
+    /// Cancelled when the process is to end.
+    pub shutdown: CancellationToken,
+    /// Whether writes may be sent, and with which epoch.
+    pub lease: LeaseHandle,
+    /// Tasks that are waited for at shutdown.
+    pub tasks: TaskTracker,
+}
+
+impl Context {
+    /// Whether a write to the host may be sent now.
+    pub fn may_write(&self) -> bool {
+        self.lease.is_valid()
+    }
+}

@@ -1,0 +1,123 @@
+//! Events: recorded without waiting, aggregated, rate-limited and bounded. An event is help for people; losing one must
+//! never hold up work.
+
+mod aggregate;
+mod writer;
+
+use jiff::Timestamp;
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::cache::Cacheable;
+use crate::clock;
+use crate::metrics::Metrics;
+
+/// Events that wait to be written; beyond this they are dropped and counted.
+const QUEUE: usize = 1000;
+
+/// `type` of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// As it should be.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// The object that an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Regarding {
+    /// `group/version`
+    pub api_version: String,
+    /// Kind
+    pub kind: &'static str,
+    /// Namespace, empty if cluster-scoped.
+    pub namespace: String,
+    /// Name
+    pub name: String,
+    /// UID
+    pub uid: String,
+    /// Version of the object at that time.
+    pub resource_version: String,
+}
+
+impl Regarding {
+    /// The object itself.
+    pub fn of<T: Cacheable>(object: &T) -> Self {
+        Self {
+            api_version: crate::cache::resource::<T>().api_version,
+            kind: T::KIND,
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            uid: object.uid().to_owned(),
+            resource_version: object.resource_version().to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Note {
+    regarding: Regarding,
+    severity: Severity,
+    reason: &'static str,
+    message: String,
+    time: Timestamp,
+}
+
+/// Takes events. Clones share the queue.
+#[derive(Clone)]
+pub struct Recorder {
+    notes: mpsc::Sender<Note>,
+    dropped: Counter,
+}
+
+impl Recorder {
+    /// A recorder whose events are written by a task until `stop`.
+    pub fn start(
+        client: kube::Client,
+        component: &'static str,
+        metrics: &Metrics,
+        tasks: &TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
+        let (recorder, notes) = Self::new(metrics);
+        tasks.spawn(writer::write_events(client, component, notes, stop));
+        recorder
+    }
+
+    /// A recorder that writes nothing, for tests.
+    pub fn disconnected(metrics: &Metrics) -> Self {
+        Self::new(metrics).0
+    }
+
+    fn new(metrics: &Metrics) -> (Self, mpsc::Receiver<Note>) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let dropped = Counter::default();
+        metrics.register(
+            "drydock_events_dropped",
+            "Events that were not written because too many waited",
+            dropped.clone(),
+        );
+        (Self { notes: sender, dropped }, receiver)
+    }
+
+    /// Records an event; never waits.
+    pub fn publish(&self, regarding: Regarding, severity: Severity, reason: &'static str, message: String) {
+        let note = Note { regarding, severity, reason, message, time: clock::now() };
+        if self.notes.try_send(note).is_err() {
+            self.dropped.inc();
+        }
+    }
+
+    /// A Normal event about an object.
+    pub fn normal<T: Cacheable>(&self, object: &T, reason: &'static str, message: String) {
+        self.publish(Regarding::of(object), Severity::Normal, reason, message);
+    }
+
+    /// A Warning event about an object.
+    pub fn warning<T: Cacheable>(&self, object: &T, reason: &'static str, message: String) {
+        self.publish(Regarding::of(object), Severity::Warning, reason, message);
+    }
+}

@@ -1,0 +1,74 @@
+//! What to do about a Lease, decided from what was seen of it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::LeaseConfig;
+
+/// The Lease as last seen changing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    pub(super) resource_version: String,
+    /// Since boot.
+    pub(super) at: Duration,
+}
+
+impl Seen {
+    /// Takes in a look at the Lease; only a change moves the time.
+    pub(super) fn look(&mut self, resource_version: &str, now: Duration) {
+        if self.resource_version != resource_version {
+            *self = Self { resource_version: resource_version.to_owned(), at: now };
+        }
+    }
+}
+
+/// The spec to write, or none while somebody else holds the Lease.
+pub(super) fn next_spec(
+    old: &LeaseSpec,
+    config: &LeaseConfig,
+    seen_at: Duration,
+    now: Duration,
+    wall: Timestamp,
+) -> Option<LeaseSpec> {
+    let holder = old.holder_identity.as_deref().unwrap_or_default();
+    let held_for = old.lease_duration_seconds.and_then(|s| u64::try_from(s).ok()).map(Duration::from_secs);
+    let expired = now.saturating_sub(seen_at) >= held_for.unwrap_or(config.duration);
+    let ours = holder == config.identity;
+    if !ours && !holder.is_empty() && !expired {
+        return None;
+    }
+    let transitions = old.lease_transitions.unwrap_or_default();
+    Some(LeaseSpec {
+        holder_identity: Some(config.identity.clone()),
+        lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),
+        acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(wall)) },
+        renew_time: Some(MicroTime(wall)),
+        lease_transitions: Some(if ours { transitions } else { transitions.saturating_add(1) }),
+        ..old.clone()
+    })
+}
+
+/// The spec of a Lease that nobody has made yet.
+pub(super) fn first_spec(config: &LeaseConfig, wall: Timestamp) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(config.identity.clone()),
+        lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),
+        acquire_time: Some(MicroTime(wall)),
+        renew_time: Some(MicroTime(wall)),
+        lease_transitions: Some(0),
+        ..Default::default()
+    }
+}
+
+/// The spec that lets somebody else take over at once.
+pub(super) fn released(old: &LeaseSpec, wall: Timestamp) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(String::new()),
+        lease_duration_seconds: Some(1),
+        renew_time: Some(MicroTime(wall)),
+        ..old.clone()
+    }
+}

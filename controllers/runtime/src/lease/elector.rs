@@ -1,0 +1,158 @@
+//! Acquires the Lease, renews it, and gives it back.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::decide::{Seen, first_spec, next_spec, released};
+use super::{LeaseConfig, LeaseHandle};
+use crate::clock;
+use crate::error::{Failure, classify};
+
+/// How a term ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// We were asked to stop, and gave the lease back.
+    Stopped,
+    /// The lease could not be renewed in time, or somebody else has it.
+    Lost,
+}
+
+/// One contender.
+pub struct Elector {
+    api: Api<Lease>,
+    config: LeaseConfig,
+    handle: LeaseHandle,
+    seen: Seen,
+    held: Option<Lease>,
+}
+
+impl Elector {
+    /// A contender that tells `handle` how it stands.
+    pub fn new(client: &Client, config: LeaseConfig, handle: LeaseHandle) -> Self {
+        let api = Api::namespaced(client.clone(), &config.namespace);
+        Self { api, config, handle, seen: Seen::default(), held: None }
+    }
+
+    /// Waits until the lease is ours. `false` if stopped before.
+    pub async fn acquire(&mut self, stop: &CancellationToken) -> bool {
+        let mut failing = false;
+        info!(identity = self.config.identity, lease = self.config.name, "waiting for the lease");
+        loop {
+            match self.try_once().await {
+                Ok(true) => {
+                    info!(identity = self.config.identity, epoch = self.handle.epoch(), "holding the lease");
+                    return true;
+                }
+                Ok(false) => failing = false,
+                Err(error) if !failing => {
+                    failing = true;
+                    warn!(%error, lease = self.config.name, "cannot read or write the lease; trying again");
+                }
+                Err(_) => {}
+            }
+            if !self.pause(stop).await {
+                return false;
+            }
+        }
+    }
+
+    /// Keeps the lease until `stop` or until it is lost; after a loss [`LeaseHandle::is_valid`] is already false.
+    pub async fn hold(&mut self, stop: &CancellationToken) -> End {
+        loop {
+            if !self.pause(stop).await {
+                self.release().await;
+                return End::Stopped;
+            }
+            match self.try_once().await {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.handle.end();
+                    return End::Lost;
+                }
+                Err(error) => warn!(%error, "cannot renew the lease"),
+            }
+            if !self.handle.is_valid() {
+                return End::Lost;
+            }
+        }
+    }
+
+    async fn pause(&self, stop: &CancellationToken) -> bool {
+        tokio::select! {
+            () = stop.cancelled() => false,
+            () = tokio::time::sleep(self.config.retry_period) => true,
+        }
+    }
+
+    /// One attempt, in bounded time; whether the lease is ours.
+    async fn try_once(&mut self) -> Result<bool, kube::Error> {
+        let limit = self.config.renew_deadline.min(Duration::from_secs(5));
+        match tokio::time::timeout(limit, self.attempt()).await {
+            Ok(result) => result,
+            Err(_) => Err(kube::Error::Service("no answer in time".into())),
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<bool, kube::Error> {
+        // Our term is counted from before the write, so that it ends before anyone else's wait for us.
+        let began = clock::since_boot();
+        let Some(mut lease) = self.api.get_opt(&self.config.name).await? else {
+            return self.write(began, None, first_spec(&self.config, clock::now())).await;
+        };
+        self.seen.look(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
+        let old = lease.spec.take().unwrap_or_default();
+        match next_spec(&old, &self.config, self.seen.at, began, clock::now()) {
+            Some(spec) => self.write(began, Some(lease), spec).await,
+            None => Ok(false),
+        }
+    }
+
+    async fn write(
+        &mut self,
+        began: Duration,
+        old: Option<Lease>,
+        spec: LeaseSpec,
+    ) -> Result<bool, kube::Error> {
+        let name = self.config.name.clone();
+        let params = PostParams::default();
+        let result = match old {
+            Some(old) => self.api.replace(&name, &params, &Lease { spec: Some(spec), ..old }).await,
+            None => {
+                let metadata = ObjectMeta { name: Some(name), ..Default::default() };
+                self.api.create(&params, &Lease { metadata, spec: Some(spec) }).await
+            }
+        };
+        match result {
+            Ok(lease) => {
+                let epoch = lease.spec.as_ref().and_then(|s| s.lease_transitions).unwrap_or_default();
+                self.handle.extend(i64::from(epoch), began + self.config.renew_deadline);
+                self.held = Some(lease);
+                Ok(true)
+            }
+            // Somebody was faster: not ours now; while we hold it, the next look tells.
+            Err(error) if matches!(classify(&error), Failure::Conflict | Failure::AlreadyExists) => {
+                Ok(self.handle.is_valid())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn release(&mut self) {
+        self.handle.end();
+        let Some(mut lease) = self.held.take() else { return };
+        let spec = released(&lease.spec.take().unwrap_or_default(), clock::now());
+        let lease = Lease { spec: Some(spec), ..lease };
+        let params = PostParams::default();
+        let write = self.api.replace(&self.config.name, &params, &lease);
+        match tokio::time::timeout(Duration::from_secs(2), write).await {
+            Ok(Ok(_)) => info!("gave the lease back"),
+            Ok(Err(error)) => warn!(%error, "could not give the lease back; it runs out by itself"),
+            Err(_) => warn!("could not give the lease back in time; it runs out by itself"),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Leader election over a coordination.k8s.io/v1 Lease: one process writes, and stops writing before another may start.
+//!
+//! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
+//! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when they last saw
+//! the Lease change, by their own clocks, so clocks need not agree. The epoch is `leaseTransitions`.
+
+mod decide;
+mod elector;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use elector::{Elector, End};
+
+use crate::clock;
+
+/// Names and times of a lease. The times are those of kube-controller-manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseConfig {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+    /// Who we are; unique per process.
+    pub identity: String,
+    /// How long others wait for a silent holder.
+    pub duration: Duration,
+    /// How long a holder that cannot renew keeps working.
+    pub renew_deadline: Duration,
+    /// How often to renew, or to try.
+    pub retry_period: Duration,
+}
+
+impl LeaseConfig {
+    /// 15 s, 10 s, 2 s.
+    pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// No lease is held.
+const NO_EPOCH: i64 = -1;
+/// The lease needs no renewal.
+const FOREVER: u64 = u64::MAX;
+
+/// Whether writes may be sent. Clones share the answer; asking costs a clock reading.
+#[derive(Clone, Debug)]
+pub struct LeaseHandle {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    epoch: AtomicI64,
+    /// Milliseconds since boot.
+    valid_until: AtomicU64,
+}
+
+impl LeaseHandle {
+    /// Not valid until an [`Elector`] acquires the lease.
+    pub fn pending() -> Self {
+        let shared = Shared { epoch: AtomicI64::new(NO_EPOCH), valid_until: AtomicU64::new(0) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Always valid, without an epoch: for a process that runs without election.
+    pub fn unelected() -> Self {
+        let handle = Self::pending();
+        handle.shared.valid_until.store(FOREVER, Ordering::Release);
+        handle
+    }
+
+    /// Whether the lease is held at this moment.
+    pub fn is_valid(&self) -> bool {
+        let until = self.shared.valid_until.load(Ordering::Acquire);
+        until == FOREVER || millis(clock::since_boot()) < until
+    }
+
+    /// Number of the holder's term, while it has one.
+    pub fn epoch(&self) -> Option<i64> {
+        let epoch = self.shared.epoch.load(Ordering::Acquire);
+        (epoch != NO_EPOCH).then_some(epoch)
+    }
+
+    fn extend(&self, epoch: i64, until: Duration) {
+        self.shared.epoch.store(epoch, Ordering::Release);
+        self.shared.valid_until.store(millis(until), Ordering::Release);
+    }
+
+    fn end(&self) {
+        self.shared.valid_until.store(0, Ordering::Release);
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(FOREVER - 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::LeaseSpec;
+
+use super::decide::{Seen, first_spec, next_spec, released};
+use super::*;
+
+const S: fn(u64) -> Duration = Duration::from_secs;
+
+fn config(identity: &str) -> LeaseConfig {
+    LeaseConfig::new("ns", "lease", identity)
+}
+
+fn held_by(identity: &str) -> LeaseSpec {
+    first_spec(&config(identity), Timestamp::UNIX_EPOCH)
+}
+
+fn next(spec: &LeaseSpec, me: &str, seen_at: u64, now: u64) -> Option<LeaseSpec> {
+    next_spec(spec, &config(me), S(seen_at), S(now), Timestamp::from_second(1000).unwrap())
+}
+
+#[test]
+fn lease_of_another_is_left_alone_until_it_was_silent_for_its_duration() {
+    assert_eq!(next(&held_by("a"), "b", 0, 14), None);
+    let taken = next(&held_by("a"), "b", 0, 15).unwrap();
+    assert_eq!(taken.holder_identity.as_deref(), Some("b"));
+    assert_eq!(taken.lease_transitions, Some(1));
+}
+
+#[test]
+fn renewal_keeps_the_epoch_and_the_time_of_acquisition() {
+    let renewed = next(&held_by("a"), "a", 0, 3).unwrap();
+    assert_eq!(renewed.lease_transitions, Some(0));
+    assert_eq!(renewed.acquire_time, held_by("a").acquire_time);
+    assert_ne!(renewed.renew_time, held_by("a").renew_time);
+}
+
+#[test]
+fn released_lease_is_taken_at_once_with_a_new_epoch() {
+    let free = released(&held_by("a"), Timestamp::UNIX_EPOCH);
+    assert_eq!(next(&free, "b", 0, 0).unwrap().lease_transitions, Some(1));
+    assert_eq!(next(&free, "a", 0, 0).unwrap().lease_transitions, Some(1));
+}
+
+#[test]
+fn duration_that_the_holder_wrote_counts() {
+    let spec = LeaseSpec { lease_duration_seconds: Some(60), ..held_by("a") };
+    assert_eq!(next(&spec, "b", 0, 59), None);
+    assert!(next(&spec, "b", 0, 60).is_some());
+    let nonsense = LeaseSpec { lease_duration_seconds: Some(-1), ..held_by("a") };
+    assert_eq!(next(&nonsense, "b", 0, 14), None);
+}
+
+#[test]
+fn only_a_changed_lease_moves_the_time_it_was_seen() {
+    let mut seen = Seen::default();
+    seen.look("1", S(5));
+    seen.look("1", S(9));
+    assert_eq!(seen.at, S(5));
+    seen.look("2", S(9));
+    assert_eq!(seen.at, S(9));
+}
+
+#[test]
+fn handle_is_valid_only_within_its_term() {
+    let handle = LeaseHandle::pending();
+    assert!(!handle.is_valid() && handle.epoch().is_none());
+    handle.extend(3, crate::clock::since_boot() + S(10));
+    assert!(handle.is_valid());
+    assert_eq!(handle.epoch(), Some(3));
+    handle.extend(3, crate::clock::since_boot());
+    assert!(!handle.is_valid());
+    assert!(LeaseHandle::unelected().is_valid());
+}

@@ -1,0 +1,81 @@
+//! Metrics in the Prometheus text format, under the names that Kubernetes operators know.
+
+mod classic;
+mod queue;
+mod serve;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::{Metric, Registry};
+
+use queue::QueueFamilies;
+pub use queue::QueueMetrics;
+pub use serve::{Gate, Health, router};
+
+/// The registry. Clones share it.
+#[derive(Clone)]
+pub struct Metrics {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    registry: Mutex<Registry>,
+    before_scrape: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
+    /// Counters whose name does not end in `_total`.
+    bare_counters: Mutex<Vec<String>>,
+    queues: QueueFamilies,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// An empty registry, with the work queues' metrics.
+    pub fn new() -> Self {
+        let mut registry = Registry::default();
+        let queues = QueueFamilies::register(&mut registry);
+        Self {
+            shared: Arc::new(Shared {
+                registry: Mutex::new(registry),
+                before_scrape: Mutex::default(),
+                bare_counters: Mutex::default(),
+                queues,
+            }),
+        }
+    }
+
+    /// Adds a metric. A counter's name is given without `_total`, which is added.
+    pub fn register(&self, name: &str, help: &str, metric: impl Metric) {
+        self.shared.registry.lock().register(name, help, metric);
+    }
+
+    /// Adds a counter whose name does not end in `_total` (names that a KEP fixes).
+    pub fn register_bare_counter(&self, name: &str, help: &str, metric: impl Metric) {
+        self.shared.bare_counters.lock().push(name.to_owned());
+        self.register(name, help, metric);
+    }
+
+    /// Calls `hook` before each scrape, for gauges that are worked out then.
+    pub fn before_scrape(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.shared.before_scrape.lock().push(Box::new(hook));
+    }
+
+    /// Metrics of one work queue.
+    pub fn queue(&self, name: &str) -> QueueMetrics {
+        self.shared.queues.of(name)
+    }
+
+    /// All metrics in the text format 0.0.4.
+    pub fn render(&self) -> String {
+        self.shared.before_scrape.lock().iter().for_each(|hook| hook());
+        let mut text = String::new();
+        // Writing into a String cannot fail.
+        let _ = encode(&mut text, &self.shared.registry.lock());
+        classic::from_open_metrics(&text, &self.shared.bare_counters.lock())
+    }
+}

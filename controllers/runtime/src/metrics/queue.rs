@@ -1,0 +1,125 @@
+//! Metrics of work queues by upstream's names (k8s.io/component-base/metrics/prometheus/workqueue).
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Name {
+    name: String,
+}
+
+type Histograms = Family<Name, Histogram, fn() -> Histogram>;
+type Seconds = Gauge<f64, AtomicU64>;
+
+pub(super) struct QueueFamilies {
+    depth: Family<Name, Gauge>,
+    adds: Family<Name, Counter>,
+    retries: Family<Name, Counter>,
+    waited: Histograms,
+    worked: Histograms,
+    unfinished: Family<Name, Seconds>,
+    longest: Family<Name, Seconds>,
+}
+
+fn histogram() -> Histogram {
+    Histogram::new(exponential_buckets(10e-9, 10.0, 12))
+}
+
+impl QueueFamilies {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let new: fn() -> Histogram = histogram;
+        let families = Self {
+            depth: Family::default(),
+            adds: Family::default(),
+            retries: Family::default(),
+            waited: Family::new_with_constructor(new),
+            worked: Family::new_with_constructor(new),
+            unfinished: Family::default(),
+            longest: Family::default(),
+        };
+        registry.register("workqueue_depth", "Current depth of workqueue", families.depth.clone());
+        registry.register(
+            "workqueue_adds",
+            "Total number of adds handled by workqueue",
+            families.adds.clone(),
+        );
+        registry.register(
+            "workqueue_retries",
+            "Total number of retries handled by workqueue",
+            families.retries.clone(),
+        );
+        registry.register(
+            "workqueue_queue_duration_seconds",
+            "How long in seconds an item stays in workqueue before being requested",
+            families.waited.clone(),
+        );
+        registry.register(
+            "workqueue_work_duration_seconds",
+            "How long in seconds processing an item from workqueue takes",
+            families.worked.clone(),
+        );
+        registry.register(
+            "workqueue_unfinished_work_seconds",
+            "How many seconds of work has been done that is in progress and hasn't been observed by work_duration",
+            families.unfinished.clone(),
+        );
+        registry.register(
+            "workqueue_longest_running_processor_seconds",
+            "How many seconds has the longest running processor for workqueue been running",
+            families.longest.clone(),
+        );
+        families
+    }
+
+    pub(super) fn of(&self, name: &str) -> QueueMetrics {
+        let label = Name { name: name.to_owned() };
+        QueueMetrics {
+            depth: self.depth.get_or_create_owned(&label),
+            adds: self.adds.get_or_create_owned(&label),
+            retries: self.retries.get_or_create_owned(&label),
+            waited: self.waited.get_or_create_owned(&label),
+            worked: self.worked.get_or_create_owned(&label),
+            unfinished: self.unfinished.get_or_create_owned(&label),
+            longest: self.longest.get_or_create_owned(&label),
+        }
+    }
+}
+
+/// Metrics of one work queue.
+pub struct QueueMetrics {
+    depth: Gauge,
+    adds: Counter,
+    retries: Counter,
+    waited: Histogram,
+    worked: Histogram,
+    unfinished: Seconds,
+    longest: Seconds,
+}
+
+impl QueueMetrics {
+    pub(crate) fn added(&self) {
+        self.adds.inc();
+    }
+    pub(crate) fn retried(&self) {
+        self.retries.inc();
+    }
+    pub(crate) fn taken(&self, waited: Duration, depth: usize) {
+        self.waited.observe(waited.as_secs_f64());
+        self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
+    }
+    pub(crate) fn worked(&self, worked: Duration) {
+        self.worked.observe(worked.as_secs_f64());
+    }
+    pub(crate) fn unfinished(&self, sum: Duration, longest: Duration, depth: usize) {
+        self.unfinished.set(sum.as_secs_f64());
+        self.longest.set(longest.as_secs_f64());
+        self.depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
+    }
+}

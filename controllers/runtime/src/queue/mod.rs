@@ -1,0 +1,165 @@
+//! A work queue of keys, with the contract of client-go's: a key that waits stands once; a key that is worked on is not
+//! given to a second worker, and if it was added meanwhile it comes back when the first is done.
+//!
+//! It is bounded by the number of keys, which are those of cached objects. Delayed adds stand in a deadline order, once
+//! per key, the earliest deadline winning. Time is tokio's, which tests can stop.
+
+mod backoff;
+mod state;
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub use backoff::Backoff;
+use state::State;
+
+use crate::metrics::{Metrics, QueueMetrics};
+
+/// What a queue asks of its keys.
+pub trait Key: Clone + Eq + Hash + Ord + Debug + Send + Sync + 'static {}
+impl<K: Clone + Eq + Hash + Ord + Debug + Send + Sync + 'static> Key for K {}
+
+/// A queue. Clones share it.
+#[derive(Clone)]
+pub struct Queue<K: Key> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K: Key> {
+    state: Mutex<State<K>>,
+    wake: Notify,
+    metrics: QueueMetrics,
+    backoff: Backoff,
+}
+
+impl<K: Key> Queue<K> {
+    /// A queue whose metrics carry `name`.
+    pub fn new(name: &str, metrics: &Metrics, backoff: Backoff) -> Self {
+        let queue = Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State::default()),
+                wake: Notify::new(),
+                metrics: metrics.queue(name),
+                backoff,
+            }),
+        };
+        let probe = Arc::downgrade(&queue.shared);
+        metrics.before_scrape(move || {
+            if let Some(shared) = probe.upgrade() {
+                shared.report_unfinished();
+            }
+        });
+        queue
+    }
+
+    /// Adds a key, unless it waits already.
+    pub fn add(&self, key: K) {
+        if self.shared.state.lock().add(key, Instant::now()) {
+            self.shared.metrics.added();
+        }
+        self.shared.wake.notify_one();
+    }
+
+    /// Adds a key when `delay` is over; the earliest of several delayed adds of a key counts.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        // A century off is never.
+        let delay = delay.min(Duration::from_secs(100 * 365 * 24 * 3600));
+        self.shared.state.lock().add_at(key, Instant::now() + delay);
+        self.shared.wake.notify_one();
+    }
+
+    /// Adds a key after its backoff, which grows with each call until [`Queue::forget`]. Returns the delay.
+    pub fn add_rate_limited(&self, key: K) -> Duration {
+        let failures = self.shared.state.lock().count_failure(&key);
+        self.shared.metrics.retried();
+        let delay = self.shared.backoff.delay(failures);
+        self.add_after(key, delay);
+        delay
+    }
+
+    /// Ends the backoff of a key.
+    pub fn forget(&self, key: &K) {
+        self.shared.state.lock().forget(key);
+    }
+
+    /// How often the key was added with backoff since it was forgotten.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.shared.state.lock().failures(key)
+    }
+
+    /// The next key, or none when the queue is shut down and empty. Each must be given back with [`Queue::done`].
+    pub async fn get(&self) -> Option<K> {
+        loop {
+            let notified = self.shared.wake.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            let next_due = {
+                let mut state = self.shared.state.lock();
+                let now = Instant::now();
+                let promoted = state.promote_due(now);
+                (0..promoted).for_each(|_| self.shared.metrics.added());
+                if let Some((key, waited)) = state.take(now) {
+                    self.shared.metrics.taken(waited, state.depth());
+                    if state.depth() > 0 {
+                        self.shared.wake.notify_one();
+                    }
+                    return Some(key);
+                }
+                if state.is_shut_down() {
+                    self.shared.wake.notify_waiters();
+                    return None;
+                }
+                state.next_due()
+            };
+            match next_due {
+                Some(at) => tokio::select! {
+                    () = notified => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+                None => notified.await,
+            }
+        }
+    }
+
+    /// Gives a key back after work.
+    pub fn done(&self, key: &K) {
+        let (worked, again) = self.shared.state.lock().done(key, Instant::now());
+        if let Some(worked) = worked {
+            self.shared.metrics.worked(worked);
+        }
+        if again {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// Number of keys that wait to be taken now.
+    pub fn depth(&self) -> usize {
+        self.shared.state.lock().depth()
+    }
+
+    /// Takes no more keys, drops delayed ones, and ends [`Queue::get`] once the queue is empty.
+    pub fn shut_down(&self) {
+        self.shared.state.lock().shut_down();
+        self.shared.wake.notify_waiters();
+        self.shared.wake.notify_one();
+    }
+}
+
+impl<K: Key> Shared<K> {
+    fn report_unfinished(&self) {
+        let (sum, longest, depth) = self.state.lock().unfinished(Instant::now());
+        self.metrics.unfinished(sum, longest, depth);
+    }
+}
+
+#[cfg(test)]
+mod tests;

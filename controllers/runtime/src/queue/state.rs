@@ -1,0 +1,136 @@
+//! The queue's state, without waiting and without clocks.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Key;
+
+pub(super) struct State<K> {
+    ready: VecDeque<K>,
+    /// Keys in `ready`, and keys to be put there when their worker is done; with the time of the add.
+    dirty: HashMap<K, Instant>,
+    processing: HashMap<K, Instant>,
+    delayed: BTreeMap<(Instant, u64), K>,
+    delayed_of: HashMap<K, (Instant, u64)>,
+    sequence: u64,
+    failures: HashMap<K, u32>,
+    shut_down: bool,
+}
+
+impl<K> Default for State<K> {
+    fn default() -> Self {
+        Self {
+            ready: VecDeque::new(),
+            dirty: HashMap::new(),
+            processing: HashMap::new(),
+            delayed: BTreeMap::new(),
+            delayed_of: HashMap::new(),
+            sequence: 0,
+            failures: HashMap::new(),
+            shut_down: false,
+        }
+    }
+}
+
+impl<K: Key> State<K> {
+    /// Whether the key is new among those that wait.
+    pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
+        if self.shut_down || self.dirty.contains_key(&key) {
+            return false;
+        }
+        self.dirty.insert(key.clone(), now);
+        if !self.processing.contains_key(&key) {
+            self.ready.push_back(key);
+        }
+        true
+    }
+
+    pub(super) fn add_at(&mut self, key: K, at: Instant) {
+        if self.shut_down {
+            return;
+        }
+        if let Some(&slot) = self.delayed_of.get(&key) {
+            if slot.0 <= at {
+                return;
+            }
+            self.delayed.remove(&slot);
+        }
+        self.sequence += 1;
+        let slot = (at, self.sequence);
+        self.delayed.insert(slot, key.clone());
+        self.delayed_of.insert(key, slot);
+    }
+
+    /// Moves what is due to where it can be taken; returns how many were added.
+    pub(super) fn promote_due(&mut self, now: Instant) -> usize {
+        let mut added = 0;
+        while let Some(entry) = self.delayed.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let key = entry.remove();
+            self.delayed_of.remove(&key);
+            added += usize::from(self.add(key, now));
+        }
+        added
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.delayed.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes the key that waits longest, with the time that it waited.
+    pub(super) fn take(&mut self, now: Instant) -> Option<(K, Duration)> {
+        let key = self.ready.pop_front()?;
+        let added = self.dirty.remove(&key).unwrap_or(now);
+        self.processing.insert(key.clone(), now);
+        Some((key, now.saturating_duration_since(added)))
+    }
+
+    /// How long the key was worked on, and whether it is to be worked on again.
+    pub(super) fn done(&mut self, key: &K, now: Instant) -> (Option<Duration>, bool) {
+        let worked = self.processing.remove(key).map(|began| now.saturating_duration_since(began));
+        let again = worked.is_some() && self.dirty.contains_key(key);
+        if again {
+            self.ready.push_back(key.clone());
+        }
+        (worked, again)
+    }
+
+    pub(super) fn count_failure(&mut self, key: &K) -> u32 {
+        let count = self.failures.entry(key.clone()).or_default();
+        let before = *count;
+        *count = count.saturating_add(1);
+        before
+    }
+
+    pub(super) fn failures(&self, key: &K) -> u32 {
+        self.failures.get(key).copied().unwrap_or_default()
+    }
+
+    pub(super) fn forget(&mut self, key: &K) {
+        self.failures.remove(key);
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(super) fn unfinished(&self, now: Instant) -> (Duration, Duration, usize) {
+        let spent = self.processing.values().map(|began| now.saturating_duration_since(*began));
+        let (sum, longest) = spent.fold((Duration::ZERO, Duration::ZERO), |(s, l), d| (s + d, l.max(d)));
+        (sum, longest, self.ready.len())
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.shut_down = true;
+        self.delayed.clear();
+        self.delayed_of.clear();
+    }
+
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.shut_down
+    }
+}
