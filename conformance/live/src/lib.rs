@@ -12,3 +12,5 @@ pub mod host;
 pub mod cluster;
 pub mod drydock;
 pub mod wait;
+
+pub mod playground;

@@ -1,0 +1,121 @@
+//! The playground: a cluster with work on it, one maintenance from start to end, and a judgement of it.
+//!
+//! ```text
+//! this process       host, Drydock, workloads, the interceptor, the maintenance, the display
+//! observer process   watches pods and budgets, and knows nothing of the rest
+//! ```
+
+mod display;
+mod interceptor;
+mod maintenance;
+mod verdict;
+
+pub mod observer;
+pub mod workload;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use crate::cluster;
+use crate::drydock::{Drydock, Options, Storage};
+use crate::host::{Host, client_of};
+
+use self::interceptor::Interceptor;
+use self::maintenance::Maintenance;
+use self::observer::ObserverProcess;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Arguments {
+    /// Run the maintenance, judge it, clean up, and exit.
+    #[arg(long)]
+    pub once: bool,
+    /// Where Drydock keeps its objects.
+    #[arg(long, value_enum, default_value_t)]
+    pub storage: Storage,
+    /// How many nodes the cluster has.
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(12..=200))]
+    pub nodes: u16,
+    /// Break a budget on purpose: the run must then fail.
+    #[arg(long, hide = true)]
+    pub plant_violation: bool,
+}
+
+/// Nodes under maintenance.
+const MAINTAINED: usize = 4;
+
+/// Runs the playground until it is judged, or until Ctrl-C.
+pub async fn run(arguments: Arguments) -> Result<ExitCode> {
+    tokio::select! {
+        result = scenario(&arguments) => result,
+        stopped = tokio::signal::ctrl_c() => {
+            stopped?;
+            eprintln!("stopping");
+            Ok(ExitCode::from(130))
+        }
+    }
+}
+
+async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
+    let host = start(arguments).await?;
+    let (names, client) = (cluster_with_work(&host, arguments.nodes).await?, host.client().await?);
+    let maintained = names.get(..MAINTAINED).context("too few nodes")?.to_vec();
+    // One of them is cordoned by a person beforehand and has to stay so.
+    let cordoned = maintained.last().cloned().context("no node")?;
+    host.kubectl(&["cordon", &cordoned])?;
+
+    let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
+    let interceptor_config = host.kubeconfig("demo-interceptor", &[])?;
+    let interceptor = Interceptor::start(client_of(&interceptor_config).await?);
+    if arguments.plant_violation {
+        workload::plant_violation(&host, "web")?;
+    }
+    let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
+    say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
+    let seen = maintenance.drain().await?;
+    let mut verdict = verdict::after_drain(&host, &client, &maintenance, &seen).await?;
+    say("drained; the maintenance moves to Complete");
+    maintenance.complete().await?;
+    verdict.extend(verdict::after_completion(&client, &maintenance).await?);
+    verdict.extend(interceptor.verdict());
+    verdict.extend(observer.finish()?);
+    let failed = verdict::print(&verdict);
+    if arguments.once {
+        return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    stay(&host).await
+}
+
+async fn start(arguments: &Arguments) -> Result<Arc<Host>> {
+    say("starting etcd, kube-apiserver, controller manager, scheduler and kwok");
+    let host = Host::start().await?;
+    say(&format!("starting Drydock on {:?}; logs are in {}/logs", arguments.storage, host.dir.display()));
+    let options = Options { storage: arguments.storage, heartbeat_deadline: None };
+    Ok(Drydock::start(host, options).await?.host)
+}
+
+async fn cluster_with_work(host: &Host, nodes: u16) -> Result<Vec<String>> {
+    say(&format!("creating {nodes} nodes and their workloads"));
+    let names = cluster::create_nodes(&host.client().await?, "node", nodes.into()).await?;
+    workload::create(host)?;
+    Ok(names)
+}
+
+async fn stay(host: &Host) -> Result<ExitCode> {
+    println!("\nThe cluster stays until Ctrl-C. In another terminal:\n");
+    println!("    export KUBECONFIG={}", host.admin().display());
+    println!("    export PATH={}:$PATH", host.bin.display());
+    println!("    kubectl get nodemaintenances; kubectl get evictionrequests -n demo");
+    std::future::pending().await
+}
+
+fn playground_program() -> Result<PathBuf> {
+    std::env::current_exe().context("this program does not know where it is")
+}
+
+fn say(what: &str) {
+    eprintln!("==> {what}");
+}
