@@ -57,6 +57,8 @@ pub enum ErrorType {
     Duplicate,
     /// `FieldValueTooLong`: the maximum number of bytes.
     TooLong(usize),
+    /// `FieldValueTooLong`: the maximum number of characters.
+    TooLongCharacters(usize),
     /// `FieldValueTooMany`: actual number and maximum.
     TooMany(usize, usize),
     /// `FieldValueTooFew`: actual number and minimum.
@@ -117,6 +119,10 @@ impl Error {
     /// `path: Too long: may not be more than max bytes`
     pub fn too_long(path: Path, max: usize) -> Self {
         Self { kind: ErrorType::TooLong(max), path, value: None, detail: String::new() }
+    }
+    /// `path: Too long: may not be more than max characters`
+    pub fn too_long_characters(path: Path, max: usize) -> Self {
+        Self { kind: ErrorType::TooLongCharacters(max), path, value: None, detail: String::new() }
     }
     /// `path: Too many: actual: must have at most max items`
     pub fn too_many(path: Path, actual: usize, max: usize) -> Self {
@@ -182,7 +188,7 @@ impl ErrorType {
             Self::NotSupported(_) => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::Duplicate => "Duplicate value",
-            Self::TooLong(_) => "Too long",
+            Self::TooLong(_) | Self::TooLongCharacters(_) => "Too long",
             Self::TooMany(..) => "Too many",
             Self::TooFew(..) => "Too few",
             Self::TooShort(_) => "Too short",
@@ -199,7 +205,7 @@ impl ErrorType {
             Self::NotSupported(_) => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
-            Self::TooLong(_) => "FieldValueTooLong",
+            Self::TooLong(_) | Self::TooLongCharacters(_) => "FieldValueTooLong",
             Self::TooMany(..) => "FieldValueTooMany",
             Self::TooFew(..) => "FieldValueTooFew",
             Self::TooShort(_) => "FieldValueTooShort",
@@ -223,6 +229,7 @@ impl ErrorType {
                 format!("supported values: {}", quoted.join(", "))
             }
             Self::TooLong(max) => format!("may not be more than {max} {}", plural(*max, "byte")),
+            Self::TooLongCharacters(max) => format!("may not be more than {max} {}", plural(*max, "character")),
             Self::TooMany(_, max) => format!("must have at most {max} {}", plural(*max, "item")),
             Self::TooFew(_, min) => format!("must have at least {min} {}", plural(*min, "item")),
             Self::TooShort(min) => format!("must be at least {min} {}", plural(*min, "character")),
