@@ -4,9 +4,16 @@
 //! table that admission enforces.
 
 pub mod eviction_request;
-pub mod meta;
 pub mod node_maintenance;
+
+pub mod meta;
+pub mod meta_schema;
+pub mod meta_validation;
+pub mod names;
 pub mod time;
+
+mod cells;
+mod decode;
 
 /// API group of both kinds.
 pub const GROUP: &str = "coordination.k8s.io";

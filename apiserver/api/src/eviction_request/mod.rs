@@ -2,6 +2,18 @@
 
 mod types;
 
+pub mod interceptors;
+pub mod transitions;
+
+mod interceptor_status_validation;
+pub mod status_validation;
+pub mod validation;
+
+pub mod columns;
+mod schema;
+mod strategy;
+
+pub use strategy::{EvictionRequestKind, NAMES};
 pub use types::{CANCELED, EVICTED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED};
 pub use types::{
     EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,

@@ -2,6 +2,18 @@
 
 mod types;
 
+pub mod defaults;
+pub mod node_selector;
+pub mod transitions;
+
+mod enumerations;
+pub mod validation;
+
+pub mod columns;
+mod schema;
+mod strategy;
+
+pub use strategy::{NAMES, NodeMaintenanceKind};
 pub use types::{
     Blocker, DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec,
     NodeMaintenanceStatus, NodeReference, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,

@@ -1,0 +1,159 @@
+//! Who intercepts the eviction of a pod: the pod's own list, then the defaults.
+//!
+//! Pure: the controller gives what it read of the pod, and gets the targets and what to warn of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::is_fully_qualified_domain_name;
+
+/// Calls the eviction API; always the last.
+pub const IMPERATIVE_EVICTION: &str = "imperative-eviction.k8s.io";
+/// Deletes DaemonSet pods once the node's drain targets cover them.
+pub const DAEMON_SET: &str = "daemonset.apps.k8s.io";
+/// Moves static pods aside once the node's drain targets cover them.
+pub const KUBELET: &str = "kubelet.k8s.io";
+/// Annotations `PREFIX + NAME: "PRIORITY/ROLE"` register interceptors on hosts without the pod field.
+pub const ANNOTATION_PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
+/// Most interceptors that a pod may name.
+pub const MAX_POD_INTERCEPTORS: usize = 15;
+/// Most that a request has: the pod's, one of [`DAEMON_SET`] and [`KUBELET`], and [`IMPERATIVE_EVICTION`].
+pub const MAX_TARGET_INTERCEPTORS: usize = MAX_POD_INTERCEPTORS + 2;
+
+/// Names under k8s.io that may intercept, unless configured.
+pub const BUILT_IN: &[&str] = &[
+    IMPERATIVE_EVICTION,
+    DAEMON_SET,
+    KUBELET,
+    "cronjob.batch.k8s.io",
+    "deployment.apps.k8s.io",
+    "horizontalpodautoscaler.autoscaling.k8s.io",
+    "job.batch.k8s.io",
+    "replicaset.apps.k8s.io",
+    "replicationcontroller.k8s.io",
+    "statefulset.apps.k8s.io",
+];
+
+/// The names under k8s.io that may intercept; every other name is free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedNames(BTreeSet<String>);
+
+impl Default for AllowedNames {
+    fn default() -> Self {
+        Self(BUILT_IN.iter().map(|n| (*n).to_owned()).collect())
+    }
+}
+
+impl AllowedNames {
+    /// The built-in names and some more.
+    #[must_use]
+    pub fn with(mut self, more: impl IntoIterator<Item = String>) -> Self {
+        self.0.extend(more);
+        self
+    }
+
+    /// Whether an interceptor may have this name.
+    pub fn allows(&self, name: &str) -> bool {
+        !is_reserved(name) || self.0.contains(name)
+    }
+}
+
+/// What the list of interceptors depends on.
+#[derive(Clone, Debug, Default)]
+pub struct PodFacts<'a> {
+    /// Names in `.spec.evictionInterceptors`, in order.
+    pub eviction_interceptors: Vec<&'a str>,
+    /// Names and priorities in `.spec.evictionResponders`.
+    pub eviction_responders: Vec<(&'a str, i64)>,
+    /// The pod's annotations.
+    pub annotations: Option<&'a BTreeMap<String, String>>,
+    /// Whether the pod's controller is a DaemonSet.
+    pub of_daemon_set: bool,
+    /// Whether it mirrors a static pod.
+    pub mirror: bool,
+}
+
+/// Who intercepts, and what was ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// In the order of their turns; the last is [`IMPERATIVE_EVICTION`].
+    pub targets: Vec<String>,
+    /// One for each entry that was ignored, for an event on the request.
+    pub warnings: Vec<String>,
+}
+
+/// The interceptors of a pod.
+pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
+    let mut warnings = Vec::new();
+    let mut targets: Vec<String> = Vec::new();
+    for name in named_by(pod, &mut warnings) {
+        if let Some(why) = refusal(name, &targets, allowed) {
+            warnings.push(format!("Ignoring interceptor {name:?}: {why}"));
+        } else if name != IMPERATIVE_EVICTION {
+            targets.push(name.to_owned());
+        }
+    }
+    for beyond in targets.drain(targets.len().min(MAX_POD_INTERCEPTORS)..) {
+        let why = format!("only the first {MAX_POD_INTERCEPTORS} are taken");
+        warnings.push(format!("Ignoring interceptor {beyond:?}: {why}"));
+    }
+    let default = pod.of_daemon_set.then_some(DAEMON_SET).or(pod.mirror.then_some(KUBELET));
+    targets.extend(default.filter(|d| !targets.iter().any(|t| t == d)).map(str::to_owned));
+    targets.push(IMPERATIVE_EVICTION.to_owned());
+    Selection { targets, warnings }
+}
+
+/// The names in the first source that is present, in order.
+fn named_by<'a>(pod: &PodFacts<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> {
+    if !pod.eviction_interceptors.is_empty() {
+        return pod.eviction_interceptors.clone();
+    }
+    if !pod.eviction_responders.is_empty() {
+        let mut responders = pod.eviction_responders.clone();
+        responders.sort_by_key(|(_, priority)| std::cmp::Reverse(*priority));
+        return responders.into_iter().map(|(name, _)| name).collect();
+    }
+    let mut ranked = Vec::new();
+    for (key, value) in pod.annotations.into_iter().flatten() {
+        let Some(name) = key.strip_prefix(ANNOTATION_PREFIX) else { continue };
+        match parse_annotation(value) {
+            Some((priority, is_controller)) => {
+                ranked.push((std::cmp::Reverse(priority), is_controller, name))
+            }
+            None => {
+                let shown: String = value.chars().take(64).collect();
+                warnings.push(format!(
+                    "Ignoring interceptor {name:?}: {shown:?} is not of the form INTEGER/ROLE"
+                ));
+            }
+        }
+    }
+    ranked.sort();
+    ranked.into_iter().map(|(_, _, name)| name).collect()
+}
+
+/// `PRIORITY/ROLE` as the priority and whether the role is `controller`.
+fn parse_annotation(value: &str) -> Option<(i64, bool)> {
+    let (priority, role) = value.split_once('/')?;
+    if role.is_empty() || role.contains('/') {
+        return None;
+    }
+    Some((priority.parse().ok()?, role == "controller"))
+}
+
+fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<&'static str> {
+    if !is_fully_qualified_domain_name(name) {
+        return Some("it is not a fully qualified domain name");
+    }
+    if !allowed.allows(name) {
+        return Some("names under k8s.io are reserved and this one is not on the list of those allowed");
+    }
+    before.iter().any(|b| b == name).then_some("it is named twice")
+}
+
+fn is_reserved(name: &str) -> bool {
+    name == "k8s.io" || name.ends_with(".k8s.io")
+}
+
+#[cfg(test)]
+#[path = "interceptors_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+//! Errors of a status update: every field's own rules and the transition table. Pure.
+//!
+//! A value that does not change always passes.
+
+use std::time::Duration;
+
+use drydock_machinery::field::{Error, ErrorList, Path};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
+use super::interceptors::{AllowedNames, MAX_TARGET_INTERCEPTORS};
+use super::transitions::{CLOCK_SKEW, earlier, index_of, later, may_advance, next_interceptor};
+use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor};
+use crate::meta::is_condition_true;
+use crate::meta_validation::validate_conditions;
+use crate::names::fully_qualified_domain_name;
+
+/// A status update with what its rules depend on besides.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusUpdate<'a> {
+    /// The request as it would become.
+    pub new: &'a EvictionRequest,
+    /// The request as it is.
+    pub old: &'a EvictionRequest,
+    /// The moment of the update.
+    pub now: Timestamp,
+    /// How long an interceptor may be silent.
+    pub heartbeat_deadline: Duration,
+    /// Names under k8s.io that may intercept.
+    pub allowed: &'a AllowedNames,
+}
+
+impl StatusUpdate<'_> {
+    /// Every error, in field order.
+    pub fn validate(&self) -> ErrorList {
+        let status = Path::new("status");
+        let mut errors = ErrorList::new();
+        errors.extend(self.validate_observed_generation(&status.child("observedGeneration")));
+        errors.extend(self.validate_conditions(&status.child("conditions")));
+        errors.extend(self.validate_targets(&status));
+        errors.extend(self.validate_active(&status.child("activeInterceptors")));
+        errors.extend(self.validate_processed(&status.child("processedInterceptors")));
+        errors.extend(self.validate_interceptors(&status.child("interceptors")));
+        errors.extend(self.validate_activation_time(&status.child("activationTime")));
+        errors
+    }
+
+    fn validate_observed_generation(&self, path: &Path) -> Option<Error> {
+        let (new, old) = (self.new.status.observed_generation, self.old.status.observed_generation);
+        if new < old {
+            return Some(Error::invalid(path.clone(), new, "must not be decremented"));
+        }
+        let past = new > old && new > self.old.metadata.generation;
+        past.then(|| Error::invalid(path.clone(), new, "must not be greater than metadata.generation"))
+    }
+
+    fn validate_conditions(&self, path: &Path) -> ErrorList {
+        let (new, old) = (&self.new.status.conditions, &self.old.status.conditions);
+        let mut errors = validate_conditions(new, old, path);
+        for type_ in [CANCELED, EVICTED] {
+            if is_condition_true(old, type_) && !is_condition_true(new, type_) {
+                errors.push(Error::forbidden(path.key(type_), "the condition is final once it is True"));
+            }
+        }
+        if new != old && self.new.is_canceled() && self.new.is_evicted() {
+            errors.push(Error::forbidden(path.clone(), "Canceled and Evicted may not both be True"));
+        }
+        errors
+    }
+
+    fn validate_targets(&self, status: &Path) -> ErrorList {
+        let path = status.child("targetInterceptors");
+        let (new, old) = (&self.new.status.target_interceptors, &self.old.status.target_interceptors);
+        if new == old {
+            return ErrorList::new();
+        }
+        if !old.is_empty() {
+            return vec![Error::invalid(path, to_value(new), "field is immutable once set")];
+        }
+        let mut errors = self.validate_names(new, &path);
+        if self.new.status.interceptors.is_empty() {
+            let detail = "must be set together with status.targetInterceptors";
+            errors.push(Error::required(status.child("interceptors"), detail));
+        }
+        errors
+    }
+
+    fn validate_names(&self, targets: &[Interceptor], path: &Path) -> ErrorList {
+        if targets.len() > MAX_TARGET_INTERCEPTORS {
+            return vec![Error::too_many(path.clone(), targets.len(), MAX_TARGET_INTERCEPTORS)];
+        }
+        let mut errors = ErrorList::new();
+        for (i, target) in targets.iter().enumerate() {
+            let path = path.index(i).child("name");
+            errors.extend(fully_qualified_domain_name(&path, &target.name));
+            if !self.allowed.allows(&target.name) {
+                let detail =
+                    "names under k8s.io are reserved and this one is not on the list of those allowed";
+                errors.push(Error::invalid(path.clone(), target.name.as_str(), detail));
+            }
+            if targets.iter().take(i).any(|t| t == target) {
+                errors.push(Error::duplicate(path, target.name.as_str()));
+            }
+        }
+        errors
+    }
+
+    /// The transition table of `transitions`.
+    fn validate_active(&self, path: &Path) -> Option<Error> {
+        let (new, old) = (&self.new.status.active_interceptors, &self.old.status.active_interceptors);
+        if new == old {
+            return None;
+        }
+        let forbidden = |detail: &str| Some(Error::forbidden(path.clone(), detail));
+        match (old.as_slice(), new.as_slice()) {
+            (_, [_, _, ..]) => Some(Error::too_many(path.clone(), new.len(), 1)),
+            (_, []) if self.new.is_finished() => None,
+            (_, []) => forbidden("may be cleared only when the request is Evicted or Canceled"),
+            (_, [_]) if self.new.is_finished() || self.old.is_finished() => {
+                forbidden("may not change to another interceptor when the request is Evicted or Canceled")
+            }
+            ([], [name]) => self.validate_next(name, path),
+            (_, [name]) => self.validate_next(name, path).or_else(|| self.validate_turn_over(path)),
+        }
+    }
+
+    fn validate_next(&self, name: &str, path: &Path) -> Option<Error> {
+        let mut at_present = self.old.status.clone();
+        at_present.target_interceptors.clone_from(&self.new.status.target_interceptors);
+        let next = next_interceptor(&at_present);
+        let detail = match next {
+            Some(next) if next == name => return None,
+            Some(next) => format!("must be the next of status.targetInterceptors, which is {next:?}"),
+            None => "status.targetInterceptors has no next interceptor".to_owned(),
+        };
+        Some(Error::invalid(path.index(0), name, detail))
+    }
+
+    fn validate_turn_over(&self, path: &Path) -> Option<Error> {
+        let over = may_advance(self.old, self.heartbeat_deadline, later(self.now, CLOCK_SKEW));
+        let detail = "the active interceptor has neither a completionTime nor passed its deadline";
+        (!over).then(|| Error::forbidden(path.clone(), detail))
+    }
+
+    fn validate_processed(&self, path: &Path) -> ErrorList {
+        let (new, old) = (&self.new.status.processed_interceptors, &self.old.status.processed_interceptors);
+        if new == old {
+            return ErrorList::new();
+        }
+        if !new.starts_with(old) {
+            return vec![Error::invalid(path.clone(), to_value(new), "may only be appended to")];
+        }
+        let mut errors = ErrorList::new();
+        for (i, name) in new.iter().enumerate().skip(old.len()) {
+            if new.iter().take(i).any(|n| n == name) {
+                errors.push(Error::duplicate(path.index(i), name.as_str()));
+            } else if !self.was_active(name) {
+                let detail = "must have been in status.activeInterceptors before";
+                errors.push(Error::invalid(path.index(i), name.as_str(), detail));
+            }
+        }
+        errors
+    }
+
+    /// Turns go in order, so whoever stands up to the active one had a turn.
+    fn was_active(&self, name: &str) -> bool {
+        let status = &self.old.status;
+        let active = self.old.active_interceptor().and_then(|a| index_of(status, a));
+        index_of(status, name).is_some_and(|i| active.is_some_and(|a| i <= a))
+    }
+
+    fn validate_interceptors(&self, path: &Path) -> ErrorList {
+        let (new, old) = (&self.new.status.interceptors, &self.old.status.interceptors);
+        if new == old {
+            return ErrorList::new();
+        }
+        if old.is_empty() {
+            return validate_initial_entries(new, &self.new.status.target_interceptors, path);
+        }
+        validate_entries(new, old, self.old.active_interceptor(), self.now, path)
+    }
+
+    fn validate_activation_time(&self, path: &Path) -> Option<Error> {
+        let (new, old) = (self.new.status.activation_time, self.old.status.activation_time);
+        let active = self.new.active_interceptor();
+        let taken = active.is_some() && active != self.old.active_interceptor();
+        if !taken {
+            let detail = "may change only when status.activeInterceptors changes to another interceptor";
+            return (new != old).then(|| Error::forbidden(path.clone(), detail));
+        }
+        match new {
+            None => Some(Error::required(path.clone(), "must be set with status.activeInterceptors")),
+            Some(t) => (!is_present(t, self.now))
+                .then(|| Error::invalid(path.clone(), crate::time::format_micros(t), NOT_PRESENT)),
+        }
+    }
+}
+
+/// What is said of a time that should be the present.
+pub(super) const NOT_PRESENT: &str = "must be the present time, give or take 10 seconds";
+
+/// Whether `t` is `now` up to the skew of clocks (and to whole seconds, which a metav1.Time is cut to).
+pub(super) fn is_present(t: Timestamp, now: Timestamp) -> bool {
+    crate::time::truncate_to_seconds(earlier(now, CLOCK_SKEW)) <= t && t <= later(now, CLOCK_SKEW)
+}
+
+pub(super) fn to_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}

@@ -1,0 +1,70 @@
+//! Whose turn it is: the one transition table of an EvictionRequest's active interceptor.
+//!
+//! ```text
+//!   (none) ──first──▶ target[0] ──turn over──▶ target[1] ──turn over──▶ ... ──▶ target[last]
+//!                        └──────────────── a terminal condition ────────────────▶ (none)
+//! ```
+//!
+//! A turn is over when the interceptor has a completionTime or its deadline has passed. Admission and the
+//! controller both ask here, so that they cannot disagree on anything but their clocks.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::types::{EvictionRequest, EvictionRequestStatus};
+
+/// How long an interceptor may be silent, unless configured (KEP-4563: 20 minutes).
+pub const DEFAULT_HEARTBEAT_DEADLINE: Duration = Duration::from_secs(20 * 60);
+/// Least time between two heartbeats.
+pub const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
+/// How far clocks may be apart.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
+
+/// When the active interceptor's turn ends if it says nothing more: its heartbeat, else its activation, else the
+/// object's creation, plus `heartbeat_deadline`. `None` when no interceptor is active, and for the last one, after
+/// which nothing comes.
+pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) -> Option<Timestamp> {
+    next_interceptor(&request.status)?;
+    let active = request.active_interceptor_status();
+    request.active_interceptor()?;
+    let base = active
+        .and_then(|a| a.heartbeat_time)
+        .or(request.status.activation_time)
+        .or(request.metadata.creation_timestamp)?;
+    Some(later(base, heartbeat_deadline))
+}
+
+/// Whether the active interceptor's turn is over at `now` and there is a next one to take it.
+pub fn may_advance(request: &EvictionRequest, heartbeat_deadline: Duration, now: Timestamp) -> bool {
+    if request.active_interceptor().is_none() || next_interceptor(&request.status).is_none() {
+        return false;
+    }
+    let completed = request.active_interceptor_status().is_some_and(|a| a.completion_time.is_some());
+    completed || active_deadline(request, heartbeat_deadline).is_some_and(|deadline| deadline <= now)
+}
+
+/// Who comes next: the first target while nobody is active or was, else the one after the active one.
+pub fn next_interceptor(status: &EvictionRequestStatus) -> Option<&str> {
+    let next = match status.active_interceptors.first() {
+        Some(active) => index_of(status, active)? + 1,
+        None if status.processed_interceptors.is_empty() => 0,
+        None => return None,
+    };
+    status.target_interceptors.get(next).map(|i| i.name.as_str())
+}
+
+/// Place of an interceptor in the order of turns.
+pub fn index_of(status: &EvictionRequestStatus, name: &str) -> Option<usize> {
+    status.target_interceptors.iter().position(|i| i.name == name)
+}
+
+/// `t + d`, at most the last representable moment.
+pub(crate) fn later(t: Timestamp, d: Duration) -> Timestamp {
+    t.checked_add(d).unwrap_or(Timestamp::MAX)
+}
+
+/// `t - d`, at least the first representable moment.
+pub(crate) fn earlier(t: Timestamp, d: Duration) -> Timestamp {
+    t.checked_sub(d).unwrap_or(Timestamp::MIN)
+}

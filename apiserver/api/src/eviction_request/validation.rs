@@ -1,0 +1,94 @@
+//! Errors of an EvictionRequest's spec, on create and update. Pure; does not mutate the object.
+
+use std::collections::HashSet;
+
+use drydock_machinery::field::{Error, ErrorList, Path};
+use serde_json::Value;
+
+use super::types::{EvictionRequest, EvictionTarget, Requester};
+use crate::meta_validation::IMMUTABLE;
+use crate::names::fully_qualified_domain_name;
+use drydock_machinery::names::dns1123_subdomain;
+
+/// Most requesters of one request.
+pub const MAX_REQUESTERS: usize = 100;
+
+/// Errors of a new request.
+pub fn validate_create(request: &EvictionRequest) -> ErrorList {
+    let spec = Path::new("spec");
+    let mut errors = validate_name(request);
+    errors.extend(validate_target(&request.spec.target, &spec.child("target")));
+    if request.spec.requesters.is_empty() {
+        errors.push(Error::required(spec.child("requesters"), "must have at least one requester"));
+    }
+    errors.extend(validate_requesters(&request.spec.requesters, &spec.child("requesters")));
+    errors
+}
+
+/// Errors of a change of the spec.
+pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorList {
+    let spec = Path::new("spec");
+    let mut errors = ErrorList::new();
+    if new.spec.target != old.spec.target {
+        let value = serde_json::to_value(&new.spec.target).unwrap_or(Value::Null);
+        errors.push(Error::invalid(spec.child("target"), value, IMMUTABLE));
+    }
+    let path = spec.child("requesters");
+    errors.extend(validate_requesters(&new.spec.requesters, &path));
+    let added = new.spec.requesters.iter().any(|r| !old.has_requester(&r.name));
+    if added && old.is_finished() {
+        let how = if old.is_evicted() { "Evicted" } else { "Canceled" };
+        let detail =
+            format!("a requester may not be added to a finished eviction request, and this one is {how}");
+        errors.push(Error::forbidden(path, detail));
+    }
+    errors
+}
+
+fn validate_name(request: &EvictionRequest) -> ErrorList {
+    let metadata = Path::new("metadata");
+    let mut errors = ErrorList::new();
+    if !request.metadata.generate_name.is_empty() {
+        errors.push(Error::forbidden(
+            metadata.child("generateName"),
+            "is not supported; name must be the pod's UID",
+        ));
+    }
+    let name = request.metadata.name.as_str();
+    if request.spec.target.pod.as_ref().is_some_and(|pod| !pod.uid.is_empty() && pod.uid != name) {
+        errors.push(Error::invalid(metadata.child("name"), name, "must be equal to spec.target.pod.uid"));
+    }
+    errors
+}
+
+fn validate_target(target: &EvictionTarget, path: &Path) -> ErrorList {
+    let Some(pod) = &target.pod else {
+        return vec![Error::required(path.clone(), "must specify exactly one of: `pod`")];
+    };
+    let (path, mut errors) = (path.child("pod"), ErrorList::new());
+    if pod.name.is_empty() {
+        errors.push(Error::required(path.child("name"), ""));
+    } else {
+        let wrong = dns1123_subdomain(&pod.name);
+        errors.extend(wrong.into_iter().map(|e| Error::invalid(path.child("name"), pod.name.as_str(), e)));
+    }
+    if pod.uid.is_empty() {
+        errors.push(Error::required(path.child("uid"), ""));
+    }
+    errors
+}
+
+fn validate_requesters(requesters: &[Requester], path: &Path) -> ErrorList {
+    if requesters.len() > MAX_REQUESTERS {
+        return vec![Error::too_many(path.clone(), requesters.len(), MAX_REQUESTERS)];
+    }
+    let (mut seen, mut errors) = (HashSet::new(), ErrorList::new());
+    for (i, requester) in requesters.iter().enumerate() {
+        let path = path.index(i).child("name");
+        errors.extend(fully_qualified_domain_name(&path, &requester.name));
+        if !seen.insert(&requester.name) {
+            errors.push(Error::duplicate(path, requester.name.as_str()));
+        }
+    }
+    errors
+}

@@ -1,0 +1,70 @@
+//! Defaults of a NodeMaintenance: the stage, pod types, and the twelve entries that every drain plan has.
+
+use serde_json::{Map, Value, json};
+
+use super::types::PodType;
+
+/// Priorities of the entries that every plan has for each pod type: the highest of user defined priority classes,
+/// system-cluster-critical, system-node-critical, and the greatest there is (KEP-4212, DrainPlan).
+pub const DEFAULT_PRIORITIES: [i32; 4] = [1_000_000_000, 2_000_000_000, 2_000_001_000, i32::MAX];
+/// The pod types in the order of a plan.
+pub const POD_TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
+
+/// An entry's place in a plan: type, priority, and entries with a selector before those without.
+pub type Rank = (PodType, i32, bool);
+
+/// Fills in what is absent from a spec.
+pub fn default_spec(spec: &mut Map<String, Value>) {
+    if spec.get("stage").is_none_or(|s| s.is_null() || s == "") {
+        spec.insert("stage".to_owned(), "Idle".into());
+    }
+    let plan = spec.entry("drainPlan").or_insert_with(|| json!([]));
+    if plan.is_null() {
+        *plan = json!([]);
+    }
+    if let Value::Array(entries) = plan {
+        entries.iter_mut().for_each(default_entry);
+        complete(entries);
+    }
+}
+
+fn default_entry(entry: &mut Value) {
+    let Value::Object(entry) = entry else { return };
+    if entry.get("podType").is_none_or(|t| t.is_null() || t == "") {
+        entry.insert("podType".to_owned(), PodType::Default.as_str().into());
+    }
+}
+
+/// Inserts each of the twelve that is absent before the first entry that comes after it. Own entries keep their
+/// order, right or wrong.
+fn complete(entries: &mut Vec<Value>) {
+    for pod_type in POD_TYPES {
+        for priority in DEFAULT_PRIORITIES {
+            let rank = (pod_type, priority, true);
+            let ranks: Vec<Option<Rank>> = entries.iter().map(rank_of).collect();
+            if ranks.contains(&Some(rank)) {
+                continue;
+            }
+            let place = ranks.iter().position(|r| r.is_some_and(|r| r > rank)).unwrap_or(entries.len());
+            entries.insert(place, json!({ "podPriority": priority, "podType": pod_type.as_str() }));
+        }
+    }
+}
+
+fn rank_of(entry: &Value) -> Option<Rank> {
+    let priority = entry.get("podPriority").map_or(Some(0), Value::as_i64)?;
+    let pod_type = serde_json::from_value(entry.get("podType")?.clone()).ok()?;
+    Some((pod_type, i32::try_from(priority).ok()?, !has_selector(entry.get("podSelector"))))
+}
+
+/// An empty selector is the same as none.
+fn has_selector(selector: Option<&Value>) -> bool {
+    let filled = |v: &Value| {
+        v.as_object().is_some_and(|m| !m.is_empty()) || v.as_array().is_some_and(|a| !a.is_empty())
+    };
+    selector.and_then(Value::as_object).is_some_and(|s| s.values().any(filled))
+}
+
+#[cfg(test)]
+#[path = "defaults_tests.rs"]
+mod tests;

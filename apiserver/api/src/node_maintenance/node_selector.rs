@@ -1,0 +1,121 @@
+//! core/v1 NodeSelector: its validation (pkg/apis/core/validation) and which nodes it selects
+//! (component-helpers/scheduling/corev1/nodeaffinity).
+
+use std::collections::BTreeMap;
+
+use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::names::dns1123_subdomain;
+
+use super::types::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
+use crate::meta_validation::{validate_label_name, validate_label_values};
+
+/// The only field that a node can be selected by.
+const NAME_FIELD: &str = "metadata.name";
+
+/// Whether a node with this name and these labels is selected: terms are ORed, a term without requirements selects
+/// nothing, and so does one that cannot be understood.
+pub fn matches(selector: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    selector.node_selector_terms.iter().any(|term| term_matches(term, name, labels))
+}
+
+/// Errors of a node selector.
+pub fn validate(selector: &NodeSelector, path: &Path) -> ErrorList {
+    let path = path.child("nodeSelectorTerms");
+    if selector.node_selector_terms.is_empty() {
+        return vec![Error::required(path, "must have at least one node selector term")];
+    }
+    let mut errors = ErrorList::new();
+    for (i, term) in selector.node_selector_terms.iter().enumerate() {
+        let path = path.index(i);
+        for (j, requirement) in term.match_expressions.iter().enumerate() {
+            errors.extend(validate_expression(requirement, &path.child("matchExpressions").index(j)));
+        }
+        for (j, requirement) in term.match_fields.iter().enumerate() {
+            errors.extend(validate_field(requirement, &path.child("matchFields").index(j)));
+        }
+    }
+    errors
+}
+
+fn term_matches(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
+    !empty
+        && term
+            .match_expressions
+            .iter()
+            .all(|r| requirement_matches(r, labels.get(&r.key).map(String::as_str)))
+        && term.match_fields.iter().all(|r| r.key == NAME_FIELD && requirement_matches(r, Some(name)))
+}
+
+fn requirement_matches(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
+    let among = |v: &str| requirement.values.iter().any(|x| x == v);
+    match requirement.operator.as_str() {
+        "In" => value.is_some_and(among),
+        "NotIn" => !value.is_some_and(among),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compared(requirement, value).is_some_and(|(label, bound)| label > bound),
+        "Lt" => compared(requirement, value).is_some_and(|(label, bound)| label < bound),
+        _ => false,
+    }
+}
+
+/// The label and the bound as numbers, when both are and there is one bound.
+fn compared(requirement: &NodeSelectorRequirement, value: Option<&str>) -> Option<(i64, i64)> {
+    let [bound] = requirement.values.as_slice() else { return None };
+    Some((value?.parse().ok()?, bound.parse().ok()?))
+}
+
+fn validate_expression(requirement: &NodeSelectorRequirement, path: &Path) -> ErrorList {
+    let (count, values) = (requirement.values.len(), path.child("values"));
+    let mut errors = ErrorList::new();
+    match requirement.operator.as_str() {
+        "In" | "NotIn" if count == 0 => {
+            errors.push(Error::required(
+                values.clone(),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            ));
+        }
+        "Exists" | "DoesNotExist" if count > 0 => {
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push(Error::forbidden(values.clone(), detail));
+        }
+        "Gt" | "Lt" if count != 1 => {
+            let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            errors.push(Error::required(values.clone(), detail));
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+        other => errors.push(Error::invalid(path.child("operator"), other, "not a valid selector operator")),
+    }
+    errors.extend(validate_label_name(&requirement.key, &path.child("key")));
+    errors.extend(validate_label_values(&requirement.values, &values));
+    errors
+}
+
+fn validate_field(requirement: &NodeSelectorRequirement, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    match requirement.operator.as_str() {
+        "In" | "NotIn" if requirement.values.len() != 1 => {
+            let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+            errors.push(Error::required(path.child("values"), detail));
+        }
+        "In" | "NotIn" => {}
+        other => errors.push(Error::invalid(path.child("operator"), other, "not a valid selector operator")),
+    }
+    if requirement.key != NAME_FIELD {
+        let detail = "not a valid field selector key";
+        errors.push(Error::invalid(path.child("key"), requirement.key.as_str(), detail));
+        return errors;
+    }
+    for (i, value) in requirement.values.iter().enumerate() {
+        let path = path.child("values").index(i);
+        errors.extend(
+            dns1123_subdomain(value).into_iter().map(|e| Error::invalid(path.clone(), value.as_str(), e)),
+        );
+    }
+    errors
+}
+
+#[cfg(test)]
+#[path = "node_selector_tests.rs"]
+mod tests;

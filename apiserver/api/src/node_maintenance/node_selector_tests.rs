@@ -1,0 +1,90 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn selector(terms: Value) -> NodeSelector {
+    serde_json::from_value(json!({ "nodeSelectorTerms": terms })).unwrap()
+}
+
+fn selects(terms: Value) -> bool {
+    let labels = [("zone", "a"), ("gen", "5"), ("word", "x")];
+    let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    matches(&selector(terms), "n1", &labels)
+}
+
+fn expression(key: &str, operator: &str, values: &[&str]) -> Value {
+    json!([{ "matchExpressions": [{ "key": key, "operator": operator, "values": values }] }])
+}
+
+fn errors(terms: Value) -> Vec<String> {
+    validate(&selector(terms), &Path::new("spec").child("nodeSelector"))
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn operators_match_as_in_node_affinity() {
+    assert!(selects(expression("zone", "In", &["a", "b"])));
+    assert!(!selects(expression("none", "In", &["a"])));
+    assert!(selects(expression("none", "NotIn", &["a"])) && !selects(expression("zone", "NotIn", &["a"])));
+    assert!(selects(expression("zone", "Exists", &[])) && selects(expression("none", "DoesNotExist", &[])));
+    assert!(selects(expression("gen", "Gt", &["4"])) && !selects(expression("gen", "Gt", &["5"])));
+    assert!(selects(expression("gen", "Lt", &["6"])) && !selects(expression("word", "Lt", &["6"])));
+    assert!(!selects(expression("none", "Lt", &["6"])) && !selects(expression("gen", "Lt", &["x"])));
+    assert!(!selects(expression("zone", "Like", &["a"])));
+}
+
+#[test]
+fn terms_are_ored_requirements_anded_and_an_empty_term_selects_nothing() {
+    assert!(!selects(json!([])) && !selects(json!([{}])));
+    let name =
+        |n: &str| json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [n] }] });
+    assert!(selects(json!([{}, name("n1")])) && !selects(json!([name("n2")])));
+    let both = json!([{ "matchExpressions": [{ "key": "zone", "operator": "Exists" }],
+        "matchFields": [{ "key": "metadata.name", "operator": "NotIn", "values": ["n1"] }] }]);
+    assert!(!selects(both));
+}
+
+#[test]
+fn the_core_rules_are_enforced_with_their_words() {
+    let at = "spec.nodeSelector.nodeSelectorTerms";
+    assert_eq!(
+        errors(json!([])),
+        [format!("{at}: Required value: must have at least one node selector term")]
+    );
+    assert!(errors(json!([{}])).is_empty());
+    let e = errors(expression("zone", "In", &[]));
+    let words = "must be specified when `operator` is 'In' or 'NotIn'";
+    assert_eq!(e, [format!("{at}[0].matchExpressions[0].values: Required value: {words}")]);
+    assert!(
+        errors(expression("zone", "Exists", &["a"]))[0].contains("values: Forbidden: may not be specified")
+    );
+    assert!(errors(expression("gen", "Gt", &["1", "2"]))[0].contains("must be specified single value"));
+    assert!(
+        errors(expression("z", "Like", &[]))[0].contains("operator: Invalid value: \"Like\": not a valid")
+    );
+    assert!(
+        errors(expression("a b", "Exists", &[]))[0].contains("key: Invalid value: \"a b\": name part must")
+    );
+    assert!(errors(expression("zone", "In", &["a b"]))[0].contains("values[0]: Invalid value: \"a b\""));
+}
+
+#[test]
+fn match_fields_take_metadata_name_only() {
+    let field = |key: &str, operator: &str, values: Value| {
+        errors(json!([{ "matchFields": [{ "key": key, "operator": operator, "values": values }] }]))
+    };
+    assert!(field("metadata.name", "In", json!(["n1"])).is_empty());
+    assert!(
+        field("spec.x", "In", json!(["n1"]))[0].contains("key: Invalid value: \"spec.x\": not a valid field")
+    );
+    assert!(field("metadata.name", "In", json!(["a", "b"]))[0].contains("must be only one value"));
+    assert!(field("metadata.name", "Exists", json!([]))[0].contains("not a valid selector operator"));
+    assert!(
+        field("metadata.name", "In", json!(["A_"]))[0]
+            .contains("values[0]: Invalid value: \"A_\": a lowercase")
+    );
+}

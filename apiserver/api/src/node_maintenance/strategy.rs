@@ -1,0 +1,146 @@
+//! NodeMaintenance as a kind of the server.
+
+use drydock_machinery::Object;
+use drydock_machinery::field::ErrorList;
+use drydock_machinery::kind::{Column, Kind, Names, Now};
+use drydock_machinery::schema::Schema;
+use serde_json::Value;
+
+use super::schema::schema;
+use super::transitions::{places_finalizer, stage_on_deletion};
+use super::types::{FINALIZER, NodeMaintenance, Stage};
+use super::{columns, defaults, enumerations, validation};
+use crate::decode::{copy_field, decode};
+
+/// Names of the kind.
+pub const NAMES: Names = Names {
+    group: crate::GROUP,
+    version: crate::VERSION,
+    kind: "NodeMaintenance",
+    plural: super::RESOURCE,
+    singular: "nodemaintenance",
+    short_names: &["nm"],
+    categories: &[],
+    namespaced: false,
+};
+
+/// The kind.
+#[derive(Debug)]
+pub struct NodeMaintenanceKind {
+    schema: Schema,
+}
+
+impl NodeMaintenanceKind {
+    /// The kind.
+    pub fn new() -> Self {
+        Self { schema: schema() }
+    }
+}
+
+impl Default for NodeMaintenanceKind {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Kind for NodeMaintenanceKind {
+    fn names(&self) -> &Names {
+        &NAMES
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn default(&self, object: &mut Object) {
+        if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
+            defaults::default_spec(spec);
+        }
+    }
+
+    fn prepare_for_create(&self, object: &mut Object) {
+        object.0.remove("status");
+        if places_finalizer(None, stage_of(object)) {
+            add_finalizer(object);
+        }
+    }
+
+    fn validate_create(&self, object: &Object, _now: Now) -> ErrorList {
+        let mut errors = enumerations::validate_spec(object);
+        errors.extend(
+            decode::<NodeMaintenance>(object).map_or_else(|e| e, |new| validation::validate_create(&new)),
+        );
+        errors
+    }
+
+    fn prepare_for_update(&self, new: &mut Object, old: &Object) {
+        copy_field(new, old, "status");
+        // No finalizer may be added to an object that is being deleted.
+        if old.deletion_timestamp().is_none() && places_finalizer(Some(stage_of(old)), stage_of(new)) {
+            add_finalizer(new);
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, _now: Now) -> ErrorList {
+        let mut errors = enumerations::validate_spec(new);
+        errors.extend(with_both(new, old, validation::validate_update));
+        errors
+    }
+
+    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
+        copy_field(new, old, "spec");
+    }
+
+    fn validate_status_update(&self, new: &Object, old: &Object, _now: Now) -> ErrorList {
+        let mut errors = enumerations::validate_status(new);
+        errors.extend(with_both(new, old, validation::validate_status_update));
+        errors
+    }
+
+    fn prepare_for_delete(&self, object: &mut Object) {
+        let old = stage_of(object);
+        let stage = stage_on_deletion(old);
+        if stage == old {
+            return;
+        }
+        if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("stage".to_owned(), stage.as_str().into());
+        }
+        add_finalizer(object);
+    }
+
+    fn columns(&self) -> &[Column] {
+        columns::COLUMNS
+    }
+
+    fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
+        columns::cells(&decode(object).unwrap_or_default(), now)
+    }
+}
+
+fn with_both(
+    new: &Object,
+    old: &Object,
+    validate: fn(&NodeMaintenance, &NodeMaintenance) -> ErrorList,
+) -> ErrorList {
+    match (decode(new), decode(old)) {
+        (Ok(new), Ok(old)) => validate(&new, &old),
+        (Err(errors), _) | (_, Err(errors)) => errors,
+    }
+}
+
+fn stage_of(object: &Object) -> Stage {
+    let stage = object.0.get("spec").and_then(|s| s.get("stage"));
+    stage.and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default()
+}
+
+fn add_finalizer(object: &mut Object) {
+    if object.finalizers().contains(&FINALIZER) {
+        return;
+    }
+    let finalizers = object.meta_mut().entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+    match finalizers {
+        Value::Array(list) => list.push(FINALIZER.into()),
+        other => *other = Value::Array(vec![FINALIZER.into()]),
+    }
+}

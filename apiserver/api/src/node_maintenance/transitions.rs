@@ -1,0 +1,68 @@
+//! Stages: which may follow which, and what a change of stage brings with it.
+//!
+//! ```text
+//!   Idle ──▶ Cordon ──▶ Drain ──▶ Complete      any may be skipped, none goes back, Complete is the end
+//! ```
+
+use super::types::Stage;
+
+/// Whether a stage may become another. An object that is being deleted goes to Complete only.
+pub fn may_change(old: Stage, new: Stage, deleting: bool) -> bool {
+    let forward = old < new && new <= Stage::Complete;
+    old == new || (forward && (!deleting || new == Stage::Complete))
+}
+
+/// Whether the finalizer is placed by a write that creates in `new` (`old` is `None`) or changes the stage to it.
+pub fn places_finalizer(old: Option<Stage>, new: Stage) -> bool {
+    old != Some(new) && matches!(new, Stage::Cordon | Stage::Drain | Stage::Complete)
+}
+
+/// The stage that a deletion sets.
+pub fn stage_on_deletion(stage: Stage) -> Stage {
+    if stage == Stage::Idle { Stage::Idle } else { Stage::Complete }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stage::{Complete, Cordon, Drain, Idle, Unknown};
+    use super::*;
+
+    #[test]
+    fn stages_only_move_forward_and_may_skip() {
+        let order = [Idle, Cordon, Drain, Complete];
+        for (i, old) in order.into_iter().enumerate() {
+            for (j, new) in order.into_iter().enumerate() {
+                assert_eq!(may_change(old, new, false), i <= j, "{old:?} -> {new:?}");
+            }
+        }
+        assert!(!may_change(Idle, Unknown, false) && !may_change(Complete, Unknown, false));
+    }
+
+    #[test]
+    fn an_object_that_is_being_deleted_moves_to_complete_only() {
+        assert!(!may_change(Idle, Cordon, true) && !may_change(Cordon, Drain, true));
+        assert!(
+            may_change(Idle, Complete, true)
+                && may_change(Drain, Complete, true)
+                && may_change(Drain, Drain, true)
+        );
+    }
+
+    #[test]
+    fn the_finalizer_comes_with_a_change_of_stage_and_never_without() {
+        assert!(
+            places_finalizer(None, Cordon)
+                && places_finalizer(None, Complete)
+                && !places_finalizer(None, Idle)
+        );
+        assert!(places_finalizer(Some(Idle), Drain) && !places_finalizer(Some(Drain), Drain));
+    }
+
+    #[test]
+    fn deletion_moves_to_complete_unless_idle() {
+        assert_eq!(
+            [Idle, Cordon, Drain, Complete].map(stage_on_deletion),
+            [Idle, Complete, Complete, Complete]
+        );
+    }
+}
