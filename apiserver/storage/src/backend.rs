@@ -85,6 +85,15 @@ pub enum WatchItem {
     Failed(BackendError),
 }
 
+/// What a replica remembers from one [`Backend::compaction_turn`] to the next; the default before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// How many turns all replicas together had.
+    pub time: u64,
+    /// The revision that was current.
+    pub revision: Revision,
+}
+
 /// Errors of a backend. The retryable ones are told apart because callers act differently on them.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
@@ -152,17 +161,27 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Forgets revisions below `at`; the state at `at` stays readable.
     async fn compact(&self, at: Revision) -> Result<()>;
+
+    /// One turn of keeping history short: forgets what is below the last turn's revision, unless another replica
+    /// on the same store does so. Between two turns lies the interval for which history is kept.
+    async fn compaction_turn(&self, last: Turn) -> Result<Turn> {
+        let revision = self.current_revision().await?;
+        if last.revision > Revision(0) {
+            self.compact(last.revision).await?;
+        }
+        Ok(Turn { time: last.time + 1, revision })
+    }
 }
 
 /// The key range of everything that starts with `prefix`.
 pub fn prefix_range(prefix: &str) -> Range<String> {
-    let mut end = prefix.as_bytes().to_vec();
-    while let Some(last) = end.last_mut() {
-        if *last < 0x7f {
-            *last += 1;
-            break;
+    let mut end = prefix.to_owned();
+    while let Some(last) = end.pop() {
+        // The next character; UTF-8 sorts as its characters do, and a range of them skips the surrogates.
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            end.push(next);
+            return prefix.to_owned()..end;
         }
-        end.pop();
     }
-    prefix.to_owned()..String::from_utf8(end).unwrap_or_default()
+    prefix.to_owned()..char::MAX.to_string()
 }

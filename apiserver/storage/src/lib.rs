@@ -17,6 +17,8 @@
 //! Nothing here knows which kinds are stored.
 
 pub mod backend;
+pub mod compaction;
+pub mod etcd;
 pub mod sqlite;
 pub mod storage;
 

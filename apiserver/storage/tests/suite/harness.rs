@@ -141,3 +141,9 @@ impl Watch {
         self.items
     }
 }
+
+/// What a get and a range at a revision fail with.
+pub async fn errors_at(store: &Store, at: Revision) -> [BackendError; 2] {
+    let get = store.get("/a", Some(at)).await.expect_err("a get at this revision fails");
+    [get, store.range(prefix_range("/"), 1, Some(at)).await.expect_err("a range at this revision fails")]
+}

@@ -1,0 +1,86 @@
+//! Where the cluster is and how to reach it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+
+use super::error::translate;
+use crate::backend::{BackendError, Result};
+
+/// etcd refuses clients that ping more often than every 5 s (--grpc-keepalive-min-time).
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// How long a connection may stay silent on a ping.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long one endpoint may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Settings of the etcd backend (kube-apiserver: --etcd-servers, --etcd-prefix, --etcd-cafile, --etcd-certfile,
+/// --etcd-keyfile).
+#[derive(Clone, Debug, Default)]
+pub struct EtcdConfig {
+    /// URLs of the members.
+    pub servers: Vec<String>,
+    /// Stands before every key of this installation.
+    pub prefix: String,
+    /// The authority that signed the members' certificates.
+    pub ca_file: Option<PathBuf>,
+    /// This client's certificate.
+    pub cert_file: Option<PathBuf>,
+    /// The key of this client's certificate.
+    pub key_file: Option<PathBuf>,
+}
+
+/// Makes connections.
+#[derive(Clone)]
+pub(super) struct Connector {
+    servers: Vec<String>,
+    options: ConnectOptions,
+}
+
+impl Connector {
+    /// Reads and checks the settings.
+    pub async fn new(config: &EtcdConfig) -> Result<Self> {
+        if config.servers.is_empty() {
+            return Err(BackendError::Unavailable("no etcd server is named".to_owned()));
+        }
+        let options = ConnectOptions::new()
+            .with_keep_alive(KEEP_ALIVE, KEEP_ALIVE_TIMEOUT)
+            .with_keep_alive_while_idle(true)
+            .with_connect_timeout(CONNECT_TIMEOUT)
+            .with_require_leader(true);
+        let options = match tls(config).await? {
+            Some(tls) => options.with_tls(tls),
+            None => options,
+        };
+        Ok(Self { servers: config.servers.clone(), options })
+    }
+
+    /// A channel over all members; connections are made when they are used, and again when they break.
+    pub async fn connect(&self) -> Result<Client> {
+        Client::connect(&self.servers, Some(self.options.clone())).await.map_err(translate)
+    }
+}
+
+async fn tls(config: &EtcdConfig) -> Result<Option<TlsOptions>> {
+    let mut tls = TlsOptions::new();
+    if let Some(ca) = &config.ca_file {
+        tls = tls.ca_certificate(Certificate::from_pem(read(ca).await?));
+    }
+    match (&config.cert_file, &config.key_file) {
+        (Some(cert), Some(key)) => {
+            tls = tls.identity(Identity::from_pem(read(cert).await?, read(key).await?))
+        }
+        (None, None) => {}
+        _ => {
+            let why = "a certificate for etcd needs its key, and a key its certificate";
+            return Err(BackendError::Unavailable(why.to_owned()));
+        }
+    }
+    Ok((config.ca_file.is_some() || config.cert_file.is_some()).then_some(tls))
+}
+
+async fn read(path: &Path) -> Result<Vec<u8>> {
+    let failed = |error| BackendError::Unavailable(format!("{}: {error}", path.display()));
+    tokio::fs::read(path).await.map_err(failed)
+}

@@ -1,0 +1,42 @@
+//! etcd's errors in the seam's terms (etcd: api/v3rpc/rpctypes/error.go).
+
+use etcd_client::Error;
+
+use crate::backend::{BackendError, Revision};
+
+/// Translates an error; revisions that the caller knows are filled in by [`about`].
+pub(super) fn translate(error: Error) -> BackendError {
+    let text = match &error {
+        Error::GRpcStatus(status) => status.message().to_owned(),
+        other => other.to_string(),
+    };
+    let unknown = Revision(0);
+    match text.as_str() {
+        t if t.contains("required revision has been compacted") => {
+            BackendError::Compacted { requested: unknown, oldest: unknown }
+        }
+        t if t.contains("required revision is a future revision") => {
+            BackendError::FutureRevision { requested: unknown, current: unknown }
+        }
+        t if t.contains("request is too large") || t.contains("message larger than max") => {
+            BackendError::TooLarge
+        }
+        t if t.contains("database space exceeded") => BackendError::NoSpace(text),
+        t if t.contains("too many requests") => BackendError::Overloaded,
+        t if t.contains("corrupt cluster") => BackendError::Corrupt(text),
+        _ => BackendError::Unavailable(text),
+    }
+}
+
+/// Says which revision an error is about.
+pub(super) fn about(error: BackendError, at: Revision) -> BackendError {
+    match error {
+        BackendError::Compacted { oldest, .. } => {
+            BackendError::Compacted { requested: at, oldest: oldest.max(Revision(at.0.saturating_add(1))) }
+        }
+        BackendError::FutureRevision { current, .. } => {
+            BackendError::FutureRevision { requested: at, current }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,95 @@
+//! The etcd backend: for production, and for several API servers on one store.
+//!
+//! ```text
+//!   get, range, write ──> Requests ──(one balanced channel, deadlines)──> etcd
+//!   watch ──> one task and one connection a watch ──> Assembler ──> channel
+//!   turn  ──> compactor: one replica at a time, the same key as Kubernetes' own
+//! ```
+//!
+//! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not
+//! read would otherwise hold up requests and other watches. Reads are tried again within their deadline; writes
+//! never, because their outcome may be unknown.
+
+mod assemble;
+mod compactor;
+mod config;
+mod error;
+mod keys;
+mod requests;
+mod watch;
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use crate::backend::{
+    Backend, BackendError, KeyValue, RangeResult, Result, Revision, Turn, WatchItem, Write, WriteOutcome,
+};
+use config::Connector;
+pub use config::EtcdConfig;
+use keys::Prefix;
+use requests::Requests;
+
+/// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
+/// their events: etcd issue 15220).
+pub struct EtcdBackend {
+    requests: Requests,
+    connector: Connector,
+    prefix: Prefix,
+    /// Counts the requests for progress.
+    progress: tokio::sync::watch::Sender<u64>,
+}
+
+impl EtcdBackend {
+    /// Reads the certificates, and checks that the cluster answers.
+    pub async fn connect(config: &EtcdConfig) -> Result<Self> {
+        let connector = Connector::new(config).await?;
+        let prefix = Prefix::new(&config.prefix);
+        let requests = Requests::new(connector.connect().await?.kv_client(), prefix.clone());
+        let backend = Self { requests, connector, prefix, progress: Default::default() };
+        backend.current_revision().await?;
+        Ok(backend)
+    }
+}
+
+#[async_trait]
+impl Backend for EtcdBackend {
+    async fn current_revision(&self) -> Result<Revision> {
+        self.requests.current_revision().await
+    }
+
+    async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
+        self.requests.get(key, at).await
+    }
+
+    async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult> {
+        self.requests.range(keys, limit, at).await
+    }
+
+    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+        self.requests.write(write).await
+    }
+
+    async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
+        let progress = self.progress.subscribe();
+        let watch = watch::Watch::new(self.connector.clone(), self.prefix.clone(), keys, after, progress);
+        Ok(watch.start())
+    }
+
+    async fn request_progress(&self) -> Result<()> {
+        self.progress.send_modify(|round| *round += 1);
+        Ok(())
+    }
+
+    async fn compact(&self, at: Revision) -> Result<()> {
+        match self.requests.compact(at).await {
+            Err(BackendError::Compacted { .. }) => Ok(()),
+            result => result,
+        }
+    }
+
+    async fn compaction_turn(&self, last: Turn) -> Result<Turn> {
+        compactor::turn(&self.requests, last).await
+    }
+}

@@ -1,0 +1,221 @@
+//! Requests with an answer, each under a deadline.
+
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbTxnOpResponse, PbTxnResponse};
+use etcd_client::{Compare, CompareOp, GetOptions, GetResponse, KvClient, Txn, TxnOp};
+
+use super::error::{about, translate};
+use super::keys::{Prefix, revision};
+use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
+
+/// How long a caller waits for an answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// The first pause before a read is tried again; it doubles.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Keys in one request of a longer range.
+const PAGE: usize = 2000;
+
+/// Makes requests.
+#[derive(Clone)]
+pub(super) struct Requests {
+    client: KvClient,
+    prefix: Prefix,
+    /// The highest compaction boundary heard of, for error texts: etcd does not tell it with a refusal.
+    compacted: Arc<AtomicU64>,
+}
+
+impl Requests {
+    pub fn new(client: KvClient, prefix: Prefix) -> Self {
+        let client = client.max_decoding_message_size(usize::MAX);
+        Self { client, prefix, compacted: Arc::default() }
+    }
+
+    /// The revision of a linearizable read, as far as the quorum.
+    pub async fn current_revision(&self) -> Result<Revision> {
+        let options = GetOptions::new().with_count_only();
+        let response = self.read(self.prefix.key("revision"), options).await?;
+        header(response.0.header.as_ref())
+    }
+
+    pub async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
+        let response = self.read_at(self.prefix.key(key), GetOptions::new(), at).await?;
+        let newest = header(response.0.header.as_ref())?;
+        let pair = response.0.kvs.into_iter().next().map(|pair| self.prefix.pair(pair)).transpose()?;
+        Ok((pair, at.unwrap_or(newest)))
+    }
+
+    /// A long range is read page by page at the revision of the first, so that no answer is unbounded.
+    pub async fn range(
+        &self,
+        keys: Range<String>,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<RangeResult> {
+        let Some((mut start, end)) = self.prefix.range(&keys) else { return self.empty(at).await };
+        let (mut found, mut most) = (None::<RangeResult>, limit);
+        loop {
+            let page = if most == 0 { PAGE } else { most.min(PAGE) };
+            let at = found.as_ref().map(|found| found.revision).or(at);
+            let (part, more) = self.page(start, &end, page, at).await?;
+            let last = part.items.last().map(|pair| self.prefix.key(&pair.key));
+            most = if most == 0 { 0 } else { most - part.items.len().min(most) };
+            let found = match &mut found {
+                Some(found) => {
+                    found.items.extend(part.items);
+                    found
+                }
+                none => none.insert(part),
+            };
+            match last {
+                Some(last) if more && (limit == 0 || most > 0) => start = last + "\0",
+                _ => return Ok(std::mem::replace(found, RangeResult { items: Vec::new(), ..*found })),
+            }
+        }
+    }
+
+    /// Compares and swaps. An error that leaves the outcome open is `Unavailable`, and it is not tried again.
+    pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
+        let key = self.prefix.key(&write.key);
+        let expected = write.expected.map_or(0, signed);
+        let operation = match write.value {
+            Some(value) => TxnOp::put(key.clone(), value, None),
+            None => TxnOp::delete(key.clone(), None),
+        };
+        let transaction = Txn::new()
+            .when([Compare::mod_revision(key.clone(), CompareOp::Equal, expected)])
+            .and_then([operation])
+            .or_else([TxnOp::get(key, None)]);
+        let response = self.transact(transaction).await?;
+        let at = header(response.header.as_ref())?;
+        if response.succeeded {
+            return Ok(WriteOutcome::Committed(at));
+        }
+        let present = present(response).map(|pair| self.prefix.pair(pair)).transpose()?;
+        Ok(WriteOutcome::Conflict(present, at))
+    }
+
+    /// One transaction, one try.
+    pub async fn transact(&self, transaction: Txn) -> Result<PbTxnResponse> {
+        let mut client = self.client.clone();
+        let response = within(async move { client.txn(transaction).await.map_err(translate) }).await?;
+        Ok(response.0)
+    }
+
+    /// Forgets what is below `at`.
+    pub async fn compact(&self, at: Revision) -> Result<()> {
+        let mut client = self.client.clone();
+        let result = within(async move { client.compact(signed(at), None).await.map_err(translate) }).await;
+        match result {
+            Ok(_) => {
+                self.compacted(at);
+                Ok(())
+            }
+            Err(error) => Err(self.explain(error, Some(at)).await),
+        }
+    }
+
+    /// Remembers a compaction boundary.
+    pub fn compacted(&self, at: Revision) {
+        self.compacted.fetch_max(at.0, Ordering::Relaxed);
+    }
+
+    async fn page(
+        &self,
+        start: String,
+        end: &str,
+        limit: usize,
+        at: Option<Revision>,
+    ) -> Result<(RangeResult, bool)> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let options = GetOptions::new().with_range(end).with_limit(limit);
+        let response = self.read_at(start, options, at).await?;
+        let newest = header(response.0.header.as_ref())?;
+        let items = response.0.kvs.into_iter().map(|pair| self.prefix.pair(pair)).collect::<Result<_>>()?;
+        let count = response.0.count.max(0).unsigned_abs();
+        Ok((RangeResult { revision: at.unwrap_or(newest), items, count }, response.0.more))
+    }
+
+    async fn empty(&self, at: Option<Revision>) -> Result<RangeResult> {
+        let (_, revision) = self.get("revision", at).await?;
+        Ok(RangeResult { revision, items: Vec::new(), count: 0 })
+    }
+
+    async fn read_at(&self, key: String, options: GetOptions, at: Option<Revision>) -> Result<GetResponse> {
+        let options = match at {
+            // To etcd, 0 is the latest.
+            Some(Revision(0)) => {
+                let oldest = Revision(self.compacted.load(Ordering::Relaxed).max(1));
+                return Err(BackendError::Compacted { requested: Revision(0), oldest });
+            }
+            Some(at) => options.with_revision(signed(at)),
+            None => options,
+        };
+        match self.read(key, options).await {
+            Err(error) => Err(self.explain(error, at).await),
+            response => response,
+        }
+    }
+
+    /// Reads, again and again if etcd cannot be reached, up to the deadline.
+    async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
+        let mut client = self.client.clone();
+        within(async move {
+            let mut pause = PAUSE;
+            loop {
+                match client.get(key.clone(), Some(options.clone())).await.map_err(translate) {
+                    Err(BackendError::Unavailable(error)) => {
+                        tracing::debug!(%error, "reading from etcd again");
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(Duration::from_secs(1));
+                    }
+                    result => return result,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Completes an error with the revisions that etcd left out.
+    async fn explain(&self, error: BackendError, at: Option<Revision>) -> BackendError {
+        let Some(requested) = at else { return error };
+        match error {
+            BackendError::Compacted { .. } => {
+                let oldest = Revision(self.compacted.load(Ordering::Relaxed));
+                about(BackendError::Compacted { requested, oldest }, requested)
+            }
+            BackendError::FutureRevision { .. } => match self.current_revision().await {
+                Ok(current) => BackendError::FutureRevision { requested, current },
+                Err(error) => error,
+            },
+            other => other,
+        }
+    }
+}
+
+async fn within<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let late = |_| BackendError::Unavailable(format!("etcd did not answer within {} s", DEADLINE.as_secs()));
+    tokio::time::timeout(DEADLINE, work).await.map_err(late)?
+}
+
+fn present(response: PbTxnResponse) -> Option<PbKeyValue> {
+    match response.responses.into_iter().next()?.response? {
+        PbTxnOpResponse::ResponseRange(range) => range.kvs.into_iter().next(),
+        _ => None,
+    }
+}
+
+/// The revision in an answer's header.
+pub(super) fn header(header: Option<&PbResponseHeader>) -> Result<Revision> {
+    let missing = || BackendError::Unavailable("etcd answered without a header".to_owned());
+    header.map(|header| revision(header.revision)).ok_or_else(missing)
+}
+
+/// A revision as etcd takes it; one beyond its range is as much in the future as the highest.
+pub(super) fn signed(revision: Revision) -> i64 {
+    i64::try_from(revision.0).unwrap_or(i64::MAX)
+}

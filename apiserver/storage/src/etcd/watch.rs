@@ -1,0 +1,197 @@
+//! A watch that outlives its connections.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use etcd_client::proto::PbWatchResponse;
+use etcd_client::{WatchOptions, WatchRequestSender, WatchResponseStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::assemble::Assembler;
+use super::config::Connector;
+use super::error::translate;
+use super::keys::{Prefix, revision};
+use super::requests::{header, signed};
+use crate::backend::{BackendError, Result, Revision, WatchItem};
+
+/// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest.
+const CHANNEL: usize = 64;
+/// The first pause before a broken stream is opened again; it doubles up to the longest.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long opening a stream may take.
+const OPEN: Duration = Duration::from_secs(10);
+/// etcd answers a request for progress only when the watch has caught up, and else forgets it: ask again.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// The id in an answer to a request for progress (etcd: clientv3.InvalidWatchID).
+const ALL_WATCHES: i64 = -1;
+/// Events come in fragments of about etcd's largest request; one that large is not etcd's.
+const LARGEST_MESSAGE: usize = 256 << 20;
+
+/// One watch.
+pub(super) struct Watch {
+    connector: Connector,
+    range: Option<(String, String)>,
+    assembler: Assembler,
+    progress: watch::Receiver<u64>,
+    /// The last round of progress that was answered.
+    answered: u64,
+}
+
+/// Why a stream is not read on.
+enum End {
+    /// The receiver of the watch has gone.
+    Gone,
+    /// Nothing more can be delivered.
+    Failed(BackendError),
+    /// The stream broke; another one may go on after it.
+    Broken(BackendError),
+}
+
+impl From<BackendError> for End {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Compacted { .. } | BackendError::Corrupt(_) => End::Failed(error),
+            other => End::Broken(other),
+        }
+    }
+}
+
+impl Watch {
+    pub fn new(
+        connector: Connector,
+        prefix: Prefix,
+        keys: Range<String>,
+        after: Revision,
+        progress: watch::Receiver<u64>,
+    ) -> Self {
+        let range = prefix.range(&keys);
+        let answered = *progress.borrow();
+        Self { connector, range, assembler: Assembler::new(prefix, after), progress, answered }
+    }
+
+    /// Runs in a task of its own until the receiver is dropped or the watch fails.
+    pub fn start(self) -> mpsc::Receiver<WatchItem> {
+        let (items, receiver) = mpsc::channel(CHANNEL);
+        tokio::spawn(async move {
+            let gone = items.clone();
+            tokio::select! {
+                () = self.run(items) => {}
+                () = gone.closed() => {}
+            }
+        });
+        receiver
+    }
+
+    async fn run(mut self, items: mpsc::Sender<WatchItem>) {
+        let mut pause = PAUSE;
+        loop {
+            let mut lived = false;
+            match self.stream(&items, &mut lived).await {
+                End::Gone => return,
+                End::Failed(error) => {
+                    let _ = items.send(WatchItem::Failed(error)).await;
+                    return;
+                }
+                End::Broken(error) => tracing::warn!(%error, "a watch of etcd is opened again"),
+            }
+            pause = if lived { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Delivers from one stream until it ends.
+    async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
+        let after = self.assembler.restart();
+        let opened = tokio::time::timeout(OPEN, self.open(after)).await;
+        let (mut requests, mut responses) = match opened {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => return error.into(),
+            Err(_) => return End::Broken(BackendError::Unavailable("no stream within 10 s".to_owned())),
+        };
+        let mut ask_at = Instant::now();
+        loop {
+            let owed = self.answered != *self.progress.borrow();
+            tokio::select! {
+                response = responses.message() => {
+                    *lived = true;
+                    if let Err(end) = self.deliver(response.map_err(translate), after, items).await {
+                        return end;
+                    }
+                }
+                () = tokio::time::sleep_until(ask_at), if owed => {
+                    ask_at = Instant::now() + ASK_AGAIN;
+                    if let Err(error) = requests.request_progress().await {
+                        return translate(error).into();
+                    }
+                }
+                changed = self.progress.changed(), if !owed => {
+                    if changed.is_err() {
+                        return End::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
+                    }
+                    ask_at = Instant::now();
+                }
+            }
+        }
+    }
+
+    /// Opens a stream on a connection of its own.
+    async fn open(&self, after: Revision) -> Result<(WatchRequestSender, WatchResponseStream)> {
+        let Some((start, end)) = self.range.clone() else {
+            return Err(BackendError::Corrupt("a watch of no keys".to_owned()));
+        };
+        let options = WatchOptions::new()
+            .with_range(end)
+            .with_start_revision(signed(after).saturating_add(1))
+            .with_prev_key()
+            .with_progress_notify()
+            .with_fragment();
+        let client = self.connector.connect().await?;
+        let mut client = client.watch_client().max_decoding_message_size(LARGEST_MESSAGE);
+        let stream = client.watch(start, Some(options)).await.map_err(translate)?;
+        Ok(stream.split())
+    }
+
+    async fn deliver(
+        &mut self,
+        response: Result<Option<etcd_client::WatchResponse>>,
+        after: Revision,
+        items: &mpsc::Sender<WatchItem>,
+    ) -> Result<(), End> {
+        let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
+        let response = response?.ok_or_else(ended)?.0;
+        if response.canceled {
+            return Err(canceled(&response, after).into());
+        }
+        if response.created {
+            return Ok(());
+        }
+        let item = match response.events.is_empty() && !response.fragment {
+            true => self.progress(&response)?,
+            false => Some(self.assembler.take(response)?)
+                .filter(|events| !events.is_empty())
+                .map(WatchItem::Events),
+        };
+        match item {
+            Some(item) => items.send(item).await.map_err(|_| End::Gone),
+            None => Ok(()),
+        }
+    }
+
+    fn progress(&mut self, response: &PbWatchResponse) -> Result<Option<WatchItem>> {
+        let told = self.assembler.progress(header(response.header.as_ref())?);
+        if told.is_some() && response.watch_id == ALL_WATCHES {
+            self.answered = *self.progress.borrow();
+        }
+        Ok(told.map(WatchItem::Progress))
+    }
+}
+
+fn canceled(response: &PbWatchResponse, after: Revision) -> BackendError {
+    match response.compact_revision {
+        0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
+        at => BackendError::Compacted { requested: after, oldest: revision(at) },
+    }
+}
