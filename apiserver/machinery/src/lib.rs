@@ -6,10 +6,11 @@
 pub mod error;
 pub mod field;
 pub mod kind;
+pub mod managed_fields;
 pub mod meta;
 pub mod names;
-pub mod patch;
 pub mod object;
+pub mod patch;
 pub mod quote;
 pub mod schema;
 pub mod time;

@@ -1,0 +1,204 @@
+//! The field manager of one endpoint: what an update or an apply makes of an object and its managed fields
+//! (k8s.io/apimachinery/pkg/util/managedfields NewDefaultFieldManager, with its managers' order).
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::conflict::conflict_error;
+use super::managed::{self, Managed, Manager, Operation, Owned};
+use super::path::PathElement;
+use super::set::Set;
+use super::typed::validate;
+use super::updater::Updater;
+use crate::error::ApiError;
+use crate::kind::Now;
+use crate::object::Object;
+use crate::schema::Schema;
+
+/// Update entries that an object keeps apart.
+const MAX_UPDATE_MANAGERS: usize = 10;
+/// Who owns what older updates wrote.
+const OLD_UPDATES: &str = "ancient-changes";
+/// Who owns what was there before the first apply of an object without managed fields.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The field manager of a resource or one of its subresources.
+#[derive(Clone, Debug)]
+pub struct FieldManager<'a> {
+    /// The kind's schema.
+    pub schema: &'a Schema,
+    /// `group/version`
+    pub api_version: &'a str,
+    /// CamelCase kind.
+    pub kind: &'a str,
+    /// Empty for the main resource.
+    pub subresource: &'a str,
+    /// Fields that the endpoint ignores (Kubernetes: GetResetFields): `status` on the main resource, `spec` on status.
+    pub reset: &'a Set,
+}
+
+impl FieldManager<'_> {
+    /// Tracks a create (`live` is None) or an update: `new` with the managed fields that follow from it. The request's
+    /// own `metadata.managedFields` are taken into account.
+    pub fn update(&self, live: Option<&Object>, mut new: Object, manager: &str, now: Now) -> Object {
+        let mut managed = managed::of_update(live, &new, !self.subresource.is_empty());
+        new.set_meta("managedFields", None);
+        // An object whose managed fields were never tracked, or were reset, stays without until the first apply.
+        let untracked = managed.is_empty() && live.is_some_and(|live| !live.uid().is_empty());
+        if !untracked {
+            let empty = Object::default();
+            self.track(live.unwrap_or(&empty), &new, &mut managed, manager, now);
+            cap(&mut managed, self.api_version);
+        }
+        managed::encode(&mut new, &managed);
+        new
+    }
+
+    /// Server-side apply: `patch` merged into `live`, which for a create has `apiVersion` and `kind` only. None if
+    /// that changes neither the object nor who owns what; the outcome is yet to be defaulted and validated.
+    ///
+    /// # Errors
+    /// 400 if the patch is of another kind or brings managed fields, 409 with the conflicts unless `force`, 500 if it
+    /// does not fit the schema.
+    pub fn apply(
+        &self,
+        live: &Object,
+        patch: Object,
+        manager: &str,
+        force: bool,
+        now: Now,
+    ) -> Result<Option<Object>, ApiError> {
+        self.check(&patch)?;
+        let mut managed =
+            managed::decode(live).map_err(|e| failed(format!("failed to decode managed fields: {e}")))?;
+        let mut old = live.clone();
+        old.set_meta("managedFields", None);
+        if managed.is_empty() {
+            self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
+        }
+        let has_null = patch.0.values().any(holds_null);
+        let who = Manager::new(manager, Operation::Apply, "", self.subresource);
+        let new = self.updater().apply(&old, patch, &mut managed, &who, force);
+        let mut new = new.map_err(|conflicts| conflict_error(&conflicts))?;
+        strip(&mut managed, &who);
+        if has_null {
+            drop_nulls(&mut new.0);
+        }
+        if new != old {
+            if let Some(owned) = managed.get_mut(&who) {
+                owned.time = Some(managed::stamp(now));
+            }
+        } else if managed::decode(live).is_ok_and(|before| same_owners(&managed, &before)) {
+            return Ok(None);
+        }
+        managed::encode(&mut new, &managed);
+        Ok(Some(new))
+    }
+
+    /// Tracks `new` as a write of `manager`.
+    fn track(&self, live: &Object, new: &Object, managed: &mut Managed, manager: &str, now: Now) {
+        let taken = self.updater().update(live, new, managed);
+        let set = taken.recursive_difference(self.reset).difference(&NEVER_OWNED);
+        // Only who changed something has written now.
+        if set.is_empty() {
+            return;
+        }
+        let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
+        let set = managed.get(&who).map_or_else(|| set.clone(), |before| set.union(&before.set));
+        let time = Some(managed::stamp(now));
+        managed.insert(who, Owned { set, api_version: self.api_version.to_owned(), time });
+    }
+
+    fn updater(&self) -> Updater<'_> {
+        Updater { schema: self.schema, api_version: self.api_version, reset: self.reset }
+    }
+
+    fn check(&self, patch: &Object) -> Result<(), ApiError> {
+        let text = |field: &str| patch.0.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if api_version != self.api_version || kind != self.kind {
+            return Err(ApiError::bad_request(format!("invalid object type: {api_version}, Kind={kind}")));
+        }
+        if patch.meta().and_then(|m| m.get("managedFields")).is_some_and(Value::is_array) {
+            return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+        }
+        validate(patch, self.schema).map_err(|why| {
+            let of = format!("{}/{}; {api_version}, Kind={kind}", patch.namespace(), patch.name());
+            failed(format!("failed to create typed patch object ({of}): {why}"))
+        })
+    }
+}
+
+/// What managed fields never tell (managedfields/internal stripmeta.go).
+static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
+    let meta = ["name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation"];
+    let meta = meta.into_iter().chain(["managedFields", "resourceVersion"]);
+    let mut set = Set::of_fields(&[&["apiVersion"], &["kind"], &["metadata"]]);
+    meta.for_each(|name| set.insert(&[PathElement::field("metadata"), PathElement::field(name)]));
+    set
+});
+
+fn strip(managed: &mut Managed, manager: &Manager) {
+    let Some(owned) = managed.get_mut(manager) else { return };
+    owned.set = owned.set.difference(&NEVER_OWNED);
+    if owned.set.is_empty() {
+        managed.remove(manager);
+    }
+}
+
+/// Merges the oldest Update entries into one while there are too many.
+fn cap(managed: &mut Managed, api_version: &str) {
+    let mut updates: Vec<Manager> =
+        managed.keys().filter(|m| m.operation == Operation::Update).cloned().collect();
+    let Some(excess) = updates.len().checked_sub(MAX_UPDATE_MANAGERS).filter(|n| *n > 0) else { return };
+    updates.sort_by_cached_key(|m| (managed.get(m).map(managed::seconds), m.clone()));
+    let bucket = Manager::new(OLD_UPDATES, Operation::Update, api_version, "");
+    // The oldest becomes the bucket; each one more that goes into it makes one entry less.
+    let mut oldest = updates.into_iter().take(excess + 1);
+    let first = oldest.next().and_then(|m| managed.remove(&m));
+    let mut merged = first.unwrap_or_else(|| Owned::empty(api_version));
+    if let Some(old) = managed.remove(&bucket) {
+        merged.set = merged.set.union(&old.set);
+    }
+    for owned in oldest.filter_map(|m| managed.remove(&m)) {
+        merged.set = merged.set.union(&owned.set);
+        merged.time = owned.time;
+    }
+    managed.insert(bucket, merged);
+}
+
+/// Whether the same managers own the same fields, whenever they came to.
+fn same_owners(a: &Managed, b: &Managed) -> bool {
+    let sets =
+        |m: &Managed| m.iter().map(|(who, owned)| (who.clone(), owned.set.clone())).collect::<Vec<_>>();
+    a.len() == b.len() && sets(a) == sets(b)
+}
+
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(holds_null),
+        Value::Object(map) => map.values().any(holds_null),
+        _ => false,
+    }
+}
+
+/// A null in a configuration is owned, but stands for nothing in the object.
+fn drop_nulls(map: &mut Map<String, Value>) {
+    map.retain(|_, value| !value.is_null());
+    map.values_mut().for_each(drop_nested_nulls);
+}
+
+fn drop_nested_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => drop_nulls(map),
+        Value::Array(items) => items.iter_mut().for_each(drop_nested_nulls),
+        _ => {}
+    }
+}
+
+/// An error that carries no Status of its own, as kube-apiserver answers it.
+fn failed(message: String) -> ApiError {
+    ApiError::new(500, "", message, None)
+}

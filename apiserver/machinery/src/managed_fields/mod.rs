@@ -1,0 +1,27 @@
+//! Managed fields: who owns which field, and server-side apply.
+//!
+//! ```text
+//! FieldManager --> updater --> typed (to_set, compare, merge, remove) --> set --> path
+//!      |
+//!   managed (metadata.managedFields, FieldsV1)
+//! ```
+//!
+//! The behaviour is that of sigs.k8s.io/structured-merge-diff/v6 under k8s.io/apimachinery/pkg/util/managedfields for
+//! a compiled-in kind; the tests' vectors come from those libraries.
+
+mod conflict;
+mod fields_v1;
+mod managed;
+mod manager;
+mod path;
+mod set;
+mod timestamps;
+mod typed;
+mod updater;
+mod value;
+
+pub use manager::FieldManager;
+pub use path::PathElement;
+pub use set::Set;
+pub use timestamps::ignore_timestamps;
+pub use typed::{Comparison, compare, extract_items, remove_items, to_set};

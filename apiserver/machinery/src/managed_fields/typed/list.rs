@@ -1,0 +1,52 @@
+//! Path elements of the items of sets and map lists.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::managed_fields::path::PathElement;
+use crate::schema::Schema;
+
+/// The element that identifies `item`.
+///
+/// # Errors
+/// Why the item has no identity.
+pub(super) fn item_element(
+    item: &Value,
+    items: &Schema,
+    keys: &[&'static str],
+) -> Result<PathElement, String> {
+    if keys.is_empty() { set_element(item) } else { key_element(item, items, keys) }
+}
+
+fn set_element(item: &Value) -> Result<PathElement, String> {
+    match item {
+        Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+        Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+        Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+        scalar => Ok(PathElement::Value(scalar.clone())),
+    }
+}
+
+fn key_element(item: &Value, items: &Schema, keys: &[&'static str]) -> Result<PathElement, String> {
+    let map = match item {
+        Value::Object(map) => map,
+        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+    };
+    let value = |key: &str| map.get(key).cloned().or_else(|| default_of(items, key));
+    let mut fields: Vec<_> = keys.iter().filter_map(|k| value(k).map(|v| (Cow::Borrowed(*k), v))).collect();
+    if fields.is_empty() {
+        let keys: Vec<_> = keys.iter().map(|k| format!("{k:?}")).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+            keys.join(" ")
+        ));
+    }
+    fields.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(PathElement::Key(fields))
+}
+
+fn default_of(items: &Schema, key: &str) -> Option<Value> {
+    items.field(key)?.default.and_then(|text| serde_json::from_str(text).ok())
+}

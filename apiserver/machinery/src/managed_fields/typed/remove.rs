@@ -1,0 +1,86 @@
+//! Removing paths from a value, or all but them.
+
+use serde_json::{Map, Value};
+
+use super::list::item_element;
+use super::to_set::descend;
+use super::{Form, form};
+use crate::managed_fields::set::Set;
+use crate::object::Object;
+use crate::schema::Schema;
+
+/// Takes the paths of `set` out of `object`; what becomes empty by it goes too. An atomic value below whose path the
+/// set goes on is taken out whole.
+pub fn remove_items(object: &mut Object, set: &Set, schema: &Schema) {
+    remove_fields(&mut object.0, set, schema);
+}
+
+/// What of `object` the paths of `set` cover.
+pub fn extract_items(object: &Object, set: &Set, schema: &Schema) -> Object {
+    Object(extract_fields(&object.0, set, schema))
+}
+
+fn extract_fields(map: &Map<String, Value>, set: &Set, schema: &Schema) -> Map<String, Value> {
+    let extract = |(name, value): (&String, &Value)| {
+        let (element, below) = descend(schema, name)?;
+        match set.child(&element).filter(|s| !s.is_empty()) {
+            Some(subset) => Some((name.clone(), extract(value, subset, below))),
+            None => set.has_member(&element).then(|| (name.clone(), member(value, below))),
+        }
+    };
+    map.iter().filter_map(extract).collect()
+}
+
+fn extract(value: &Value, set: &Set, schema: &Schema) -> Value {
+    match (form(schema), value) {
+        (Form::Fields, Value::Object(map)) => Value::Object(extract_fields(map, set, schema)),
+        (Form::Items(items, keys), Value::Array(list)) => {
+            let extract = |item: &Value| {
+                let element = item_element(item, items, keys).ok()?;
+                match set.child(&element).filter(|s| !s.is_empty()) {
+                    Some(subset) => Some(extract(item, subset, items)),
+                    None => set.has_member(&element).then(|| item.clone()),
+                }
+            };
+            Value::Array(list.iter().filter_map(extract).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// A member by itself: a leaf, or a struct or list of which nothing else is covered.
+fn member(value: &Value, schema: &Schema) -> Value {
+    match (form(schema), value) {
+        (Form::Fields, Value::Object(_)) => Value::Object(Map::new()),
+        _ => value.clone(),
+    }
+}
+
+/// Whether anything is left.
+fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
+    match (form(schema), value) {
+        (Form::Fields, Value::Object(map)) => remove_fields(map, set, schema),
+        (Form::Items(items, keys), Value::Array(list)) => {
+            list.retain_mut(|item| {
+                let Ok(element) = item_element(item, items, keys) else { return true };
+                !set.has_member(&element)
+                    && set
+                        .child(&element)
+                        .filter(|s| !s.is_empty())
+                        .is_none_or(|subset| remove(item, subset, items))
+            });
+            !list.is_empty()
+        }
+        (Form::Leaf, Value::Object(_) | Value::Array(_)) => false,
+        _ => true,
+    }
+}
+
+fn remove_fields(map: &mut Map<String, Value>, set: &Set, schema: &Schema) -> bool {
+    map.retain(|name, value| {
+        let Some((element, below)) = descend(schema, name) else { return true };
+        !set.has_member(&element)
+            && set.child(&element).filter(|s| !s.is_empty()).is_none_or(|subset| remove(value, subset, below))
+    });
+    !map.is_empty()
+}

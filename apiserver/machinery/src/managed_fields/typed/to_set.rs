@@ -1,0 +1,80 @@
+//! The paths that a value has.
+
+use serde_json::{Map, Value};
+
+use super::list::item_element;
+use super::{Form, form};
+use crate::managed_fields::path::PathElement;
+use crate::managed_fields::set::Set;
+use crate::object::Object;
+use crate::schema::{Schema, Shape};
+
+/// Every leaf of `object`, every item of its sets and map lists, and every entry of its maps.
+pub fn to_set(object: &Object, schema: &Schema) -> Set {
+    fields(&object.0, schema).set
+}
+
+#[derive(Default)]
+struct Walked {
+    /// Whether the value itself is a path.
+    member: bool,
+    set: Set,
+}
+
+impl Walked {
+    fn leaf() -> Self {
+        Self { member: true, set: Set::default() }
+    }
+}
+
+fn walk(value: &Value, schema: &Schema) -> Walked {
+    match (form(schema), value) {
+        (Form::Leaf, _) => Walked::leaf(),
+        (Form::Fields, Value::Object(map)) => fields(map, schema),
+        (Form::Items(items, keys), Value::Array(list)) => list_items(list, items, keys),
+        _ => Walked::default(),
+    }
+}
+
+fn fields(map: &Map<String, Value>, schema: &Schema) -> Walked {
+    let mut set = Set::default();
+    for (name, value) in map {
+        let Some((element, below)) = descend(schema, name) else { continue };
+        let walked = walk(value, below);
+        let entry = matches!(schema.shape, Shape::Map(_));
+        let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+        if walked.member || entry || empty {
+            set.insert_member(element.clone());
+        }
+        set.insert_child(element, walked.set);
+    }
+    Walked { member: false, set }
+}
+
+fn list_items(list: &[Value], items: &Schema, keys: &[&'static str]) -> Walked {
+    let mut found: Vec<(PathElement, &Value)> =
+        list.iter().filter_map(|v| item_element(v, items, keys).ok().map(|e| (e, v))).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut set = Set::default();
+    for same in found.chunk_by(|a, b| a.0 == b.0) {
+        let [(element, value), rest @ ..] = same else { continue };
+        set.insert_member(element.clone());
+        // Of duplicates only the item as a whole is owned.
+        if rest.is_empty() {
+            set.insert_child(element.clone(), walk(value, items).set);
+        }
+    }
+    Walked { member: false, set }
+}
+
+/// The step from a struct or map to its field or entry `name`.
+pub(super) fn descend<'a>(schema: &'a Schema, name: &str) -> Option<(PathElement, &'a Schema)> {
+    match &schema.shape {
+        Shape::Object(object) => {
+            let field = object.fields.iter().find(|f| f.name == name)?;
+            Some((PathElement::field(field.name), &field.schema))
+        }
+        Shape::Map(values) => Some((PathElement::entry(name), values)),
+        _ => None,
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether an applied configuration fits the schema: unlike a decoded object it has passed no decoder.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::list::item_element;
+use super::to_set::descend;
+use super::{Form, form};
+use crate::managed_fields::path::PathElement;
+use crate::object::Object;
+use crate::schema::{ListType, Schema, Shape};
+
+/// Misfits that are told; a configuration may have as many as it has bytes.
+const MAX_ERRORS: usize = 32;
+
+/// Every misfit as `.path: why`.
+pub(in crate::managed_fields) fn validate(object: &Object, schema: &Schema) -> Result<(), String> {
+    let mut errors = Vec::new();
+    walk_fields(&object.0, schema, &mut String::new(), &mut errors);
+    match errors.len() {
+        0 => Ok(()),
+        1 => Err(errors.swap_remove(0)),
+        _ => Err(errors.iter().fold("errors:".to_owned(), |all, e| format!("{all}\n  {e}"))),
+    }
+}
+
+fn walk(value: &Value, schema: &Schema, path: &mut String, errors: &mut Vec<String>) {
+    match (&schema.shape, value) {
+        (_, Value::Null) | (Shape::Raw, Value::Object(_)) => {}
+        (Shape::Object(_) | Shape::Map(_), Value::Object(map)) => walk_fields(map, schema, path, errors),
+        (Shape::List(items, kind), Value::Array(list)) => walk_list(list, items, kind, schema, path, errors),
+        (shape, value) => errors.extend(misfit(shape, value).map(|why| message(path, &why))),
+    }
+}
+
+fn walk_fields(map: &Map<String, Value>, schema: &Schema, path: &mut String, errors: &mut Vec<String>) {
+    for (name, value) in map {
+        match descend(schema, name) {
+            _ if errors.len() >= MAX_ERRORS => return,
+            Some((element, below)) => within(path, &element, |path| walk(value, below, path, errors)),
+            None => {
+                let element = PathElement::entry(name);
+                within(path, &element, |path| errors.push(format!("{path}: field not declared in schema")));
+            }
+        }
+    }
+}
+
+fn walk_list(
+    list: &[Value],
+    items: &Schema,
+    kind: &ListType,
+    schema: &Schema,
+    path: &mut String,
+    errors: &mut Vec<String>,
+) {
+    let keys: &[&'static str] = if let Form::Items(_, keys) = form(schema) { keys } else { &[] };
+    let mut seen = BTreeSet::new();
+    for (index, item) in list.iter().enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            return;
+        }
+        let element = match kind {
+            ListType::Atomic => PathElement::Index(i64::try_from(index).unwrap_or(i64::MAX)),
+            ListType::Set | ListType::Map(_) => match item_element(item, items, keys) {
+                Ok(element) => element,
+                Err(why) => return errors.push(message(path, &format!("element {index}: {why}"))),
+            },
+        };
+        if !seen.insert(element.clone()) {
+            errors.push(message(path, &format!("duplicate entries for key {element}")));
+        }
+        within(path, &element, |path| walk(item, items, path, errors));
+    }
+}
+
+fn within(path: &mut String, element: &PathElement, f: impl FnOnce(&mut String)) {
+    let length = path.len();
+    path.push_str(&element.to_string());
+    f(path);
+    path.truncate(length);
+}
+
+fn message(path: &str, why: &str) -> String {
+    if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
+}
+
+/// The words of structured-merge-diff, with the value as JSON rather than as Go prints it.
+fn misfit(shape: &Shape, value: &Value) -> Option<String> {
+    match (shape, value) {
+        (Shape::Boolean, Value::Bool(_))
+        | (Shape::Int32 | Shape::Int64, Value::Number(_))
+        | (Shape::String | Shape::Time | Shape::MicroTime, Value::String(_)) => None,
+        (Shape::Boolean, _) => Some(format!("expected boolean, got {value}")),
+        (Shape::Int32 | Shape::Int64, _) => {
+            Some(format!("expected numeric (int or float), got {}", kind_of(value)))
+        }
+        (Shape::String | Shape::Time | Shape::MicroTime, _) => Some(format!("expected string, got {value}")),
+        (Shape::Object(_) | Shape::Map(_) | Shape::Raw, _) => Some(format!("expected map, got {value}")),
+        (Shape::List(..), _) => Some(format!("expected list, got {value}")),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "[]interface {}",
+        _ => "map[string]interface {}",
+    }
+}

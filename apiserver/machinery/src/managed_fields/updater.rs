@@ -1,0 +1,154 @@
+//! How a write changes who owns what (structured-merge-diff merge.Updater).
+
+use super::conflict::Conflicts;
+use super::managed::{Managed, Manager, Operation, Owned};
+use super::set::{Set, step};
+use super::typed::{Comparison, compare, merge, remove_items, to_set};
+use crate::object::Object;
+use crate::schema::{ListType, Schema, Shape};
+
+/// One kind at one version.
+pub(super) struct Updater<'a> {
+    pub schema: &'a Schema,
+    pub api_version: &'a str,
+    /// Fields that this endpoint resets, which nobody comes to own through it.
+    pub reset: &'a Set,
+}
+
+impl Updater<'_> {
+    /// After `old` was replaced by `new`: what the writer comes to own, and everybody else no longer.
+    pub fn update(&self, old: &Object, new: &Object, managed: &mut Managed) -> Set {
+        self.reconcile(managed);
+        let compared = self.compare(old, new);
+        take_over(managed, &compared, None);
+        compared.modified.union(&compared.added)
+    }
+
+    /// Merges `config` into `live` and returns the outcome; `manager` owns what the configuration has, and what it
+    /// had last time, and nobody else has, is gone.
+    ///
+    /// # Errors
+    /// The conflicts, unless `force`.
+    pub fn apply(
+        &self,
+        live: &Object,
+        config: Object,
+        managed: &mut Managed,
+        manager: &Manager,
+        force: bool,
+    ) -> Result<Object, Conflicts> {
+        self.reconcile(managed);
+        let set = to_set(&config, self.schema).recursive_difference(self.reset);
+        let mut new = live.clone();
+        merge(&mut new, config, self.schema);
+        let last = managed.remove(manager);
+        let time = last.as_ref().and_then(|o| o.time.clone());
+        managed.insert(manager.clone(), Owned { set, api_version: self.api_version.to_owned(), time });
+        if let Some(last) = last {
+            self.prune(&mut new, managed, manager, &last.set);
+        }
+        let compared = self.compare(live, &new);
+        let conflicts = conflicts(managed, &compared, manager);
+        if !force && !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        take_over(managed, &compared, Some(manager));
+        Ok(new)
+    }
+
+    fn compare(&self, old: &Object, new: &Object) -> Comparison {
+        compare(old, new, self.schema).exclude(self.reset)
+    }
+
+    /// Entries of other versions are of kinds that are not served; paths that go into what has become atomic end
+    /// there.
+    fn reconcile(&self, managed: &mut Managed) {
+        managed.retain(|_, owned| owned.api_version == self.api_version);
+        for owned in managed.values_mut() {
+            if reaches_into_atomic(&owned.set, self.schema) {
+                owned.set = cut_at_atomic(&owned.set, self.schema);
+            }
+        }
+    }
+
+    /// Removes what the applier had (`last`) and gave up, but not what another manager owns.
+    fn prune(&self, merged: &mut Object, managed: &Managed, manager: &Manager, last: &Set) {
+        let kept = managed.get(manager).is_some_and(|owned| last.difference(&owned.set).is_empty());
+        if kept {
+            return;
+        }
+        let last = last.with_named_fields(self.schema);
+        let has = to_set(merged, self.schema).with_named_fields(self.schema);
+        let mut pruned = merged.clone();
+        remove_items(&mut pruned, &last, self.schema);
+        let owned =
+            managed.values().fold(Set::default(), |all, o| all.union(&o.set)).with_named_fields(self.schema);
+        let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
+        // Owned items come back...
+        let mut pruned = merged.clone();
+        remove_items(&mut pruned, &has.difference(&left.union(&owned)), self.schema);
+        // ...and so does all that the applier never had.
+        let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
+        remove_items(merged, &has.difference(&left).intersection(&last), self.schema);
+    }
+}
+
+/// What `compared` changes of others' fields.
+fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Conflicts {
+    let changed = compared.modified.union(&compared.added);
+    let others = managed.iter().filter(|(other, _)| *other != manager);
+    let sets = others.map(|(other, owned)| (other.clone(), owned.set.intersection(&changed)));
+    sets.filter(|(_, set)| !set.is_empty()).collect()
+}
+
+/// Others lose what has changed or is gone; who owns nothing has no entry.
+fn take_over(managed: &mut Managed, compared: &Comparison, writer: Option<&Manager>) {
+    if !compared.is_same() {
+        let lost = compared.modified.union(&compared.added).union(&compared.removed);
+        for (other, owned) in managed.iter_mut() {
+            if Some(other) != writer {
+                owned.set = owned.set.difference(&lost);
+            }
+        }
+    }
+    managed.retain(|_, owned| !owned.set.is_empty());
+}
+
+fn is_atomic(schema: &Schema) -> bool {
+    match &schema.shape {
+        Shape::Object(object) => object.atomic,
+        Shape::List(_, kind) => *kind == ListType::Atomic,
+        _ => false,
+    }
+}
+
+fn reaches_into_atomic(set: &Set, schema: &Schema) -> bool {
+    set.children.iter().any(|(element, below)| {
+        step(schema, element).is_some_and(|schema| is_atomic(schema) || reaches_into_atomic(below, schema))
+    })
+}
+
+fn cut_at_atomic(set: &Set, schema: &Schema) -> Set {
+    let mut out = Set { members: set.members.clone(), children: Vec::new() };
+    for (element, below) in &set.children {
+        match step(schema, element) {
+            Some(schema) if is_atomic(schema) => out.insert_member(element.clone()),
+            Some(schema) => out.insert_child(element.clone(), cut_at_atomic(below, schema)),
+            None => out.children.push((element.clone(), below.clone())),
+        }
+    }
+    out
+}
+
+impl Manager {
+    pub fn new(name: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+        let name = if name.is_empty() { "unknown" } else { name };
+        let api_version = if operation == Operation::Apply { "" } else { api_version };
+        Self {
+            name: name.to_owned(),
+            operation,
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
+        }
+    }
+}
