@@ -3,6 +3,7 @@
 //! Nothing here knows which kinds are served. A kind is a [`kind::Kind`]: a schema and a strategy; everything else
 //! (decoding, pruning, defaults, OpenAPI, tables, patches, managed fields, protobuf) is driven by the schema.
 
+pub mod decode;
 pub mod error;
 pub mod field;
 pub mod kind;

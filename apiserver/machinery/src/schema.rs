@@ -1,6 +1,8 @@
 //! The schema of a kind: one description of every field from which decoding, OpenAPI, strategic merge, managed
 //! fields and the protobuf form all follow.
 
+pub mod common;
+
 /// A value's schema.
 #[derive(Clone, Debug)]
 pub struct Schema {

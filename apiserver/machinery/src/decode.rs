@@ -1,0 +1,145 @@
+//! Bytes to objects by a schema: what is unknown is dropped and reported, what has the wrong type is refused.
+//!
+//! Outcomes and words are those of Kubernetes' serializer for compiled-in types (sigs.k8s.io/json and
+//! k8s.io/apimachinery/pkg/runtime/serializer/json). One pass, driven by the schema; a body cannot make it use more
+//! memory than a small multiple of its length, whatever YAML aliases it holds. MicroTime is read more generously than
+//! Go reads it: any RFC 3339 time is taken, with or without six digits of fraction.
+
+mod context;
+mod depth;
+mod identity;
+mod seed;
+#[cfg(test)]
+mod tests;
+
+use serde::de::DeserializeSeed;
+use serde_json::Value;
+
+use self::context::Context;
+use self::seed::Node;
+use crate::error::ApiError;
+use crate::field::{Error, Path};
+use crate::kind::Names;
+use crate::object::Object;
+use crate::quote::go_quote;
+use crate::schema::Schema;
+
+/// Encodings of a body that this module reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `application/json`
+    Json,
+    /// `application/yaml`
+    Yaml,
+}
+
+/// An object that fits its schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// The object: known fields of the right type, `apiVersion` and `kind` always set.
+    pub object: Object,
+    /// `unknown field "spec.foo"`, `duplicate field "spec.bar"`; at most 100.
+    pub strict_errors: Vec<String>,
+}
+
+impl Decoded {
+    /// The 400 that fieldValidation=Strict answers, if there is anything to answer.
+    pub fn strict_error(&self, names: &Names) -> Option<ApiError> {
+        let why = format!("strict decoding error: {}", self.strict_errors.join(", "));
+        (!self.strict_errors.is_empty()).then(|| cannot_be_handled(names, names.kind, names.version, &why))
+    }
+}
+
+/// Decodes a body that must be an object of this kind; absent `apiVersion` and `kind` are filled in.
+pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Result<Decoded, ApiError> {
+    let unrecognized = |why: String| {
+        let (kind, body) = (names.kind, identity::summary(body));
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
+        ))
+    };
+    identity::check(body, format, names, unrecognized)?;
+    let mut context = Context::new(body.len());
+    let value = read(body, format, Node::new(&mut context, schema));
+    let value =
+        value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
+    let mut object = into_object(value).map_err(unrecognized)?;
+    object.0.insert("apiVersion".into(), names.api_version().into());
+    object.0.insert("kind".into(), names.kind.into());
+    Ok(Decoded { object, strict_errors: context.into_strict_errors() })
+}
+
+/// Decodes a body of free form: a JSON value of bounded size and depth, the last of duplicate keys winning.
+pub fn decode_value(body: &[u8], format: Format) -> Result<Value, ApiError> {
+    let schema = Schema::new("", crate::schema::Shape::Raw);
+    let mut context = Context::new(body.len());
+    let value = read(body, format, Node::new(&mut context, &schema));
+    Ok(value.map_err(|why| ApiError::bad_request(context.fatal(why)))?.unwrap_or_default())
+}
+
+/// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.
+pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiError> {
+    let mut context = Context::unbounded();
+    let value = Value::Object(std::mem::take(&mut object.0));
+    let shown = |why: String, patched: String| {
+        ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
+    };
+    let before = shorten(value.to_string());
+    match Node::new(&mut context, schema).deserialize(value) {
+        Ok(value) => *object = into_object(value).map_err(|why| shown(why, before))?,
+        Err(why) => return Err(shown(context.fatal(why.to_string()), before)),
+    }
+    Ok(context.into_strict_errors())
+}
+
+/// `Lease in version "v1" cannot be handled as a Lease: why`
+fn cannot_be_handled(names: &Names, kind: &str, version: &str, why: &str) -> ApiError {
+    let version = go_quote(version);
+    ApiError::bad_request(format!("{kind} in version {version} cannot be handled as a {}: {why}", names.kind))
+}
+
+/// Runs a seed over a whole body: trailing data is an error.
+fn read<S, T>(body: &[u8], format: Format, seed: S) -> Result<T, String>
+where
+    S: for<'de> DeserializeSeed<'de, Value = T>,
+{
+    depth::check(body, format)?;
+    match format {
+        Format::Json => read_json(body, seed).map_err(|e| e.to_string()),
+        Format::Yaml => read_yaml(body, seed).map_err(|e| format!("error converting YAML to JSON: {e}")),
+    }
+}
+
+fn read_json<S, T>(body: &[u8], seed: S) -> serde_json::Result<T>
+where
+    S: for<'de> DeserializeSeed<'de, Value = T>,
+{
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value = seed.deserialize(&mut deserializer)?;
+    deserializer.end().map(|()| value)
+}
+
+fn read_yaml<S, T>(body: &[u8], seed: S) -> Result<T, serde_yaml_ng::Error>
+where
+    S: for<'de> DeserializeSeed<'de, Value = T>,
+{
+    seed.deserialize(serde_yaml_ng::Deserializer::from_slice(body))
+}
+
+fn into_object(value: Option<Value>) -> Result<Object, String> {
+    match value {
+        Some(Value::Object(map)) => Ok(Object(map)),
+        _ => Err("json: cannot unmarshal into Go value of a struct type".to_owned()),
+    }
+}
+
+/// An error need not repeat megabytes.
+fn shorten(mut text: String) -> String {
+    const MAX: usize = 4096;
+    if text.len() > MAX {
+        let end = (0..=MAX).rev().find(|i| text.is_char_boundary(*i)).unwrap_or_default();
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! What one run of decoding carries: where it is, what it found, how much it may still take.
+
+use std::collections::BTreeSet;
+
+use crate::quote::go_quote;
+use crate::schema::{ObjectShape, Schema, Shape};
+
+/// Kubernetes stops counting here as well.
+const STRICT_ERRORS_MAX: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Context {
+    strict_path: String,
+    /// JSON names from the root, without list indexes and map keys, as Go's decoder tracks them.
+    fields: Vec<&'static str>,
+    structs: Vec<&'static str>,
+    strict: Vec<String>,
+    seen: BTreeSet<String>,
+    fatal: Option<String>,
+    budget: usize,
+}
+
+impl Context {
+    /// YAML aliases can repeat what they name; nothing else yields more nodes and text than it has bytes.
+    pub(super) fn new(body: usize) -> Self {
+        Self { budget: body.saturating_mul(4).saturating_add(1 << 16), ..Self::unbounded() }
+    }
+
+    pub(super) fn unbounded() -> Self {
+        Self {
+            strict_path: String::new(),
+            fields: Vec::new(),
+            structs: Vec::new(),
+            strict: Vec::new(),
+            seen: BTreeSet::new(),
+            fatal: None,
+            budget: usize::MAX,
+        }
+    }
+
+    /// The error that ended decoding: one of ours, or the parser's.
+    pub(super) fn fatal(&self, parser: String) -> String {
+        self.fatal.clone().unwrap_or(parser)
+    }
+
+    pub(super) fn into_strict_errors(self) -> Vec<String> {
+        self.strict
+    }
+
+    /// Takes one node with this much text from the budget.
+    pub(super) fn spend<E: serde::de::Error>(&mut self, text: usize) -> Result<(), E> {
+        match self.budget.checked_sub(text.saturating_add(1)) {
+            Some(rest) => self.budget = rest,
+            None => return Err(self.fail("yaml: document contains excessive aliasing".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Remembers the error that the client is told.
+    pub(super) fn fail<E: serde::de::Error>(&mut self, why: String) -> E {
+        let error = E::custom(&why);
+        self.fatal.get_or_insert(why);
+        error
+    }
+
+    /// A value of the wrong type, in the words of Go's decoder.
+    pub(super) fn mismatch<E: serde::de::Error>(&mut self, value: &str, schema: &Schema) -> E {
+        let place = match self.structs.last() {
+            Some(name) => format!("struct field {name}.{}", self.fields.join(".")),
+            None => "value".to_owned(),
+        };
+        let timed = matches!(schema.shape, Shape::Time | Shape::MicroTime);
+        let place = if timed { "value" } else { &place };
+        self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {}", go_type(schema)))
+    }
+
+    pub(super) fn unknown(&mut self, key: &str) {
+        self.strict_error("unknown", key);
+    }
+
+    pub(super) fn duplicate(&mut self, key: &str) {
+        self.strict_error("duplicate", key);
+    }
+
+    fn strict_error(&mut self, what: &str, key: &str) {
+        let dot = if self.strict_path.is_empty() { "" } else { "." };
+        let error = format!("{what} field {}", go_quote(&format!("{}{dot}{key}", self.strict_path)));
+        if self.strict.len() < STRICT_ERRORS_MAX && self.seen.insert(error.clone()) {
+            self.strict.push(error);
+        }
+    }
+
+    /// Runs `inside` at a struct's field.
+    pub(super) fn at_field<T>(
+        &mut self,
+        shape: &ObjectShape,
+        name: &'static str,
+        inside: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        self.fields.push(name);
+        self.structs.push(last_segment(shape.definition));
+        let result = self.at_key(name, inside);
+        self.structs.pop();
+        self.fields.pop();
+        result
+    }
+
+    /// Runs `inside` at a map's key.
+    pub(super) fn at_key<T>(&mut self, key: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
+        let dot = if self.strict_path.is_empty() { "" } else { "." };
+        self.at(&format!("{dot}{key}"), inside)
+    }
+
+    /// Runs `inside` at a list's item.
+    pub(super) fn at_index<T>(&mut self, index: usize, inside: impl FnOnce(&mut Self) -> T) -> T {
+        self.at(&format!("[{index}]"), inside)
+    }
+
+    fn at<T>(&mut self, step: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.strict_path.len();
+        self.strict_path.push_str(step);
+        let result = inside(self);
+        self.strict_path.truncate(length);
+        result
+    }
+}
+
+/// `v1.LeaseSpec` and the like.
+fn go_type(schema: &Schema) -> String {
+    match &schema.shape {
+        Shape::Boolean => "bool".into(),
+        Shape::Int32 => "int32".into(),
+        Shape::Int64 => "int64".into(),
+        Shape::String | Shape::Time | Shape::MicroTime => "string".into(),
+        Shape::Raw => "v1.FieldsV1".into(),
+        Shape::Map(values) => format!("map[string]{}", go_type(values)),
+        Shape::List(items, _) => format!("[]{}", go_type(items)),
+        Shape::Object(shape) => {
+            let mut segments = shape.definition.rsplit('.');
+            let (name, version) = (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
+            if version.is_empty() { name.to_owned() } else { format!("{version}.{name}") }
+        }
+    }
+}
+
+fn last_segment(definition: &'static str) -> &'static str {
+    definition.rsplit('.').next().unwrap_or_default()
+}

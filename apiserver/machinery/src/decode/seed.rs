@@ -1,0 +1,260 @@
+//! The pass over a body, one value at a time, each against its schema.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::context::Context;
+use crate::schema::{Field, ObjectShape, Schema, Shape};
+use crate::time::{format_micro_time, format_time, parse_time};
+
+/// Deserializes one value by its schema; null is `None`, as if the field were absent.
+pub(super) struct Node<'c, 's> {
+    context: &'c mut Context,
+    schema: &'s Schema,
+}
+
+impl<'c, 's> Node<'c, 's> {
+    pub(super) fn new(context: &'c mut Context, schema: &'s Schema) -> Self {
+        Self { context, schema }
+    }
+
+    fn mismatch<E: Error>(self, value: &str) -> E {
+        self.context.mismatch(value, self.schema)
+    }
+
+    fn integer<E: Error>(self, value: i128) -> Result<Option<Value>, E> {
+        self.context.spend(0)?;
+        let fits = match self.schema.shape {
+            Shape::Int32 => i32::try_from(value).ok().map(i64::from),
+            Shape::Int64 => i64::try_from(value).ok(),
+            Shape::Raw => return Ok(Some(raw_integer(value))),
+            _ => return Err(self.mismatch("number")),
+        };
+        match fits {
+            Some(fits) => Ok(Some(fits.into())),
+            None => Err(self.mismatch(&format!("number {value}"))),
+        }
+    }
+
+    fn time<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
+        let micro = matches!(self.schema.shape, Shape::MicroTime);
+        let Some(time) = parse_time(text) else {
+            let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+            let text = crate::quote::go_quote(text);
+            return Err(self
+                .context
+                .fail(format!("parsing time {text} as \"{layout}\": cannot parse {text}")));
+        };
+        Ok(Some(if micro { format_micro_time(time) } else { format_time(time) }.into()))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<Value>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_, '_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Option<Value>, E> {
+        self.context.spend(0).map(|()| None)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Option<Value>, E> {
+        self.context.spend(0)?;
+        match self.schema.shape {
+            Shape::Boolean | Shape::Raw => Ok(Some(value.into())),
+            _ => Err(self.mismatch("bool")),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Option<Value>, E> {
+        self.integer(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Option<Value>, E> {
+        self.integer(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Option<Value>, E> {
+        self.context.spend(0)?;
+        match self.schema.shape {
+            Shape::Raw => Ok(Some(value.into())),
+            Shape::Int32 | Shape::Int64 => Err(self.mismatch(&format!("number {value}"))),
+            _ => Err(self.mismatch("number")),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
+        self.context.spend(text.len())?;
+        match self.schema.shape {
+            Shape::String | Shape::Raw => Ok(Some(text.into())),
+            Shape::Time | Shape::MicroTime => self.time(text),
+            _ => Err(self.mismatch("string")),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Option<Value>, A::Error> {
+        self.context.spend(0)?;
+        let items = match &self.schema.shape {
+            Shape::List(items, _) => items,
+            Shape::Raw => self.schema,
+            _ => return Err(self.mismatch("array")),
+        };
+        let mut values = Vec::new();
+        while let Some(value) =
+            self.context.at_index(values.len(), |c| list.next_element_seed(Node::new(c, items)))?
+        {
+            values.push(value.unwrap_or_else(|| zero(items)));
+        }
+        Ok(Some(values.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Value>, A::Error> {
+        self.context.spend(0)?;
+        match &self.schema.shape {
+            Shape::Object(shape) => read_struct(self.context, shape, &mut map),
+            Shape::Map(values) => read_map(self.context, values, &mut map),
+            Shape::Raw => read_map(self.context, self.schema, &mut map),
+            _ => Err(self.mismatch("object")),
+        }
+        .map(|map| Some(Value::Object(map)))
+    }
+}
+
+fn read_struct<'de, A: MapAccess<'de>>(
+    context: &mut Context,
+    shape: &ObjectShape,
+    map: &mut A,
+) -> Result<Map<String, Value>, A::Error> {
+    let (mut result, mut seen) = (Map::new(), vec![false; shape.fields.len()]);
+    while let Some(key) = map.next_key_seed(Key)? {
+        context.spend(key.len())?;
+        let Some(index) = shape.fields.iter().position(|f| f.name == key) else {
+            context.unknown(&key);
+            map.next_value::<IgnoredAny>()?;
+            continue;
+        };
+        if std::mem::replace(&mut seen[index], true) {
+            context.duplicate(&key);
+        }
+        let field = &shape.fields[index];
+        match context.at_field(shape, field.name, |c| map.next_value_seed(Node::new(c, &field.schema)))? {
+            Some(value) => result.insert(key, value),
+            None => result.remove(&key),
+        };
+    }
+    shape.fields.iter().for_each(|field| settle(&mut result, field));
+    Ok(result)
+}
+
+fn read_map<'de, A: MapAccess<'de>>(
+    context: &mut Context,
+    values: &Schema,
+    map: &mut A,
+) -> Result<Map<String, Value>, A::Error> {
+    let mut result = Map::new();
+    while let Some(key) = map.next_key_seed(Key)? {
+        context.spend(key.len())?;
+        let value = context.at_key(&key, |c| map.next_value_seed(Node::new(c, values)))?;
+        if result.contains_key(&key) && !matches!(values.shape, Shape::Raw) {
+            context.duplicate(&key);
+        }
+        result.insert(key, value.unwrap_or_else(|| zero(values)));
+    }
+    Ok(result)
+}
+
+/// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
+/// Numbers and booleans stay as given, because most optional ones are pointers.
+fn settle(object: &mut Map<String, Value>, field: &Field) {
+    let present = object.get(field.name);
+    if field.always {
+        let zero = zero(&field.schema);
+        if present.is_none() && !matches!(zero, Value::Null) {
+            object.insert(field.name.to_owned(), zero);
+        }
+    } else if present.is_some_and(|value| is_empty(value, &field.schema.shape)) {
+        object.remove(field.name);
+    }
+}
+
+fn is_empty(value: &Value, shape: &Shape) -> bool {
+    match (value, shape) {
+        (Value::String(text), _) => text.is_empty(),
+        (Value::Array(items), _) => items.is_empty(),
+        (Value::Object(map), Shape::Map(_)) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Go's zero value; null where that is a nil pointer, list or map.
+fn zero(schema: &Schema) -> Value {
+    match &schema.shape {
+        Shape::Boolean => false.into(),
+        Shape::Int32 | Shape::Int64 => 0.into(),
+        Shape::String => "".into(),
+        Shape::Object(shape) => {
+            let mut object = Map::new();
+            shape.fields.iter().for_each(|field| settle(&mut object, field));
+            Value::Object(object)
+        }
+        Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => Value::Null,
+    }
+}
+
+fn raw_integer(value: i128) -> Value {
+    match (i64::try_from(value), u64::try_from(value)) {
+        (Ok(value), _) => value.into(),
+        (_, Ok(value)) => value.into(),
+        // The visitors hand on 64 bits at most.
+        _ => Value::Null,
+    }
+}
+
+/// A key as text: YAML has numbers and booleans for keys, and Kubernetes takes their text.
+pub(super) struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+    fn visit_str<E: Error>(self, key: &str) -> Result<String, E> {
+        Ok(key.to_owned())
+    }
+    fn visit_string<E: Error>(self, key: String) -> Result<String, E> {
+        Ok(key)
+    }
+    fn visit_bool<E: Error>(self, key: bool) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+    fn visit_i64<E: Error>(self, key: i64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+    fn visit_u64<E: Error>(self, key: u64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+    fn visit_f64<E: Error>(self, key: f64) -> Result<String, E> {
+        Ok(key.to_string())
+    }
+}

@@ -1,0 +1,278 @@
+#![allow(clippy::unwrap_used)]
+use serde_json::json;
+
+use super::*;
+use crate::schema::common::{list, meta_schema, object, optional, required_text, strings_map, text};
+use crate::schema::{ListType, Shape};
+
+const NAMES: Names = Names {
+    group: "g.io",
+    version: "v1",
+    kind: "Thing",
+    plural: "things",
+    singular: "thing",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+};
+
+fn schema() -> Schema {
+    let item = object("", "io.k8s.api.g.v1.Item", vec![required_text("name", 1, ""), text("note", 2, "")]);
+    let spec = vec![
+        text("a", 1, ""),
+        optional("count", 2, Schema::new("", Shape::Int32)),
+        optional("flag", 3, Schema::new("", Shape::Boolean)),
+        optional("time", 4, Schema::new("", Shape::Time)),
+        optional("micro", 5, Schema::new("", Shape::MicroTime)),
+        optional("items", 6, list("", item, ListType::Map(&["name"]))),
+        optional("map", 7, strings_map("")),
+        optional("words", 8, list("", crate::schema::common::string(), ListType::Set)),
+    ];
+    let fields = vec![
+        text("apiVersion", 0, ""),
+        text("kind", 0, ""),
+        optional("metadata", 1, meta_schema()),
+        optional("spec", 2, object("", "io.k8s.api.g.v1.ThingSpec", spec)),
+    ];
+    object("", "io.k8s.api.g.v1.Thing", fields)
+}
+
+fn json(body: &str) -> Result<Decoded, ApiError> {
+    decode(body.as_bytes(), Format::Json, &NAMES, &schema())
+}
+
+fn yaml(body: &str) -> Result<Decoded, ApiError> {
+    decode(body.as_bytes(), Format::Yaml, &NAMES, &schema())
+}
+
+/// The spec that a spec decodes to.
+fn spec(body: &str) -> Value {
+    json(&format!(r#"{{"spec":{body}}}"#)).unwrap().object.0["spec"].clone()
+}
+
+fn refused(body: &str) -> String {
+    let error = json(body).unwrap_err();
+    assert_eq!(error.code(), 400);
+    error.status.message
+}
+
+fn spec_refused(body: &str) -> String {
+    let message = refused(&format!(r#"{{"spec":{body}}}"#));
+    message.strip_prefix(r#"Thing in version "v1" cannot be handled as a Thing: "#).unwrap().to_owned()
+}
+
+#[test]
+fn kind_and_version_are_filled_in() {
+    let object = json("{}").unwrap().object;
+    assert_eq!(Value::Object(object.0), json!({"apiVersion": "g.io/v1", "kind": "Thing"}));
+}
+
+#[test]
+fn another_kind_or_version_is_refused() {
+    assert_eq!(
+        refused(r#"{"kind":"Other"}"#),
+        r#"Other in version "v1" cannot be handled as a Thing: no kind "Other" is registered for version "g.io/v1""#
+    );
+    assert_eq!(
+        refused(r#"{"kind":"Thing","apiVersion":"g.io/v2"}"#),
+        "the API version in the data (g.io/v2) does not match the expected API version (g.io/v1)"
+    );
+    assert!(refused(r#"{"apiVersion":"a/b/c"}"#).contains("unexpected GroupVersion string: a/b/c"));
+    assert!(refused(r#"{"apiVersion":1}"#).contains("couldn't get version/kind; json parse error: "));
+}
+
+#[test]
+fn unknown_fields_are_dropped_and_told() {
+    let decoded =
+        json(r#"{"x":1,"spec":{"y":{},"items":[{"name":"a"},{"name":"b","z":[]}],"A":""}}"#).unwrap();
+    assert_eq!(decoded.object.0["spec"], json!({"items": [{"name": "a"}, {"name": "b"}]}));
+    assert_eq!(
+        decoded.strict_errors,
+        [
+            r#"unknown field "x""#,
+            r#"unknown field "spec.y""#,
+            r#"unknown field "spec.items[1].z""#,
+            r#"unknown field "spec.A""#
+        ]
+    );
+    assert!(decoded.strict_error(&NAMES).unwrap().status.message.starts_with(
+        r#"Thing in version "v1" cannot be handled as a Thing: strict decoding error: unknown field "x", unknown"#
+    ));
+}
+
+#[test]
+fn the_last_of_duplicate_fields_wins() {
+    let decoded = json(r#"{"spec":{"a":"1","a":"2","a":"3","map":{"k":"1","k":"2"}}}"#).unwrap();
+    assert_eq!(decoded.object.0["spec"], json!({"a": "3", "map": {"k": "2"}}));
+    assert_eq!(decoded.strict_errors, [r#"duplicate field "spec.a""#, r#"duplicate field "spec.map.k""#]);
+}
+
+#[test]
+fn wrong_types_are_refused_as_go_words_it() {
+    assert_eq!(
+        spec_refused(r#"{"count":"1"}"#),
+        "json: cannot unmarshal string into Go struct field ThingSpec.spec.count of type int32"
+    );
+    assert_eq!(
+        spec_refused(r#"{"count":1.5}"#),
+        "json: cannot unmarshal number 1.5 into Go struct field ThingSpec.spec.count of type int32"
+    );
+    assert_eq!(
+        spec_refused(r#"{"count":2147483648}"#),
+        "json: cannot unmarshal number 2147483648 into Go struct field ThingSpec.spec.count of type int32"
+    );
+    assert_eq!(
+        spec_refused(r#"{"items":[{"name":{}}]}"#),
+        "json: cannot unmarshal object into Go struct field Item.spec.items.name of type string"
+    );
+    assert_eq!(
+        spec_refused(r#"{"items":{}}"#),
+        "json: cannot unmarshal object into Go struct field ThingSpec.spec.items of type []v1.Item"
+    );
+    assert_eq!(spec_refused(r#"{"time":1}"#), "json: cannot unmarshal number into Go value of type string");
+    assert_eq!(
+        spec_refused("[]"),
+        "json: cannot unmarshal array into Go struct field Thing.spec of type v1.ThingSpec"
+    );
+}
+
+#[test]
+fn numbers_beyond_64_bits_are_refused() {
+    assert!(spec_refused(r#"{"count":99999999999999999999999}"#).contains("of type int32"));
+    assert!(refused(r#"{"metadata":{"generation":9223372036854775808}}"#).contains("of type int64"));
+}
+
+#[test]
+fn nulls_are_as_if_absent() {
+    assert_eq!(spec(r#"{"a":null,"items":null,"flag":null}"#), json!({}));
+    assert_eq!(spec(r#"{"a":"x","a":null}"#), json!({}));
+    assert_eq!(
+        spec(r#"{"words":[null],"items":[null],"map":{"k":null}}"#),
+        json!({"words": [""], "items": [{"name": ""}], "map": {"k": ""}})
+    );
+}
+
+#[test]
+fn empty_optional_fields_are_left_out() {
+    assert_eq!(
+        spec(r#"{"a":"","items":[],"map":{},"count":0,"flag":false}"#),
+        json!({"count": 0, "flag": false})
+    );
+    assert_eq!(spec(r#"{"items":[{"note":""}]}"#), json!({"items": [{"name": ""}]}));
+}
+
+#[test]
+fn times_are_written_as_kubernetes_writes_them() {
+    assert_eq!(
+        spec(r#"{"time":"2024-01-01T01:00:00.9+01:00","micro":"2024-01-01T00:00:00Z"}"#),
+        json!({"time": "2024-01-01T00:00:00Z", "micro": "2024-01-01T00:00:00.000000Z"})
+    );
+    assert!(
+        spec_refused(r#"{"time":"soon"}"#)
+            .starts_with(r#"parsing time "soon" as "2006-01-02T15:04:05Z07:00""#)
+    );
+}
+
+#[test]
+fn free_form_fields_are_kept_as_they_are() {
+    let body =
+        r#"{"metadata":{"managedFields":[{"fieldsV1":{"f:spec":{".":{},"k":[null,1,"",1.5,true]}}}]}}"#;
+    let fields = json(body).unwrap().object.0["metadata"]["managedFields"][0]["fieldsV1"].clone();
+    assert_eq!(fields, json!({"f:spec": {".": {}, "k": [null, 1, "", 1.5, true]}}));
+}
+
+#[test]
+fn deep_nesting_is_refused_and_not_fatal() {
+    let deep = |open: &str, close: &str, n: usize| format!("{}{}", open.repeat(n), close.repeat(n));
+    for body in [deep("[", "]", 10_000), deep(r#"{"a":"#, "}", 10_000)] {
+        assert_eq!(json(&body).unwrap_err().code(), 400);
+        assert_eq!(yaml(&body).unwrap_err().code(), 400);
+    }
+    let raw = format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{}}}]}}}}"#, deep("[", "]", 10_000));
+    assert_eq!(json(&raw).unwrap_err().code(), 400);
+    // An unknown field is skipped, but not however deep.
+    assert_eq!(json(&format!(r#"{{"x":{}}}"#, deep("[", "]", 9_000))).unwrap().strict_errors.len(), 1);
+    assert!(refused(&format!(r#"{{"x":{}}}"#, deep("[", "]", 10_000))).contains("exceeded max depth"));
+}
+
+#[test]
+fn what_follows_the_object_is_refused() {
+    for body in
+        ["", " ", "{} {}", "{}]", "null", "1", "\"x\"", "[]", "{", "\u{feff}{}", "{\"a\":\"\\ud800\"}x"]
+    {
+        assert_eq!(json(body).unwrap_err().code(), 400, "{body}");
+    }
+    assert_eq!(
+        decode(b"{\"spec\":{\"a\":\"\xff\"}}", Format::Json, &NAMES, &schema()).unwrap_err().code(),
+        400
+    );
+    assert!(refused("nonsense").ends_with("(6e6f6e73656e7365)"));
+}
+
+#[test]
+fn yaml_is_read_like_json() {
+    let decoded =
+        yaml("spec:\n  a: x\n  count: 3\n  items:\n  - name: n\n  map: {k: 'v'}\n  nope: 1\n").unwrap();
+    assert_eq!(
+        decoded.object.0["spec"],
+        json!({"a": "x", "count": 3, "items": [{"name": "n"}], "map": {"k": "v"}})
+    );
+    assert_eq!(decoded.strict_errors, [r#"unknown field "spec.nope""#]);
+    assert_eq!(
+        yaml("spec: {map: {1: x, true: y}}").unwrap().object.0["spec"],
+        json!({"map": {"1": "x", "true": "y"}})
+    );
+    assert!(
+        yaml("spec: {a: 1}")
+            .unwrap_err()
+            .status
+            .message
+            .contains("cannot unmarshal number into Go struct field ThingSpec.spec.a of type string")
+    );
+    for body in ["", "a: [", "- x", "---\na: 1\n---\nb: 2\n", "x: *y", "spec: {a: !t v}"] {
+        assert_eq!(yaml(body).unwrap_err().code(), 400, "{body}");
+    }
+}
+
+#[test]
+fn yaml_aliases_cannot_multiply() {
+    let long = "x".repeat(100_000);
+    let many: Vec<_> = (0..10_000).map(|i| format!("k{i}: *a")).collect();
+    let body = format!("spec:\n  a: &a {long}\n  map: {{{}}}\n", many.join(", "));
+    let message = yaml(&body).unwrap_err().status.message;
+    assert!(message.contains("excessive aliasing"), "{}", &message[..200]);
+}
+
+#[test]
+fn a_patched_object_is_made_to_fit() {
+    let mut object = Object(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
+    assert_eq!(conform(&mut object, &schema()).unwrap(), [r#"unknown field "spec.x""#]);
+    assert_eq!(Value::Object(object.0), json!({"spec": {"count": 2}}));
+    let mut object = Object(json!({"spec": {"count": "2"}}).as_object().unwrap().clone());
+    let error = conform(&mut object, &schema()).unwrap_err();
+    assert_eq!(error.code(), 422);
+    assert_eq!(
+        error.status.message,
+        r#" "" is invalid: patch: Invalid value: "{\"spec\":{\"count\":\"2\"}}": json: cannot unmarshal string into Go struct field ThingSpec.spec.count of type int32"#
+    );
+}
+
+/// The YAML scanner is quadratic in depth: three megabytes of `[` kept it busy for minutes.
+#[test]
+fn much_nesting_does_not_hang() {
+    for piece in ["[", "{", "? ", "- ", "a: {", "[a: ", "&a [", "[*a,"] {
+        let body = piece.repeat((1 << 20) / piece.len());
+        assert_eq!(json(&body).unwrap_err().code(), 400);
+        assert_eq!(yaml(&body).unwrap_err().code(), 400);
+        // A stray quote must not hide what follows.
+        assert_eq!(yaml(&format!("a: b\"\nc: {body}")).unwrap_err().code(), 400);
+    }
+    let wide = format!("{}{}", "[".repeat(255), "a,".repeat(100_000));
+    assert_eq!(yaml(&wide).unwrap_err().code(), 400);
+}
+
+#[test]
+fn strict_errors_are_bounded() {
+    let body: Vec<_> = (0..1000).map(|i| format!(r#""k{i}":1"#)).collect();
+    assert_eq!(json(&format!("{{{}}}", body.join(","))).unwrap().strict_errors.len(), 100);
+}
