@@ -1,0 +1,269 @@
+//! Rules of design/api.md on a NodeMaintenance: each test's name is the rule.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use drydock_api::node_maintenance::{FINALIZER, NodeMaintenanceKind};
+use drydock_machinery::Object;
+use drydock_machinery::kind::Kind;
+use serde_json::{Value, json};
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+
+fn kind() -> NodeMaintenanceKind {
+    NodeMaintenanceKind::new()
+}
+
+fn object(value: Value) -> Object {
+    let Value::Object(map) = value else { panic!("not an object") };
+    Object(map)
+}
+
+/// As the server would see it: defaulted.
+fn maintenance(stage: &str, plan: Value) -> Object {
+    let mut object = object(json!({
+        "metadata": { "name": "m", "generation": 1 },
+        "spec": { "nodeSelector": { "nodeSelectorTerms": [{}] }, "stage": stage, "drainPlan": plan },
+    }));
+    kind().default(&mut object);
+    object
+}
+
+fn stage(stage: &str) -> Object {
+    maintenance(stage, json!([]))
+}
+
+fn create(object: &Object) -> Vec<String> {
+    kind().validate_create(object, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
+}
+
+fn update(new: &Object, old: &Object) -> Vec<String> {
+    kind().validate_update(new, old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
+}
+
+fn status_update(new: Value, old: Value) -> Vec<String> {
+    let with = |status: Value| {
+        let mut object = stage("Drain");
+        object.0.insert("status".to_owned(), status);
+        object
+    };
+    let errors = kind().validate_status_update(&with(new), &with(old), NOW.parse().unwrap());
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_node_selector_is_required() {
+    let mut value = stage("Idle");
+    value.0.get_mut("spec").unwrap().as_object_mut().unwrap().remove("nodeSelector");
+    assert_eq!(create(&value), ["spec.nodeSelector: Required value"]);
+    value.0["spec"]["nodeSelector"] = json!({});
+    let words =
+        "spec.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term";
+    assert_eq!(create(&value), [words]);
+    assert!(create(&stage("Drain")).is_empty());
+}
+
+#[test]
+fn unknown_stages_and_pod_types_are_unsupported_values() {
+    let words =
+        r#"spec.stage: Unsupported value: "Sleep": supported values: "Idle", "Cordon", "Drain", "Complete""#;
+    assert_eq!(create(&stage("Sleep")), [words]);
+    let errors = create(&maintenance("Idle", json!([{ "podPriority": 1, "podType": "Job" }])));
+    assert!(errors[0].ends_with(
+        r#".podType: Unsupported value: "Job": supported values: "Default", "DaemonSet", "Static""#
+    ));
+    assert_eq!(errors.len(), 1, "{errors:?}");
+}
+
+#[test]
+fn stages_only_move_forward_and_complete_is_the_end() {
+    assert!(update(&stage("Drain"), &stage("Idle")).is_empty());
+    let errors = update(&stage("Cordon"), &stage("Drain"));
+    assert!(
+        errors[0].starts_with(
+            "spec.stage: Invalid value: \"Cordon\": may not change from Drain: stages only move"
+        )
+    );
+    assert_eq!(update(&stage("Drain"), &stage("Complete")).len(), 1);
+}
+
+#[test]
+fn an_object_that_is_being_deleted_moves_to_complete_only() {
+    let mut old = stage("Cordon");
+    old.set_meta("deletionTimestamp", Some(NOW.into()));
+    let words = "the stage of an object that is being deleted may only change to Complete";
+    assert_eq!(update(&stage("Drain"), &old), [format!("spec.stage: Invalid value: \"Drain\": {words}")]);
+    assert!(update(&stage("Complete"), &old).is_empty());
+}
+
+#[test]
+fn deletion_moves_to_complete_first_unless_idle() {
+    for (before, after) in
+        [("Idle", "Idle"), ("Cordon", "Complete"), ("Drain", "Complete"), ("Complete", "Complete")]
+    {
+        let mut object = stage(before);
+        kind().prepare_for_delete(&mut object);
+        assert_eq!(object.0["spec"]["stage"], after);
+        assert_eq!(object.finalizers().is_empty(), before == after);
+    }
+}
+
+#[test]
+fn the_finalizer_is_added_with_the_stage_and_never_again() {
+    for (to, added) in [("Idle", false), ("Cordon", true), ("Drain", true), ("Complete", true)] {
+        let mut new = stage(to);
+        kind().prepare_for_create(&mut new);
+        assert_eq!(new.finalizers() == [FINALIZER], added, "{to}");
+        let mut new = stage(to);
+        kind().prepare_for_update(&mut new, &stage("Idle"));
+        assert_eq!(new.finalizers() == [FINALIZER], added, "{to}");
+        let mut new = stage(to);
+        kind().prepare_for_update(&mut new, &stage(to));
+        assert!(new.finalizers().is_empty(), "{to}");
+    }
+}
+
+#[test]
+fn the_finalizer_stands_once_beside_others() {
+    let mut new = stage("Drain");
+    new.set_meta("finalizers", Some(json!(["a/b", FINALIZER])));
+    kind().prepare_for_create(&mut new);
+    assert_eq!(new.finalizers(), ["a/b", FINALIZER]);
+}
+
+#[test]
+fn applying_the_original_manifest_again_changes_nothing() {
+    let own =
+        json!([{ "podPriority": 7 }, { "podPriority": 9, "podSelector": { "matchLabels": { "a": "b" } } }]);
+    let old = maintenance("Drain", own.clone());
+    assert_eq!(maintenance("Drain", own.clone()), old);
+    assert!(update(&maintenance("Drain", own), &old).is_empty());
+}
+
+#[test]
+fn the_drain_plan_is_immutable_however_selectors_are_written() {
+    let one = |selector: Value| maintenance("Idle", json!([{ "podPriority": 9, "podSelector": selector }]));
+    let labels = one(json!({ "matchLabels": { "a": "b" } }));
+    let expressions = one(json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["b"] }] }));
+    assert!(update(&expressions, &labels).is_empty());
+    assert!(update(&maintenance("Idle", json!([{ "podPriority": 9 }])), &one(json!({}))).is_empty());
+    let errors = update(&stage("Idle"), &labels);
+    assert!(
+        errors[0].starts_with("spec.drainPlan: Invalid value: ")
+            && errors[0].ends_with(": field is immutable")
+    );
+}
+
+#[test]
+fn an_own_entry_out_of_order_is_refused_and_never_sorted() {
+    let plan = json!([{ "podPriority": 9 }, { "podPriority": 7 }]);
+    let errors = create(&maintenance("Idle", plan));
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    let head = r#"spec.drainPlan[1]: Invalid value: {"podPriority":7,"podType":"Default"}: out of order"#;
+    assert!(errors[0].starts_with(head), "{errors:?}");
+    let plan =
+        json!([{ "podPriority": 1, "podType": "Static" }, { "podPriority": 1, "podType": "DaemonSet" }]);
+    assert_eq!(create(&maintenance("Idle", plan)).len(), 1);
+    let plan =
+        json!([{ "podPriority": 5 }, { "podPriority": 5, "podSelector": { "matchLabels": { "a": "b" } } }]);
+    assert_eq!(create(&maintenance("Idle", plan)).len(), 1);
+}
+
+#[test]
+fn equal_entries_are_duplicates_after_normalising_selectors() {
+    let plan = json!([
+        { "podPriority": 5, "podSelector": { "matchLabels": { "a": "b" } } },
+        { "podPriority": 5, "podSelector": { "matchExpressions": [{ "key": "a", "operator": "In", "values": ["b", "b"] }] } },
+        { "podPriority": 5 },
+        { "podPriority": 5, "podSelector": {} },
+    ]);
+    let errors = create(&maintenance("Idle", plan));
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("spec.drainPlan[1]: Duplicate value: "));
+    assert!(errors[1].starts_with("spec.drainPlan[3]: Duplicate value: "));
+}
+
+#[test]
+fn error_indexes_count_the_completed_list() {
+    let selector = json!({ "matchExpressions": [{ "key": "a", "operator": "Like" }] });
+    let plan = json!([{ "podPriority": 1, "podType": "DaemonSet", "podSelector": selector }]);
+    let words = "spec.drainPlan[4].podSelector.matchExpressions[0].operator: Invalid value: \"Like\": not a valid selector";
+    assert!(create(&maintenance("Idle", plan))[0].starts_with(words));
+}
+
+#[test]
+fn a_node_stands_once_in_node_statuses() {
+    let node =
+        |name: &str| json!({ "nodeRef": { "name": name }, "podsPendingEvacuation": 0, "podsEvacuating": 0 });
+    assert!(status_update(json!({ "nodeStatuses": [node("a"), node("b")] }), json!({})).is_empty());
+    let errors = status_update(json!({ "nodeStatuses": [node("a"), node("a"), node("")] }), json!({}));
+    let at = |i: usize| format!("status.nodeStatuses[{i}].nodeRef.name");
+    assert_eq!(errors, [format!("{}: Duplicate value: \"a\"", at(1)), format!("{}: Required value", at(2))]);
+}
+
+#[test]
+fn a_status_past_what_storage_takes_is_refused_clearly() {
+    let nodes = |count: usize, message: &str| -> Value {
+        let node =
+            |i: usize| json!({ "nodeRef": { "name": format!("node-{i:060}") }, "drainMessage": message });
+        json!({ "nodeStatuses": (0..count).map(node).collect::<Vec<_>>() })
+    };
+    assert!(status_update(nodes(4000, "Waiting for node k (x)."), json!({})).is_empty());
+    let errors = status_update(nodes(4001, ""), json!({}));
+    assert_eq!(errors, ["status.nodeStatuses: Too many: 4001: must have at most 4000 items"]);
+    let errors = status_update(nodes(4000, &"x".repeat(300)), json!({}));
+    assert_eq!(errors, ["status.nodeStatuses: Too long: may not be more than 1400000 bytes"]);
+}
+
+#[test]
+fn status_enumerations_counts_and_generation_are_checked() {
+    let node =
+        json!({ "nodeRef": { "name": "a" }, "podsEvacuating": -1, "drainTargets": [{ "podType": "X" }] });
+    let status =
+        json!({ "nodeStatuses": [node], "stageStatuses": [{ "name": "Nap" }], "observedGeneration": 2 });
+    let errors = status_update(status, json!({}));
+    assert_eq!(errors.len(), 4, "{errors:?}");
+    assert!(errors[0].starts_with("status.stageStatuses[0].name: Unsupported value: \"Nap\""));
+    assert!(
+        errors[1].starts_with("status.nodeStatuses[0].drainTargets[0].podType: Unsupported value: \"X\"")
+    );
+    assert!(errors[2].starts_with("status.observedGeneration: Invalid value: 2"));
+    assert!(errors[3].starts_with("status.nodeStatuses[0].podsEvacuating: Invalid value: -1"));
+}
+
+#[test]
+fn status_and_spec_are_kept_apart() {
+    let mut new = stage("Drain");
+    new.0.insert("status".to_owned(), json!({ "observedGeneration": 1 }));
+    kind().prepare_for_create(&mut new);
+    assert!(!new.0.contains_key("status"));
+    let mut new = stage("Complete");
+    kind().prepare_for_status_update(&mut new, &stage("Drain"));
+    assert_eq!(new.0["spec"]["stage"], "Drain");
+}
+
+#[test]
+fn columns_sum_over_nodes() {
+    let mut value = stage("Drain");
+    value.0.insert("status".to_owned(), json!({
+        "nodeStatuses": [
+            { "nodeRef": { "name": "a" }, "podsPendingEvacuation": 3, "podsEvacuating": 1, "blockedPods": 1 },
+            { "nodeRef": { "name": "b" }, "podsPendingEvacuation": 2, "podsEvacuating": 4 },
+        ],
+        "conditions": [{ "type": "Drained", "status": "False", "message": "10 pods left" }],
+    }));
+    let cells = kind().cells(&value, NOW.parse().unwrap());
+    assert_eq!(cells.len(), kind().columns().len());
+    let wanted = json!(["m", "Drain", 2, "False", 5, 5, "", "<unknown>", 1, "10 pods left"]);
+    assert_eq!(Value::from(cells), wanted);
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_and_no_panic() {
+    for spec in
+        [json!(7), json!({ "drainPlan": 3 }), json!({ "drainPlan": [3] }), json!({ "stage": 3 }), Value::Null]
+    {
+        let mut value = object(json!({ "metadata": { "name": "m" }, "spec": spec }));
+        kind().default(&mut value);
+        kind().prepare_for_create(&mut value);
+        assert!(!create(&value).is_empty());
+    }
+}

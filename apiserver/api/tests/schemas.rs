@@ -1,0 +1,92 @@
+//! Both kinds' schemas: every field is documented, protobuf numbers are unique, and the structs write nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashSet;
+
+use drydock_api::eviction_request::{EvictionRequest, EvictionRequestKind};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
+use drydock_machinery::kind::Kind;
+use drydock_machinery::schema::{Schema, Shape};
+use serde_json::{Value, json};
+
+fn schemas() -> [Schema; 2] {
+    let eviction = EvictionRequestKind::new(std::time::Duration::from_secs(1200)).schema().clone();
+    [eviction, NodeMaintenanceKind::new().schema().clone()]
+}
+
+fn check(schema: &Schema, at: &str) {
+    match &schema.shape {
+        Shape::Object(object) => {
+            assert!(!object.definition.is_empty(), "{at}");
+            let mut numbers = HashSet::new();
+            for field in &object.fields {
+                let at = format!("{at}.{}", field.name);
+                assert!(!field.schema.description.is_empty(), "{at} is not documented");
+                assert!(field.number == 0 || numbers.insert(field.number), "{at} repeats a protobuf number");
+                check(&field.schema, &at);
+            }
+        }
+        Shape::List(items, _) | Shape::Map(items) => check(items, at),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_is_documented_and_numbered_once() {
+    schemas().iter().for_each(|s| check(s, ""));
+}
+
+fn known(schema: &Schema, value: &Value, at: &str) {
+    match (&schema.shape, value) {
+        (Shape::Object(_), Value::Object(map)) => {
+            for (key, value) in map {
+                let field = schema.field(key).unwrap_or_else(|| panic!("{at}.{key} is not in the schema"));
+                known(field, value, &format!("{at}.{key}"));
+            }
+        }
+        (Shape::List(items, _), Value::Array(list)) => list.iter().for_each(|v| known(items, v, at)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_structs_carry_every_field_and_only_those() {
+    let t = "2026-01-01T00:00:00Z";
+    let condition = json!({ "type": "T", "status": "True", "observedGeneration": 1, "lastTransitionTime": t, "reason": "R", "message": "" });
+    let eviction = json!({
+        "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest", "metadata": { "name": "u", "creationTimestamp": t },
+        "spec": { "target": { "pod": { "name": "p", "uid": "u" } }, "requesters": [{ "name": "a.b" }] },
+        "status": { "observedGeneration": 1, "conditions": [condition], "targetInterceptors": [{ "name": "a.b" }],
+            "activeInterceptors": ["a.b"], "processedInterceptors": ["a.b"], "activationTime": "2026-01-01T00:00:00.123456Z",
+            "interceptors": [{ "name": "a.b", "heartbeatTime": t, "expectedFinishTime": t, "startTime": t,
+                "completionTime": t, "message": "" }] },
+    });
+    let read: EvictionRequest = serde_json::from_value(eviction.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), eviction);
+    known(&schemas()[0], &eviction, "");
+
+    let selector = json!({ "matchLabels": { "a": "b" }, "matchExpressions": [{ "key": "a", "operator": "In", "values": ["b"] }] });
+    let entry = json!({ "podSelector": selector, "podPriority": 1, "podType": "Static" });
+    let requirement = json!([{ "key": "a", "operator": "In", "values": ["b"] }]);
+    let maintenance = json!({
+        "metadata": { "name": "m" },
+        "spec": { "nodeSelector": { "nodeSelectorTerms": [{ "matchExpressions": requirement, "matchFields": requirement }] },
+            "stage": "Drain", "drainPlan": [entry], "reason": "r" },
+        "status": { "observedGeneration": 1, "stageStatuses": [{ "name": "Drain", "startTimestamp": t }],
+            "conditions": [condition], "nodeStatuses": [{ "nodeRef": { "name": "n" }, "drainTargets": [entry],
+                "drainMessage": "x", "podsPendingEvacuation": 1, "podsEvacuating": 1, "blockedPods": 1, "blockers": [{
+                    "pod": { "namespace": "a", "name": "b", "uid": "c" }, "reason": "Other", "message": "m", "sinceTime": t }] }] },
+    });
+    let read: NodeMaintenance = serde_json::from_value(maintenance.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), maintenance);
+    known(&schemas()[1], &maintenance, "");
+}
+
+#[test]
+fn an_apply_sends_what_is_set_and_nothing_else() {
+    let mut request = EvictionRequest::named("ns", "u");
+    request.spec.requesters.push(drydock_api::eviction_request::Requester { name: "a.b".to_owned() });
+    let wanted = json!({ "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest",
+        "metadata": { "name": "u", "namespace": "ns" }, "spec": { "requesters": [{ "name": "a.b" }] } });
+    assert_eq!(serde_json::to_value(&request).unwrap(), wanted);
+}
