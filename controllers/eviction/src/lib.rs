@@ -1,1 +1,15 @@
-//! drydock-eviction
+//! The eviction request controller (KEP-4563): validates requests, gives interceptors their turns, and says how it ended.
+//!
+//! [`machine`] decides, purely; [`controller`] looks, asks it, and writes.
+
+pub mod machine;
+
+mod cleanup;
+mod conditions;
+mod labels;
+
+pub mod controller;
+mod metrics;
+
+pub use controller::{Options, run};
+pub use machine::{Config, Decision, Target, step};

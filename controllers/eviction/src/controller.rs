@@ -1,0 +1,266 @@
+//! The controller around the machine: looks, decides, writes.
+//!
+//! The status is written as a JSON merge patch on `/status` with the resourceVersion that the decision was made on. It
+//! names only the controller's own fields, so what a later version or an interceptor keeps in the object stays; after the
+//! first turn it never names `interceptors`, whose entries belong to their interceptors (who apply them with force,
+//! since the controller initialised them). A stale decision is refused by its resourceVersion, and made again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
+use drydock_runtime::cache::api;
+use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::{
+    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, classify, clock, run_workers,
+};
+use futures::FutureExt;
+use jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Map, Value, json};
+use tracing::{debug, info};
+
+use crate::labels;
+use crate::machine::{Config, Decision, Target, step};
+use crate::metrics::RequestMetrics;
+
+/// Field manager of the status.
+pub const MANAGER: &str = "drydock-eviction-controller";
+/// A hand-over that the API server finds too early is tried again after this.
+const TOO_EARLY: Duration = Duration::from_secs(1);
+
+/// How the controller runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The machine's.
+    pub config: Config,
+    /// Requests worked on at once.
+    pub parallel: usize,
+    /// Whether metrics are summed up by namespace instead of standing for each request.
+    pub aggregate_metrics: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { config: Config::default(), parallel: 32, aggregate_metrics: false }
+    }
+}
+
+/// A failed look or write.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("reading the pod: {0}")]
+    ReadPod(#[source] kube::Error),
+    #[error("writing the status: {0}")]
+    WriteStatus(#[source] kube::Error),
+    #[error("applying labels: {0}")]
+    ApplyLabels(#[source] kube::Error),
+    #[error("removing the request: {0}")]
+    Delete(#[source] kube::Error),
+    #[error("the lease is not held")]
+    NoLease,
+}
+
+/// Runs until shutdown. Pods and EvictionRequests must be among the caches that are fed.
+pub async fn run(context: Context, options: Options) {
+    let queue = Queue::new("evictionrequests", &context.metrics, Backoff::WRITES);
+    RequestMetrics::register(&context, options.aggregate_metrics);
+    context.caches.pods.wait_until_synced().await;
+    context.caches.requests.wait_until_synced().await;
+    subscribe(&context, &queue);
+    let stop = context.shutdown.clone();
+    let parallel = options.parallel;
+    let worker = Arc::new(Worker { context, config: options.config });
+    let work = move |key| {
+        let worker = worker.clone();
+        async move { worker.reconcile(key).await }.boxed()
+    };
+    run_workers(queue, parallel, stop, work).await;
+}
+
+/// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
+fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
+    let requests = queue.clone();
+    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+        if let Some(request) = change.latest() {
+            requests.add(request.key());
+        }
+    });
+    let (pods, known) = (queue.clone(), context.caches.requests.clone());
+    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+        for pod in change.both() {
+            let key = ObjectKey::new(&pod.namespace, &pod.uid);
+            if known.get(&key).is_some() {
+                pods.add(key);
+            }
+        }
+    });
+}
+
+struct Worker {
+    context: Context,
+    config: Config,
+}
+
+impl Worker {
+    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+        let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
+        let now = clock::now();
+        let decision = self.decide(&request, now).await?;
+        if !self.context.may_write() {
+            return Err(Error::NoLease);
+        }
+        self.warn(&request, &decision);
+        if decision.delete {
+            return self.delete(&request).await;
+        }
+        if let Some(status) = &decision.status {
+            // Labels and wake-ups follow from the changed object, when it comes back.
+            return self.write_status(&request, status).await;
+        }
+        if let Some(of_pod) = &decision.labels {
+            self.apply_labels(&request, of_pod).await?;
+        }
+        Ok(decision.wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
+    }
+
+    async fn decide(&self, request: &EvictionRequest, now: Timestamp) -> Result<Decision, Error> {
+        let Some(target) = request.spec.target.pod.as_ref() else { return Ok(Decision::default()) };
+        let namespace = &request.metadata.namespace;
+        let cached = self.context.caches.pods.find(namespace, &target.name);
+        let cached = cached.filter(|pod| pod.uid == target.uid);
+        let seen = cached.as_deref().map_or(Target::NotCached, Target::Present);
+        let decision = step(request, seen, now, &self.config);
+        if !decision.confirm {
+            return Ok(decision);
+        }
+        let live = api::<Pod>(&self.context.client, namespace).get_opt(&target.name).await;
+        let live = live.map_err(Error::ReadPod)?.map(|wire| wire.object);
+        let live = live.filter(|pod| pod.uid == target.uid);
+        debug!(request = %request.key(), found = live.is_some(), "asked for a pod that is not cached");
+        let seen = live.as_ref().map_or(Target::Absent, Target::Present);
+        Ok(step(request, seen, now, &self.config))
+    }
+
+    fn warn(&self, request: &EvictionRequest, decision: &Decision) {
+        for warning in &decision.warnings {
+            self.context.recorder.warning(request, "InvalidInterceptor", warning.clone());
+        }
+    }
+
+    async fn write_status(
+        &self,
+        request: &EvictionRequest,
+        status: &EvictionRequestStatus,
+    ) -> Result<Outcome, Error> {
+        let key = request.key();
+        let patch = status_patch(request, status);
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+        let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
+        match api.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
+            Ok(_) => {
+                report(&key, &request.status, status);
+                Ok(Outcome::Done)
+            }
+            Err(error) => match classify(&error) {
+                Failure::NotFound => Ok(Outcome::Done),
+                Failure::Conflict => Ok(Outcome::Retry),
+                Failure::Invalid => {
+                    debug!(request = %key, %error, "refused; trying again when it may be due");
+                    Ok(Outcome::After(TOO_EARLY))
+                }
+                _ => Err(Error::WriteStatus(error)),
+            },
+        }
+    }
+
+    async fn apply_labels(
+        &self,
+        request: &EvictionRequest,
+        of_pod: &std::collections::BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        let key = request.key();
+        // The UID keeps the apply from making a request that was deleted meanwhile.
+        let body = json!({
+            "apiVersion": drydock_api::API_VERSION,
+            "kind": EvictionRequest::KIND,
+            "metadata": {
+                "name": &*key.name, "namespace": &*key.namespace, "uid": request.metadata.uid, "labels": of_pod,
+            },
+        });
+        let params = PatchParams::apply(labels::MANAGER).force();
+        let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
+        match api.patch(&key.name, &params, &Patch::Apply(body)).await {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
+            Err(error) => Err(Error::ApplyLabels(error)),
+        }
+    }
+
+    async fn delete(&self, request: &EvictionRequest) -> Result<Outcome, Error> {
+        let key = request.key();
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(request.metadata.uid.clone()),
+            resource_version: Some(request.metadata.resource_version.clone()),
+        });
+        let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
+        match api.delete(&key.name, &params).await {
+            Ok(_) => {
+                info!(request = %key, "removed a finished request");
+                Ok(Outcome::Done)
+            }
+            Err(error) => match classify(&error) {
+                Failure::NotFound => Ok(Outcome::Done),
+                Failure::Conflict => Ok(Outcome::Retry),
+                _ => Err(Error::Delete(error)),
+            },
+        }
+    }
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    // A little later rather than a little too early.
+    Duration::try_from(at.duration_since(now)).unwrap_or_default() + Duration::from_millis(20)
+}
+
+/// The controller's own fields that differ, on the version that was decided on.
+pub(crate) fn status_patch(request: &EvictionRequest, status: &EvictionRequestStatus) -> Value {
+    let (old, new) = (as_map(&request.status), as_map(status));
+    let initialised = !request.status.interceptors.is_empty();
+    let mut changed = Map::new();
+    for (field, value) in &new {
+        let foreign = initialised && field == "interceptors";
+        if !foreign && old.get(field) != Some(value) {
+            changed.insert(field.clone(), value.clone());
+        }
+    }
+    for field in old.keys().filter(|field| !new.contains_key(*field)) {
+        changed.insert(field.clone(), Value::Null);
+    }
+    json!({
+        "metadata": {"resourceVersion": request.metadata.resource_version, "uid": request.metadata.uid},
+        "status": changed,
+    })
+}
+
+fn as_map(status: &EvictionRequestStatus) -> Map<String, Value> {
+    match serde_json::to_value(status) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &EvictionRequestStatus) {
+    for condition in new.conditions.iter().filter(|c| c.is_true() && !old.conditions.contains(c)) {
+        info!(request = %key, condition = condition.type_, reason = condition.reason, "finished");
+    }
+    if new.active_interceptors != old.active_interceptors
+        && let Some(active) = new.active_interceptors.first()
+    {
+        info!(request = %key, interceptor = active, "interceptor's turn");
+    }
+}
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;

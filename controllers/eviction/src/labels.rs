@@ -1,0 +1,35 @@
+//! The pod's labels on the request: the pod's win, and one that left the pod leaves the request if it came from the pod.
+//!
+//! They are written by server-side apply under a manager of their own, so that the API server itself knows which labels
+//! came from the pod, and removes those that the next apply does not name, unless somebody else set them too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drydock_api::eviction_request::EvictionRequest;
+use serde_json::Value;
+
+/// Field manager of the synchronized labels.
+pub(crate) const MANAGER: &str = "drydock-label-sync";
+
+/// All of the pod's labels, if the request's are to change.
+pub(crate) fn to_apply(
+    request: &EvictionRequest,
+    of_pod: &BTreeMap<String, String>,
+) -> Option<BTreeMap<String, String>> {
+    let present = &request.metadata.labels;
+    let differs = of_pod.iter().any(|(key, value)| present.get(key) != Some(value));
+    let left = || {
+        let from_pod = from_pod(&request.metadata.managed_fields);
+        from_pod.iter().any(|key| !of_pod.contains_key(*key) && present.contains_key(*key))
+    };
+    (differs || left()).then(|| of_pod.clone())
+}
+
+/// Keys of the labels that our manager applied.
+fn from_pod(managed: &[Value]) -> BTreeSet<&str> {
+    let ours = managed.iter().filter(|entry| {
+        entry["manager"] == MANAGER && entry["operation"] == "Apply" && entry.get("subresource").is_none()
+    });
+    let labels = ours.filter_map(|entry| entry["fieldsV1"]["f:metadata"]["f:labels"].as_object());
+    labels.flat_map(|labels| labels.keys()).filter_map(|key| key.strip_prefix("f:")).collect()
+}
