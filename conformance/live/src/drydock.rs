@@ -51,18 +51,27 @@ impl Drydock {
     pub async fn start(host: Arc<Host>, options: Options) -> Result<Drydock> {
         let port = free_ports(1)?.first().copied().context("no free port")?;
         let drydock = Drydock { host, options, port };
-        drydock.grant()?;
-        drydock.start_apiserver().await?;
-        drydock.register().await?;
+        grant(&drydock.host)?;
+        let served = async {
+            drydock.start_apiserver().await?;
+            drydock.register().await
+        };
+        served.await.with_context(|| drydock.last_words())?;
         drydock.start_manager()?;
         Ok(drydock)
+    }
+
+    /// The ends of both logs, for whoever has to tell why something failed.
+    pub fn last_words(&self) -> String {
+        let said = |name| format!("--- {name} said last:\n{}\n", self.host.processes.last_words(name));
+        format!("{}{}", said(APISERVER), said(MANAGER))
     }
 
     /// Starts the API server, again if it was killed, with the data that it had, and waits until it is ready.
     pub async fn start_apiserver(&self) -> Result<()> {
         let flags = self.apiserver_flags()?;
         self.host.processes.start(APISERVER, &program(APISERVER), &flags)?;
-        crate::wait::file(&self.ca(), LIMIT).await?;
+        crate::wait::file(&self.ca(), &self.host.processes, LIMIT).await?;
         server_ready(&self.direct().await?, &self.host.processes, LIMIT).await
     }
 
@@ -92,15 +101,6 @@ impl Drydock {
         }
         let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
-    }
-
-    /// Namespace, service accounts and roles, as deploy/ has them.
-    fn grant(&self) -> Result<()> {
-        for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml"] {
-            let path = repository().join("deploy").join(file);
-            self.host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
-        }
-        Ok(())
     }
 
     /// A Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it.
@@ -168,6 +168,15 @@ impl Drydock {
     fn ca(&self) -> PathBuf {
         self.dir().join(APISERVER).join("ca.crt")
     }
+}
+
+/// Creates namespace, service accounts and roles, as deploy/ has them.
+pub fn grant(host: &Host) -> Result<()> {
+    for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml"] {
+        let path = repository().join("deploy").join(file);
+        host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+    }
+    Ok(())
 }
 
 /// One of our programs: in DRYDOCK_BIN, or where cargo puts it beside the program that is running.

@@ -49,9 +49,7 @@ pub async fn server_ready(client: &Client, processes: &Processes, limit: Duratio
             }
             Err(_) => {}
         }
-        if let Some(name) = processes.ended() {
-            bail!("{name} ended while starting; its log says why");
-        }
+        none_ended(processes)?;
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -68,13 +66,14 @@ pub async fn http_ready(address: &str, path: &str, limit: Duration) -> Result<()
     Ok(())
 }
 
-/// Retries until a starting process has written a file.
-pub async fn file(path: &Path, limit: Duration) -> Result<()> {
+/// Retries until a starting process has written a file, or one of the processes has ended.
+pub async fn file(path: &Path, processes: &Processes, limit: Duration) -> Result<()> {
     let began = Instant::now();
     while !path.metadata().is_ok_and(|found| found.len() > 0) {
         if began.elapsed() > limit {
             bail!("{} was not written within {limit:?}", path.display());
         }
+        none_ended(processes)?;
         tokio::time::sleep(RETRY).await;
     }
     Ok(())
@@ -87,6 +86,13 @@ pub async fn api_available(client: &Client, name: &str, limit: Duration) -> Resu
         conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Available" && c.status == "True"))
     };
     until(Api::all(client.clone()), name, limit, "available", available).await.map(drop)
+}
+
+fn none_ended(processes: &Processes) -> Result<()> {
+    match processes.ended() {
+        Some(name) => bail!("{name} ended while starting. Its log:\n{}", processes.last_words(&name)),
+        None => Ok(()),
+    }
 }
 
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {

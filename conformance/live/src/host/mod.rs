@@ -15,7 +15,7 @@ pub use process::{Process, Processes};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -116,15 +116,17 @@ pub fn repository() -> &'static Path {
 
 /// The host's binaries: DRYDOCK_HOST_BIN, or what `conformance/host/build` prints once it has built them.
 fn binaries() -> Result<PathBuf> {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(found) = FOUND.get() {
-        return Ok(found.clone());
+    // Held while it builds: tests run side by side, and one build is enough.
+    static FOUND: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut found = FOUND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(bin) = found.as_ref() {
+        return Ok(bin.clone());
     }
     let bin = match std::env::var_os("DRYDOCK_HOST_BIN") {
         Some(bin) => PathBuf::from(bin),
         None => build()?,
     };
-    Ok(FOUND.get_or_init(|| bin).clone())
+    Ok(found.insert(bin).clone())
 }
 
 fn build() -> Result<PathBuf> {

@@ -26,6 +26,8 @@ pub struct Process {
     child: Child,
 }
 
+const LAST_WORDS: usize = 30;
+
 const REAPER: &str = r#"trap '' INT TERM HUP; read -r _; for p in $(cat "$1/pids" 2>/dev/null); do kill -9 "$p"; done
 if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
 
@@ -89,6 +91,14 @@ impl Processes {
             _ => None,
         });
         ended.next()
+    }
+
+    /// The last lines of a process's log.
+    pub fn last_words(&self, name: &str) -> String {
+        let log = std::fs::read(self.dir.join("logs").join(format!("{name}.log"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = text.lines().collect();
+        lines.get(lines.len().saturating_sub(LAST_WORDS)..).unwrap_or_default().join("\n")
     }
 
     fn note(&self, running: &[Process]) -> Result<()> {

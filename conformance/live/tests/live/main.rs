@@ -2,3 +2,4 @@
 
 mod host;
 mod observer;
+mod rights;
