@@ -229,7 +229,9 @@ impl ErrorType {
                 format!("supported values: {}", quoted.join(", "))
             }
             Self::TooLong(max) => format!("may not be more than {max} {}", plural(*max, "byte")),
-            Self::TooLongCharacters(max) => format!("may not be more than {max} {}", plural(*max, "character")),
+            Self::TooLongCharacters(max) => {
+                format!("may not be more than {max} {}", plural(*max, "character"))
+            }
             Self::TooMany(_, max) => format!("must have at most {max} {}", plural(*max, "item")),
             Self::TooFew(_, min) => format!("must have at least {min} {}", plural(*min, "item")),
             Self::TooShort(min) => format!("must be at least {min} {}", plural(*min, "character")),

@@ -82,6 +82,10 @@ pub trait Kind: Send + Sync + 'static {
     fn allows_unconditional_update(&self) -> bool {
         true
     }
+    /// Dotted paths to strings that field selectors may name, beside `metadata.name` and `metadata.namespace`.
+    fn selectable_fields(&self) -> &[&'static str] {
+        &[]
+    }
     /// Warnings for the client.
     fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
         Vec::new()

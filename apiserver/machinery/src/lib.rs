@@ -14,6 +14,7 @@ pub mod object;
 pub mod patch;
 pub mod quote;
 pub mod schema;
+pub mod selector;
 pub mod time;
 
 pub use error::ApiError;

@@ -1,0 +1,180 @@
+//! Label selectors.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::error::ApiError;
+use crate::field::{Error, ErrorList, Path, aggregate};
+use crate::names::{label_value, qualified_name};
+use crate::object::Object;
+
+/// Requirements on labels, all of which must hold; none selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    requirements: Vec<Requirement>,
+}
+
+/// One requirement on a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: String,
+    /// How it is compared.
+    pub operator: Operator,
+    /// What it is compared with.
+    pub values: BTreeSet<String>,
+}
+
+/// Operators of label selectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `key in (a,b)`
+    In,
+    /// `key notin (a,b)`: also true without the label.
+    NotIn,
+    /// `key=a`, `key==a`
+    Equals,
+    /// `key!=a`: also true without the label.
+    NotEquals,
+    /// `key`
+    Exists,
+    /// `!key`
+    DoesNotExist,
+    /// `key>1`
+    GreaterThan,
+    /// `key<1`
+    LessThan,
+}
+
+impl LabelSelector {
+    /// Parses `a=b,c in (d,e),!f`; a selector that cannot be read is a 400.
+    pub fn parse(text: &str) -> Result<Self, ApiError> {
+        super::parser::parse(text).map(Self::new).map_err(ApiError::bad_request)
+    }
+
+    /// A selector of these requirements, kept in order of their keys.
+    pub fn new(mut requirements: Vec<Requirement>) -> Self {
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Self { requirements }
+    }
+
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// The requirements, by key.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Whether an object's labels satisfy every requirement.
+    pub fn matches(&self, object: &Object) -> bool {
+        self.matches_labels(object.labels())
+    }
+
+    /// Whether these labels satisfy every requirement.
+    pub fn matches_labels(&self, labels: Option<&Map<String, Value>>) -> bool {
+        let value = |key: &str| labels.and_then(|l| l.get(key)).map(|v| v.as_str().unwrap_or_default());
+        self.requirements.iter().all(|r| r.holds(value(&r.key)))
+    }
+}
+
+impl Requirement {
+    /// Checks the key, the number of values and each value.
+    pub fn new(key: &str, operator: Operator, values: BTreeSet<String>) -> Result<Self, String> {
+        let requirement = Self { key: key.to_owned(), operator, values };
+        aggregate(&requirement.validate()).map_or(Ok(requirement), Err)
+    }
+
+    /// Whether it holds for the label's value, or for its absence.
+    pub fn holds(&self, value: Option<&str>) -> bool {
+        match (self.operator, value) {
+            (Operator::Exists, value) => value.is_some(),
+            (Operator::DoesNotExist, value) => value.is_none(),
+            (Operator::NotIn | Operator::NotEquals, value) => value.is_none_or(|v| !self.values.contains(v)),
+            (Operator::In | Operator::Equals, Some(value)) => self.values.contains(value),
+            (Operator::GreaterThan, Some(value)) => self.compare(value, |label, limit| label > limit),
+            (Operator::LessThan, Some(value)) => self.compare(value, |label, limit| label < limit),
+            (_, None) => false,
+        }
+    }
+
+    fn compare(&self, value: &str, holds: impl Fn(i64, i64) -> bool) -> bool {
+        let limit = self.values.first().and_then(|v| v.parse::<i64>().ok());
+        value.parse::<i64>().ok().zip(limit).is_some_and(|(label, limit)| holds(label, limit))
+    }
+
+    fn validate(&self) -> ErrorList {
+        let mut errors: ErrorList = key_error(&self.key, &Path::new("key")).into_iter().collect();
+        let path = Path::new("values");
+        let shown: Vec<&str> = self.values.iter().map(String::as_str).collect();
+        errors.extend(self.count_error().map(|why| Error::invalid(path.clone(), shown, why)));
+        for (index, value) in self.values.iter().enumerate() {
+            let path = path.index(index);
+            if self.compares_integers() && value.parse::<i64>().is_err() {
+                let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+                errors.push(Error::invalid(path.clone(), value.as_str(), why));
+            }
+            let wrong = label_value(value).join("; ");
+            if !wrong.is_empty() {
+                errors.push(Error::invalid(path.key(&self.key), value.as_str(), wrong));
+            }
+        }
+        errors
+    }
+
+    fn count_error(&self) -> Option<&'static str> {
+        let (why, right) = match self.operator {
+            Operator::In | Operator::NotIn => {
+                ("for 'in', 'notin' operators, values set can't be empty", !self.values.is_empty())
+            }
+            Operator::Equals | Operator::NotEquals => {
+                ("exact-match compatibility requires one single value", self.values.len() == 1)
+            }
+            Operator::Exists | Operator::DoesNotExist => {
+                ("values set must be empty for exists and does not exist", self.values.is_empty())
+            }
+            Operator::GreaterThan | Operator::LessThan => {
+                ("for 'Gt', 'Lt' operators, exactly one value is required", self.values.len() == 1)
+            }
+        };
+        (!right).then_some(why)
+    }
+
+    fn compares_integers(&self) -> bool {
+        matches!(self.operator, Operator::GreaterThan | Operator::LessThan)
+    }
+}
+
+/// What is wrong with a key, as one error.
+pub(super) fn key_error(key: &str, path: &Path) -> Option<Error> {
+    let wrong = qualified_name(key).join("; ");
+    (!wrong.is_empty()).then(|| Error::invalid(path.clone(), key, wrong))
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms: Vec<_> = self.requirements.iter().map(Requirement::to_string).collect();
+        f.write_str(&terms.join(","))
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<_> = self.values.iter().map(String::as_str).collect();
+        let (key, values) = (&self.key, values.join(","));
+        match self.operator {
+            Operator::In => write!(f, "{key} in ({values})"),
+            Operator::NotIn => write!(f, "{key} notin ({values})"),
+            Operator::Equals => write!(f, "{key}={values}"),
+            Operator::NotEquals => write!(f, "{key}!={values}"),
+            Operator::Exists => write!(f, "{key}"),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+            Operator::GreaterThan => write!(f, "{key}>{values}"),
+            Operator::LessThan => write!(f, "{key}<{values}"),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Tokens of the label selector grammar.
+
+/// A token with its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    Identifier(&'a str),
+    In(&'a str),
+    NotIn(&'a str),
+    Symbol(&'a str),
+    /// Symbols that form no token.
+    Unknown(&'a str),
+    End,
+}
+
+const SYMBOLS: [&str; 9] = [")", ",", "!", "==", "=", ">", "<", "!=", "("];
+
+/// The tokens of a selector, the last being `End`.
+pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let (mut tokens, mut rest) = (Vec::new(), text);
+    loop {
+        rest = rest.trim_start_matches(is_space);
+        let (token, length) = next(rest);
+        tokens.push(token);
+        if token == Token::End {
+            return tokens;
+        }
+        rest = &rest[length..];
+    }
+}
+
+fn next(rest: &str) -> (Token<'_>, usize) {
+    match rest.chars().next() {
+        // A zero byte ends Kubernetes' scan.
+        None | Some('\0') => (Token::End, 0),
+        Some(c) if is_symbol(c) => symbol(rest),
+        Some(_) => {
+            let end = rest.find(|c| is_symbol(c) || is_space(c) || c == '\0').unwrap_or(rest.len());
+            let word = &rest[..end];
+            match word {
+                "in" => (Token::In(word), end),
+                "notin" => (Token::NotIn(word), end),
+                _ => (Token::Identifier(word), end),
+            }
+        }
+    }
+}
+
+/// The longest known symbol at the start.
+fn symbol(rest: &str) -> (Token<'_>, usize) {
+    let longest = SYMBOLS.iter().filter(|s| rest.starts_with(**s)).map(|s| s.len()).max();
+    match longest {
+        Some(length) => (Token::Symbol(&rest[..length]), length),
+        None => (Token::Unknown(&rest[..1]), 1),
+    }
+}
+
+impl<'a> Token<'a> {
+    /// The text, as an error shows it.
+    pub(super) fn text(self) -> &'a str {
+        match self {
+            Self::Identifier(t) | Self::In(t) | Self::NotIn(t) | Self::Symbol(t) | Self::Unknown(t) => t,
+            Self::End => "",
+        }
+    }
+
+    /// The identifier, where `in` and `notin` may be names.
+    pub(super) fn word(self) -> Option<&'a str> {
+        match self {
+            Self::Identifier(t) | Self::In(t) | Self::NotIn(t) => Some(t),
+            _ => None,
+        }
+    }
+}
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+fn is_symbol(c: char) -> bool {
+    matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<')
+}
