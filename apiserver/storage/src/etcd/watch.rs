@@ -36,7 +36,10 @@ pub(super) struct Watch {
     range: Option<(String, String)>,
     assembler: Assembler,
     progress: watch::Receiver<u64>,
-    /// The last round of progress that was answered.
+    /// The round of progress that etcd was asked for last.
+    asked: u64,
+    /// The last round that was answered. A request that comes while etcd is being asked is a later round, and
+    /// etcd is asked once more: the answer on its way may be older than what the caller wants to know of.
     answered: u64,
 }
 
@@ -69,7 +72,14 @@ impl Watch {
     ) -> Self {
         let range = prefix.range(&keys);
         let answered = *progress.borrow();
-        Self { connector, range, assembler: Assembler::new(prefix, after), progress, answered }
+        Self {
+            connector,
+            range,
+            assembler: Assembler::new(prefix, after),
+            progress,
+            asked: answered,
+            answered,
+        }
     }
 
     /// Runs in a task of its own until the receiver is dropped or the watch fails.
@@ -86,6 +96,9 @@ impl Watch {
     }
 
     async fn run(mut self, items: mpsc::Sender<WatchItem>) {
+        if self.range.is_none() {
+            return items.closed().await;
+        }
         let mut pause = PAUSE;
         loop {
             let mut lived = false;
@@ -117,12 +130,17 @@ impl Watch {
             tokio::select! {
                 response = responses.message() => {
                     *lived = true;
+                    let before = self.answered;
                     if let Err(end) = self.deliver(response.map_err(translate), after, items).await {
                         return end;
+                    }
+                    if self.answered != before {
+                        ask_at = Instant::now();
                     }
                 }
                 () = tokio::time::sleep_until(ask_at), if owed => {
                     ask_at = Instant::now() + ASK_AGAIN;
+                    self.asked = *self.progress.borrow_and_update();
                     if let Err(error) = requests.request_progress().await {
                         return translate(error).into();
                     }
@@ -140,7 +158,7 @@ impl Watch {
     /// Opens a stream on a connection of its own.
     async fn open(&self, after: Revision) -> Result<(WatchRequestSender, WatchResponseStream)> {
         let Some((start, end)) = self.range.clone() else {
-            return Err(BackendError::Corrupt("a watch of no keys".to_owned()));
+            return Err(BackendError::Unavailable("a watch of no keys".to_owned()));
         };
         let options = WatchOptions::new()
             .with_range(end)
@@ -183,7 +201,7 @@ impl Watch {
     fn progress(&mut self, response: &PbWatchResponse) -> Result<Option<WatchItem>> {
         let told = self.assembler.progress(header(response.header.as_ref())?);
         if told.is_some() && response.watch_id == ALL_WATCHES {
-            self.answered = *self.progress.borrow();
+            self.answered = self.asked;
         }
         Ok(told.map(WatchItem::Progress))
     }

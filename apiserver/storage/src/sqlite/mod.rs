@@ -12,6 +12,7 @@
 //! log later, and never holds up the writer.
 
 mod apply;
+mod backup;
 mod compaction;
 mod error;
 mod feed;
@@ -76,7 +77,7 @@ impl SqliteBackend {
     /// Writes a consistent copy of everything into a new file at `to`, while reads and writes go on.
     pub async fn backup(&self, to: &Path) -> Result<()> {
         let to = to.to_owned();
-        self.readers.run(move |connection| read::copy_into(connection, &to)).await
+        self.readers.run(move |connection| backup::copy(connection, &to)).await
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
         Ok(false) => create(path)?,
         Err(error) => return Err(io(path, &error)),
     }
-    let writer = connect_writer(path, options).map_err(translate)?;
+    let writer = connect_writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
     let revision = validate(&writer, path)?;
     let readers = (0..options.readers.max(1)).map(|_| connect_reader(path));
     let readers = readers.collect::<rusqlite::Result<_>>().map_err(translate)?;
@@ -113,7 +113,7 @@ fn recover_creation(path: &Path) -> Result<()> {
 }
 
 /// A rename is durable when the directory is.
-fn sync_directory(path: &Path) -> std::io::Result<()> {
+pub(super) fn sync_directory(path: &Path) -> std::io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
@@ -148,7 +148,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// Reads what every operation needs. It does not read all pages: that would take long on a large file; damage
 /// elsewhere is reported by the operation that meets it.
 fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
-    let damaged = |error| BackendError::Corrupt(format!("{}: {error}", path.display()));
+    let damaged = |error| match named(path, error) {
+        BackendError::Unavailable(text) => BackendError::Corrupt(text),
+        other => other,
+    };
     let revision = compaction::newest(connection).map_err(damaged)?;
     connection.prepare(schema::RANGE).map_err(translate).map_err(damaged)?;
     connection.prepare(schema::EVENTS).map_err(translate).map_err(damaged)?;
@@ -156,7 +159,16 @@ fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
     Ok(revision)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Says in which file.
+fn named(path: &Path, error: BackendError) -> BackendError {
+    match error {
+        BackendError::Corrupt(text) => BackendError::Corrupt(format!("{}: {text}", path.display())),
+        BackendError::Unavailable(text) => BackendError::Unavailable(format!("{}: {text}", path.display())),
+        other => other,
+    }
+}
+
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
@@ -166,7 +178,7 @@ fn refuse(path: &Path, why: &str) -> Result<()> {
     Err(BackendError::Corrupt(format!("{} {why}", path.display())))
 }
 
-fn io(path: &Path, error: &std::io::Error) -> BackendError {
+pub(super) fn io(path: &Path, error: &std::io::Error) -> BackendError {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => BackendError::NoSpace(error.to_string()),
         _ => BackendError::Unavailable(format!("{}: {error}", path.display())),

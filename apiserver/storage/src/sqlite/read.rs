@@ -1,7 +1,6 @@
 //! Reads: each in one snapshot, on a connection of a small pool, off the async threads.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -144,13 +143,6 @@ pub(super) fn check_start(after: Revision, oldest: Revision) -> Result<()> {
         true => Err(BackendError::Compacted { requested: after, oldest }),
         false => Ok(()),
     }
-}
-
-/// Copies everything into a new file; SQLite refuses one that exists.
-pub(super) fn copy_into(connection: &mut Connection, to: &Path) -> Result<()> {
-    let to = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
-    connection.execute("VACUUM INTO ?1", [to]).map_err(translate)?;
-    Ok(())
 }
 
 /// The compaction boundary and the newest revision of a snapshot.

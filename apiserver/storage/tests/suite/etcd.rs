@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use drydock_storage::backend::{BackendError, Revision, Turn, WatchItem, Write};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
 use tempfile::TempDir;
 
-use crate::harness::Store;
+use crate::harness::*;
 
 behaviours!(crate::etcd::start);
 
@@ -90,4 +91,130 @@ fn run(directory: &Path, client: u16, peer: u16) -> Child {
 pub async fn start() -> (Store, Etcd) {
     let etcd = Etcd::start();
     (etcd.backend("/suite").await, etcd)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_goes_on_where_it_was_when_etcd_comes_back() {
+    let mut etcd = Etcd::start();
+    let store = etcd.backend("/suite").await;
+    let start = store.current_revision().await.unwrap();
+    let mut watch = Watch::start(&store, "/", start).await;
+    let mut expected = Vec::new();
+    for round in 0..3 {
+        for n in 0..5 {
+            expected.push(create(&store, &format!("/{round}/{n}"), "1").await);
+        }
+        etcd.restart();
+        // A read is tried again until etcd answers; a write would not be.
+        store.current_revision().await.unwrap();
+        expected.push(create(&store, &format!("/{round}/after"), "1").await);
+    }
+    let seen: Vec<_> = watch.events(expected.len()).await.iter().map(|event| event.revision).collect();
+    assert_eq!(seen, expected);
+    let last = *expected.last().unwrap();
+    assert!(watch.until_progress(&store, last).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_fails_when_what_it_missed_was_compacted() {
+    let mut etcd = Etcd::start();
+    let store = etcd.backend("/suite").await;
+    let first = create(&store, "/a", "1").await;
+    let mut watch = Watch::start(&store, "/", Revision(first.0 - 1)).await;
+    watch.event().await;
+    let proxy = etcd.backend("/suite").await;
+    etcd.kill();
+    // Only a store that is up can be compacted: another handle does it before the watch is back.
+    etcd.restart();
+    let second = retry(&proxy, "/a", first, "2").await;
+    let third = update(&proxy, "/a", second, "3").await;
+    proxy.compact(third).await.unwrap();
+    // The watch was back in time to see everything, or it fails; it does not skip.
+    let mut seen = Vec::new();
+    loop {
+        match watch.item().await {
+            WatchItem::Events(events) => seen.extend(events.into_iter().map(|event| event.revision)),
+            WatchItem::Failed(BackendError::Compacted { oldest, .. }) => break assert_eq!(oldest, third),
+            WatchItem::Failed(other) => panic!("{other:?}"),
+            WatchItem::Progress(_) => {}
+        }
+        if seen.last() == Some(&third) {
+            break;
+        }
+    }
+    assert!(seen.is_empty() || seen == [second, third], "{seen:?}");
+}
+
+/// A write whose outcome may have been lost with the connection.
+async fn retry(store: &Store, key: &str, expected: Revision, to: &str) -> Revision {
+    store.current_revision().await.unwrap();
+    update(store, key, expected, to).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_etcd_is_unavailable_and_not_waited_for_without_end() {
+    let mut etcd = Etcd::start();
+    let store = etcd.backend("/suite").await;
+    create(&store, "/a", "1").await;
+    etcd.kill();
+    let write = Write { key: "/b".to_owned(), expected: None, value: value("1") };
+    let (read, written) = tokio::join!(store.get("/a", None), store.write(write));
+    assert!(matches!(read, Err(BackendError::Unavailable(_))), "{read:?}");
+    assert!(matches!(written, Err(BackendError::Unavailable(_))), "{written:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn installations_on_one_etcd_do_not_see_each_other() {
+    let etcd = Etcd::start();
+    let one = etcd.backend("/one").await;
+    let other = etcd.backend("/one-more").await;
+    let start = one.current_revision().await.unwrap();
+    let mut watch = Watch::start(&one, "", start).await;
+    create(&other, "/a", "other").await;
+    let mine = create(&one, "/a", "mine").await;
+    assert_eq!(text(&one, "/a", None).await.as_deref(), Some("mine"));
+    assert_eq!(text(&other, "/a", None).await.as_deref(), Some("other"));
+    assert_eq!(keys(&one, "", None).await, ["/a"]);
+    assert_eq!(watch.event().await.revision, mine);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_replicas_one_compacts_and_the_other_takes_over() {
+    let etcd = Etcd::start();
+    let (one, other) = (etcd.backend("/suite").await, etcd.backend("/suite").await);
+    let first = create(&one, "/a", "1").await;
+    let mut turns = [Turn::default(), Turn::default()];
+    turns[0] = one.compaction_turn(turns[0]).await.unwrap();
+    turns[1] = other.compaction_turn(turns[1]).await.unwrap();
+    assert_eq!((turns[0].time, turns[1].time), (1, 1), "the other takes note of the first one's turn");
+    let second = update(&one, "/a", first, "2").await;
+    turns[0] = one.compaction_turn(turns[0]).await.unwrap();
+    // The other has seen less time than passed: it may not compact, however old its revision is.
+    turns[1] = other.compaction_turn(turns[1]).await.unwrap();
+    assert_eq!(text(&other, "/a", Some(second)).await.as_deref(), Some("2"));
+    // The first one is gone; the other's next turn is its own.
+    update(&one, "/a", second, "3").await;
+    turns[1] = other.compaction_turn(turns[1]).await.unwrap();
+    assert_eq!(turns[1].time, 3);
+    for error in errors_at(&other, first).await {
+        assert!(matches!(error, BackendError::Compacted { .. }), "{error:?}");
+    }
+    assert_eq!(text(&other, "/a", Some(Revision(second.0 + 2))).await.as_deref(), Some("3"));
+}
+
+#[tokio::test]
+async fn wrong_settings_are_refused() {
+    let refused = async |config: EtcdConfig| match EtcdBackend::connect(&config).await {
+        Ok(_) => panic!("{config:?} was accepted"),
+        Err(error) => error.to_string(),
+    };
+    assert!(refused(EtcdConfig::default()).await.contains("no etcd server"));
+    let servers = vec!["https://127.0.0.1:1".to_owned()];
+    let config =
+        EtcdConfig { servers: servers.clone(), ca_file: Some("/no/such/file".into()), ..Default::default() };
+    assert!(refused(config).await.contains("/no/such/file"));
+    let config = EtcdConfig { servers, cert_file: Some("/no/such/file".into()), ..Default::default() };
+    assert!(refused(config).await.contains("needs its key"));
+    let servers = vec!["http://not a url".to_owned()];
+    refused(EtcdConfig { servers, ..Default::default() }).await;
 }

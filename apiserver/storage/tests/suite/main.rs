@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod compaction;
+mod durability;
+mod files;
 mod harness;
 mod reads;
 mod watches;

@@ -1,0 +1,246 @@
+//! Files that are not ours, not whole, or not free; and a full one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use drydock_storage::backend::{Backend, BackendError, Revision, Write, WriteOutcome};
+use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use tempfile::TempDir;
+
+use crate::harness::*;
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.db");
+    (directory, path)
+}
+
+fn open(path: &Path) -> Store {
+    Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap())
+}
+
+fn refusal(path: &Path) -> BackendError {
+    match SqliteBackend::open(path, SqliteOptions::default()) {
+        Ok(_) => panic!("{} was opened", path.display()),
+        Err(error) => error,
+    }
+}
+
+/// Everything in the folder but the lock.
+fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.filter(|file| file.extension().is_none_or(|end| end != "lock")).collect();
+    files.sort();
+    files.into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect()
+}
+
+/// The file is refused as damaged or foreign, in these words, and stays as it is.
+fn refused(path: &Path, words: &str) {
+    let before = contents(path);
+    match refusal(path) {
+        BackendError::Corrupt(text) => {
+            assert!(text.contains(words), "{text}");
+            assert!(text.contains("store.db"), "it names the file: {text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // SQLite may leave an empty write-ahead log beside it.
+    let after = contents(path);
+    assert!(before.iter().all(|file| after.contains(file)), "the file is as it was");
+}
+
+async fn filled(path: &Path) {
+    let store = open(path);
+    for n in 0..200 {
+        create(&store, &format!("/{n}"), &"x".repeat(500)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_when_it_is_opened_again() {
+    let (_directory, path) = place();
+    filled(&path).await;
+    let store = open(&path);
+    assert_eq!(store.current_revision().await.unwrap(), Revision(201));
+    assert_eq!(keys(&store, "/", None).await.len(), 200);
+    assert_eq!(keys(&store, "/", Some(Revision(11))).await.len(), 10);
+    assert_eq!(create(&store, "/new", "1").await, Revision(202));
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_sqlite_is_refused() {
+    let (_directory, path) = place();
+    for text in ["", "short", &"a long text, which is no database. ".repeat(500)] {
+        std::fs::write(&path, text).unwrap();
+        refused(&path, "is not a SQLite file");
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_another_application_is_refused() {
+    let (_directory, path) = place();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other
+        .execute_batch("CREATE TABLE log (revision INTEGER PRIMARY KEY); INSERT INTO log VALUES (7);")
+        .unwrap();
+    drop(other);
+    refused(&path, "another application");
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_refused() {
+    let (_directory, path) = place();
+    filled(&path).await;
+    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    refused(&path, "newer version");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused() {
+    let (_directory, path) = place();
+    filled(&path).await;
+    let whole = std::fs::read(&path).unwrap();
+    // The first page, behind the header: the schema.
+    let mut damaged = whole.clone();
+    damaged[100..2000].fill(0xa5);
+    std::fs::write(&path, &damaged).unwrap();
+    refused(&path, "malformed");
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    refused(&path, "malformed");
+    std::fs::write(&path, &whole).unwrap();
+    assert_eq!(keys(&open(&path), "/", None).await.len(), 200);
+}
+
+#[tokio::test]
+async fn damage_met_later_is_reported_as_damage() {
+    let (_directory, path) = place();
+    filled(&path).await;
+    let mut damaged = std::fs::read(&path).unwrap();
+    let (middle, end) = (damaged.len() / 3 / 4096 * 4096, damaged.len() / 3 * 2 / 4096 * 4096);
+    damaged[middle..end].fill(0xa5);
+    std::fs::write(&path, &damaged).unwrap();
+    let outcome = match SqliteBackend::open(&path, SqliteOptions::default()) {
+        Err(error) => error,
+        Ok(store) => store.range("/".to_owned().."0".to_owned(), 0, None).await.unwrap_err(),
+    };
+    assert!(matches!(outcome, BackendError::Corrupt(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_file_in_use_is_refused_until_it_is_free() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    match refusal(&path) {
+        BackendError::Unavailable(text) => assert!(text.contains("in use by another process"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    create(&store, "/a", "1").await;
+    drop(store);
+    assert_eq!(text(&open(&path), "/a", None).await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_running_watch_does_not_keep_the_file_and_ends() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let mut watch = Watch::start(&store, "/", Revision(1)).await;
+    create(&store, "/a", "1").await;
+    watch.event().await;
+    drop(store);
+    assert!(matches!(watch.failure().await, BackendError::Unavailable(_)));
+    open(&path);
+}
+
+#[tokio::test]
+async fn what_a_stopped_process_left_of_a_new_file_is_made_anew() {
+    let (_directory, path) = place();
+    std::fs::write(path.with_extension("db.new"), "half of a file").unwrap();
+    create(&open(&path), "/a", "1").await;
+    assert!(!path.with_extension("db.new").exists());
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_an_error() {
+    let (directory, _) = place();
+    let error = refusal(&directory.path().join("none").join("store.db"));
+    assert!(matches!(error, BackendError::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
+    let (_directory, path) = place();
+    let options = SqliteOptions { max_file: Some(1 << 20), ..SqliteOptions::default() };
+    let store: Store = Arc::new(SqliteBackend::open(&path, options).unwrap());
+    let big = Bytes::from(vec![b'x'; 32 << 10]);
+    let mut last = None;
+    let error = loop {
+        let write = Write { key: "/a".to_owned(), expected: last, value: Some(big.clone()) };
+        match store.write(write).await {
+            Ok(outcome) => last = Some(committed(outcome)),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}");
+    let last = last.unwrap();
+    assert_eq!(store.current_revision().await.unwrap(), last, "nothing of the refused write is there");
+    assert_eq!(store.get("/a", None).await.unwrap().0.unwrap().mod_revision, last);
+    store.compact(last).await.unwrap();
+    // The rows go away step by step; each refusal is one more look.
+    let next = loop {
+        let write = Write { key: "/a".to_owned(), expected: Some(last), value: Some(big.clone()) };
+        match store.write(write).await {
+            Ok(outcome) => break committed(outcome),
+            Err(error) => assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}"),
+        }
+    };
+    assert_eq!(next.0, last.0 + 1);
+}
+
+/// The queue is held full by not letting the writer begin: an administrator's sqlite3 has the write lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_beyond_the_queue_are_refused_at_once() {
+    let (_directory, path) = place();
+    let options = SqliteOptions { queue: 2, ..SqliteOptions::default() };
+    let store: Store = Arc::new(SqliteBackend::open(&path, options).unwrap());
+    let admin = rusqlite::Connection::open(&path).unwrap();
+    admin.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let writes = (0..20).map(|n| {
+        let write = Write { key: format!("/{n}"), expected: None, value: value("1") };
+        let store = store.clone();
+        tokio::spawn(async move { store.write(write).await })
+    });
+    let mut writes: futures::stream::FuturesUnordered<_> = writes.collect();
+    let mut refused = 0;
+    while refused < 12 {
+        let answer = futures::StreamExt::next(&mut writes).await.unwrap().unwrap();
+        assert!(matches!(answer, Err(BackendError::Overloaded)), "{answer:?}");
+        refused += 1;
+    }
+    admin.execute_batch("ROLLBACK").unwrap();
+    let (mut done, mut more) = (0, 0);
+    while let Some(answer) = futures::StreamExt::next(&mut writes).await {
+        match answer.unwrap() {
+            Ok(WriteOutcome::Committed(_)) => done += 1,
+            Err(BackendError::Overloaded) => more += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(keys(&store, "/", None).await.len(), done);
+    assert_eq!(done + more + refused, 20);
+}
+
+#[tokio::test]
+async fn a_backup_is_a_store_of_its_own() {
+    let (directory, path) = place();
+    filled(&path).await;
+    let store = SqliteBackend::open(&path, SqliteOptions::default()).unwrap();
+    let copy = directory.path().join("copy.db");
+    store.backup(&copy).await.unwrap();
+    assert!(store.backup(&copy).await.is_err(), "a backup overwrites nothing");
+    let copy = open(&copy);
+    assert_eq!(copy.current_revision().await.unwrap(), store.current_revision().await.unwrap());
+    assert_eq!(keys(&copy, "/", None).await.len(), 200);
+    assert_eq!(keys(&copy, "/", Some(Revision(11))).await.len(), 10, "history is copied as well");
+    create(&copy, "/only-here", "1").await;
+}
