@@ -1,0 +1,7 @@
+//! Checks that need the host: who may ask for a pod's eviction or a node's maintenance.
+
+mod node_delete;
+mod pod_delete;
+
+pub use node_delete::NodeDelete;
+pub use pod_delete::PodDelete;

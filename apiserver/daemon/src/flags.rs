@@ -1,0 +1,180 @@
+//! Flags, by the names that operators of Kubernetes know.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::config_file;
+
+/// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "drydock-apiserver", version)]
+pub struct Flags {
+    /// YAML file with any of these flags, a key each without the dashes; the command line goes before it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// IP address to listen on
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
+    pub bind_address: IpAddr,
+    /// Port to serve HTTPS on
+    #[arg(long, value_name = "PORT", default_value_t = 8443)]
+    pub secure_port: u16,
+    /// Certificate to serve with (PEM); made in --cert-dir if absent
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Private key of --tls-cert-file (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Where a certificate is made and kept: ca.crt, ca.key, tls.crt, tls.key
+    #[arg(long, value_name = "DIR", default_value = "drydock-certs")]
+    pub cert_dir: PathBuf,
+    /// Names and IP addresses that a certificate which we make carries, beside localhost; may be given again
+    #[arg(long, value_name = "NAME", default_values_t = default_sans())]
+    pub tls_san: Vec<String>,
+
+    /// How to reach the host; in-cluster configuration if absent
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the host for TokenReviews; --kubeconfig if absent
+    #[arg(long, value_name = "FILE")]
+    pub authentication_kubeconfig: Option<PathBuf>,
+    /// How to reach the host for SubjectAccessReviews; --kubeconfig if absent
+    #[arg(long, value_name = "FILE")]
+    pub authorization_kubeconfig: Option<PathBuf>,
+    /// CA of client certificates (PEM); the host's if absent
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
+    /// CA of front proxies (PEM); the host's if absent
+    #[arg(long, value_name = "FILE")]
+    pub requestheader_client_ca_file: Option<PathBuf>,
+    /// Common names that a front proxy's certificate may carry; the host's if absent
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub requestheader_allowed_names: Vec<String>,
+    /// Headers with the user's name; the host's if absent
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
+    pub requestheader_username_headers: Vec<String>,
+    /// Headers with the user's uid; the host's if absent
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
+    pub requestheader_uid_headers: Vec<String>,
+    /// Headers with the user's groups; the host's if absent
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
+    pub requestheader_group_headers: Vec<String>,
+    /// Prefixes of headers with more about the user; the host's if absent
+    #[arg(long, value_name = "PREFIXES", value_delimiter = ',')]
+    pub requestheader_extra_headers_prefix: Vec<String>,
+
+    /// etcd endpoints; objects are kept in SQLite under --data-dir if absent
+    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    pub etcd_servers: Vec<String>,
+    /// Prefix of every key in etcd
+    #[arg(long, value_name = "PREFIX", default_value = "/registry/drydock")]
+    pub etcd_prefix: String,
+    /// CA of etcd (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub etcd_cafile: Option<PathBuf>,
+    /// Our certificate for etcd (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub etcd_certfile: Option<PathBuf>,
+    /// Private key of --etcd-certfile (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub etcd_keyfile: Option<PathBuf>,
+    /// Where the embedded store keeps its file
+    #[arg(long, value_name = "DIR", default_value = "drydock-data")]
+    pub data_dir: PathBuf,
+
+    /// How long an interceptor may stay silent; the same on the controller manager
+    #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
+    pub heartbeat_deadline: Duration,
+    /// Whether writers of an EvictionRequest must be allowed to delete its pod
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub require_pod_delete_permission: bool,
+
+    /// Reading requests that are answered at one time
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub max_requests_inflight: usize,
+    /// Mutating requests that are answered at one time
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub max_mutating_requests_inflight: usize,
+    /// Longest time that a request may take which does not stream
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub request_timeout: Duration,
+    /// Time between turning unready and refusing connections at shutdown
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    pub shutdown_delay_duration: Duration,
+}
+
+/// Why the flags could not be taken, or that help was asked for.
+#[derive(Debug)]
+pub struct Refusal(clap::Error);
+
+impl Refusal {
+    /// Prints help in full and an error as one line; returns what the process exits with.
+    pub fn print(self) -> ExitCode {
+        if !self.0.use_stderr() {
+            let _ = self.0.print();
+            return ExitCode::SUCCESS;
+        }
+        let text = self.0.to_string();
+        let paragraph = text.split("\n\n").next().unwrap_or_default();
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        eprintln!("drydock-apiserver: {line}; see drydock-apiserver --help");
+        ExitCode::from(2)
+    }
+}
+
+impl Flags {
+    /// Reads the command line and the file that --config names.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let merged = config_file::merge(arguments)
+            .map_err(|why| Refusal(clap::Error::raw(clap::error::ErrorKind::Io, why)))?;
+        Self::try_parse_from(merged).map_err(Refusal)
+    }
+
+    /// Where to listen.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.bind_address, self.secure_port)
+    }
+}
+
+fn default_sans() -> Vec<String> {
+    vec!["drydock-apiserver.drydock-system.svc".to_owned()]
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
+    Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Flags, String> {
+        let all = std::iter::once("drydock-apiserver").chain(arguments.iter().copied());
+        Flags::read(all.map(OsString::from)).map_err(|r| r.0.to_string())
+    }
+
+    #[test]
+    fn durations_are_written_as_in_kubernetes() {
+        let flags = read(&["--heartbeat-deadline=1m30s"]).unwrap();
+        assert_eq!(flags.heartbeat_deadline, Duration::from_secs(90));
+        assert!(read(&["--heartbeat-deadline=-1s"]).unwrap_err().contains("--heartbeat-deadline"));
+    }
+
+    #[test]
+    fn an_unknown_flag_is_named() {
+        assert!(read(&["--secure-prot=1"]).unwrap_err().contains("--secure-prot"));
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key() {
+        assert!(read(&["--tls-cert-file=a"]).unwrap_err().contains("--tls-private-key-file"));
+    }
+}
