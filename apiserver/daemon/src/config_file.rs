@@ -9,8 +9,8 @@ use serde_yaml_ng::{Mapping, Value};
 pub fn merge(arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let Some(file) = named_file(&arguments) else { return Ok(arguments) };
     let text = std::fs::read_to_string(&file).map_err(|e| format!("--config: {file}: {e}\n"))?;
-    let settings: Mapping =
-        serde_yaml_ng::from_str(&text).map_err(|e| format!("--config: {file}: not a YAML map of flags: {e}\n"))?;
+    let settings: Mapping = serde_yaml_ng::from_str(&text)
+        .map_err(|e| format!("--config: {file}: not a YAML map of flags: {e}\n"))?;
     let mut merged = arguments.clone();
     for (key, value) in settings {
         let Value::String(key) = key else {
@@ -54,7 +54,9 @@ fn scalar(file: &str, key: &str, value: Value) -> Result<String, String> {
         Value::String(text) => Ok(text),
         Value::Bool(flag) => Ok(flag.to_string()),
         Value::Number(number) => Ok(number.to_string()),
-        _ => Err(format!("--config: {file}: {key}: must be a string, a number, a boolean, or a list of them\n")),
+        _ => Err(format!(
+            "--config: {file}: {key}: must be a string, a number, a boolean, or a list of them\n"
+        )),
     }
 }
 

@@ -147,7 +147,8 @@ fn default_sans() -> Vec<String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
     Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
 }
 

@@ -48,6 +48,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let listener = serve::bind(address).await?;
 
     let stop = CancellationToken::new();
+    store::compact(&backend, stop.clone());
     let stopping = Arc::new(AtomicBool::new(false));
     let parts = Parts::follow(client.clone(), trusted.clone(), &backend, reviews, stopping.clone());
     let chain = Arc::new(parts.chain(&flags, stop.clone()));
@@ -68,8 +69,10 @@ struct Reviews {
 
 impl Reviews {
     async fn new(flags: &Flags, client: &Client) -> anyhow::Result<Self> {
-        let authn = other_client("--authentication-kubeconfig", &flags.authentication_kubeconfig, client).await?;
-        let authz = other_client("--authorization-kubeconfig", &flags.authorization_kubeconfig, client).await?;
+        let authn =
+            other_client("--authentication-kubeconfig", &flags.authentication_kubeconfig, client).await?;
+        let authz =
+            other_client("--authorization-kubeconfig", &flags.authorization_kubeconfig, client).await?;
         Ok(Self { tokens: TokenReviewer::new(authn), authorizer: Arc::new(Authorizer::new(authz)) })
     }
 }
@@ -144,7 +147,8 @@ impl Parts {
 
     fn health(&self, caches: &[Arc<Cache>]) -> Health {
         let caches = caches.to_vec();
-        let (trusted, namespaces, nodes) = (self.trusted.clone(), self.namespaces.clone(), self.nodes.clone());
+        let (trusted, namespaces, nodes) =
+            (self.trusted.clone(), self.namespaces.clone(), self.nodes.clone());
         let stopping = self.stopping.clone();
         Health::default()
             .live("ping", Arc::new(|| Ok(())))
@@ -174,7 +178,10 @@ fn serving_certificate(flags: &Flags) -> anyhow::Result<ServingCertificate> {
 fn trust_flags(flags: &Flags) -> anyhow::Result<HostConfig> {
     Ok(HostConfig {
         client_ca: ca("--client-ca-file", flags.client_ca_file.as_deref())?,
-        requestheader_ca: ca("--requestheader-client-ca-file", flags.requestheader_client_ca_file.as_deref())?,
+        requestheader_ca: ca(
+            "--requestheader-client-ca-file",
+            flags.requestheader_client_ca_file.as_deref(),
+        )?,
         allowed_names: flags.requestheader_allowed_names.clone(),
         username_headers: flags.requestheader_username_headers.clone(),
         uid_headers: flags.requestheader_uid_headers.clone(),

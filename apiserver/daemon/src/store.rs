@@ -6,8 +6,11 @@ use anyhow::Context;
 use drydock_machinery::kind::Names;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{Cache, Config};
+use drydock_storage::compaction;
+use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
+use tokio_util::sync::CancellationToken;
 
 use crate::flags::Flags;
 
@@ -17,9 +20,11 @@ const FILE: &str = "drydock.db";
 /// Opens the backend that the flags name.
 pub async fn open(flags: &Flags) -> anyhow::Result<Arc<dyn Backend>> {
     if !flags.etcd_servers.is_empty() {
-        return etcd(flags).await;
+        let backend = EtcdBackend::connect(&etcd(flags)).await.context("--etcd-servers")?;
+        return Ok(Arc::new(backend));
     }
-    std::fs::create_dir_all(&flags.data_dir).with_context(|| format!("--data-dir: {}", flags.data_dir.display()))?;
+    std::fs::create_dir_all(&flags.data_dir)
+        .with_context(|| format!("--data-dir: {}", flags.data_dir.display()))?;
     let file = flags.data_dir.join(FILE);
     let backend = SqliteBackend::open(&file, SqliteOptions::default())
         .with_context(|| format!("--data-dir: cannot use {}", file.display()))?;
@@ -29,4 +34,20 @@ pub async fn open(flags: &Flags) -> anyhow::Result<Arc<dyn Backend>> {
 /// A kind's storage: the watch cache over the typed store over `backend`.
 pub fn cached(backend: &Arc<dyn Backend>, names: &Names) -> Arc<Cache> {
     Arc::new(Cache::start(Store::new(backend.clone(), names.group, names.plural), Config::default()))
+}
+
+/// Compacts the backend's history every five minutes until `stop`.
+pub fn compact(backend: &Arc<dyn Backend>, stop: CancellationToken) {
+    let backend = backend.clone();
+    tokio::spawn(async move { compaction::run(backend.as_ref(), compaction::INTERVAL, stop).await });
+}
+
+fn etcd(flags: &Flags) -> EtcdConfig {
+    EtcdConfig {
+        servers: flags.etcd_servers.clone(),
+        prefix: flags.etcd_prefix.clone(),
+        ca_file: flags.etcd_cafile.clone(),
+        cert_file: flags.etcd_certfile.clone(),
+        key_file: flags.etcd_keyfile.clone(),
+    }
 }

@@ -53,6 +53,9 @@ pub enum ReadAt {
     Exact(Revision),
 }
 
+/// Label and field selection of objects.
+pub type Selection = Arc<dyn Fn(&Object) -> bool + Send + Sync>;
+
 /// Which objects a list or a watch is about.
 #[derive(Clone)]
 pub struct Scope {
@@ -61,7 +64,7 @@ pub struct Scope {
     /// Whether `prefix` is the whole key of one object.
     pub single: bool,
     /// Label and field selection; `None` selects all.
-    pub matches: Option<Arc<dyn Fn(&Object) -> bool + Send + Sync>>,
+    pub matches: Option<Selection>,
 }
 
 /// A page of a list.

@@ -101,7 +101,8 @@ fn warn(attributes: &Attributes<'_>, selected: &[&str], nodes: &Nodes) {
         attributes.warnings.add(format!("spec.nodeSelector: selects all nodes of the cluster{degraded}"));
         return;
     }
-    let mut control_plane = nodes.iter().filter(|(_, l)| l.contains_key(CONTROL_PLANE)).map(|(n, _)| n.as_str()).peekable();
+    let mut control_plane =
+        nodes.iter().filter(|(_, l)| l.contains_key(CONTROL_PLANE)).map(|(n, _)| n.as_str()).peekable();
     if control_plane.peek().is_some() && control_plane.all(|node| selected.contains(&node)) {
         attributes.warnings.add(format!("spec.nodeSelector: selects all control-plane nodes{degraded}"));
     }

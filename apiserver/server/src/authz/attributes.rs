@@ -59,7 +59,7 @@ impl Attributes {
     pub fn is_health_path(&self, paths: &[&str]) -> bool {
         let below =
             |p: &&str| self.path == **p || self.path.strip_prefix(*p).is_some_and(|r| r.starts_with('/'));
-        self.resource.is_empty() && paths.iter().any(|p| below(&p))
+        self.resource.is_empty() && paths.iter().any(|p| below(p))
     }
 
     /// The review to send.
