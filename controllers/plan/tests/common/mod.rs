@@ -1,0 +1,77 @@
+//! Words in which the plan's tests are written.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use drydock_api::meta::LabelSelector;
+use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
+use drydock_plan::{Maintenance, Outcome, Planner, Pod};
+
+pub use drydock_api::node_maintenance::PodType::{DaemonSet, Default as Plain, Static};
+
+pub fn entry(pod_type: PodType, priority: i32) -> DrainPlanEntry {
+    DrainPlanEntry { pod_selector: None, pod_priority: priority, pod_type }
+}
+
+pub fn app(pod_type: PodType, priority: i32, app: &str) -> DrainPlanEntry {
+    let match_labels = BTreeMap::from([("app".to_owned(), app.to_owned())]);
+    let pod_selector = Some(LabelSelector { match_labels, match_expressions: vec![] });
+    DrainPlanEntry { pod_selector, pod_priority: priority, pod_type }
+}
+
+pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&str]) -> Maintenance {
+    Maintenance {
+        uid: format!("uid-{name}"),
+        name: name.to_owned(),
+        created,
+        plan: plan.to_vec(),
+        nodes: nodes.iter().map(|n| (*n).to_owned()).collect(),
+        recorded: BTreeMap::new(),
+    }
+}
+
+/// A pod of a test, which stays until it is removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestPod {
+    pub node: String,
+    pub pod_type: PodType,
+    pub priority: i32,
+    pub labels: BTreeMap<String, String>,
+}
+
+pub fn pod(node: &str, pod_type: PodType, priority: i32) -> TestPod {
+    TestPod { node: node.to_owned(), pod_type, priority, labels: BTreeMap::new() }
+}
+
+pub fn app_pod(node: &str, pod_type: PodType, priority: i32, app: &str) -> TestPod {
+    let labels = BTreeMap::from([("app".to_owned(), app.to_owned())]);
+    TestPod { labels, ..pod(node, pod_type, priority) }
+}
+
+pub fn plan(planner: &mut Planner, maintenances: &[Maintenance], pods: &[TestPod]) -> Outcome {
+    let pods: Vec<Pod<'_>> = pods
+        .iter()
+        .map(|p| Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
+        .collect();
+    planner.plan(maintenances, &pods)
+}
+
+/// Message and targets that a maintenance shows for a node.
+pub fn shown(outcome: &Outcome, maintenance: usize, node: &str) -> (String, Vec<DrainPlanEntry>) {
+    let node = &outcome.maintenances[maintenance].nodes[node];
+    (node.drain_message.clone(), node.drain_targets.clone())
+}
+
+/// Removes the targeted pods of a node (of all nodes if none is named).
+pub fn evict(outcome: &Outcome, pods: &mut Vec<TestPod>, node: Option<&str>) {
+    let mut targeted = outcome.targeted.iter();
+    pods.retain(|p| !targeted.next().unwrap() || node.is_some_and(|n| n != p.node));
+}
+
+/// Writes the outcome into the maintenances, as a status would.
+pub fn record(maintenances: &mut [Maintenance], outcome: &Outcome) {
+    for (maintenance, outcome) in maintenances.iter_mut().zip(&outcome.maintenances) {
+        maintenance.recorded =
+            outcome.nodes.iter().map(|(name, node)| (name.clone(), node.drain_targets.clone())).collect();
+    }
+}
