@@ -4,6 +4,8 @@
 //! (decoding, pruning, defaults, OpenAPI, tables, patches, managed fields, protobuf) is driven by the schema.
 
 pub mod decode;
+pub mod discovery;
+pub mod document;
 pub mod error;
 pub mod field;
 pub mod kind;
@@ -15,6 +17,9 @@ pub mod patch;
 pub mod quote;
 pub mod schema;
 pub mod selector;
+pub mod table;
+#[cfg(test)]
+mod testing;
 pub mod time;
 
 pub use error::ApiError;

@@ -117,7 +117,10 @@ fn unescape(value: &str) -> Result<String, String> {
                 None => return Err(invalid("\\")),
             },
             ',' | '=' => {
-                return Err(format!("invalid field selector: unescaped character in value: {}", u32::from(c)));
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(c)
+                ));
             }
             c => out.push(c),
         }

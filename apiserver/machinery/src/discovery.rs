@@ -1,0 +1,166 @@
+//! Discovery documents: which groups, versions and resources there are (k8s.io/apiserver/pkg/endpoints/discovery).
+
+#[cfg(test)]
+mod tests;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::document::Document;
+use crate::kind::{Kind, Names};
+
+/// What every resource takes.
+pub const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// What a status subresource takes.
+pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+/// Content type of [`api_group_discovery_list`], without the encoding: the aggregator looks for its parameters.
+pub const AGGREGATED_CONTENT_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// `/apis`: APIGroupList.
+pub fn api_group_list(kinds: &[&dyn Kind]) -> Value {
+    let groups: Vec<_> =
+        groups(kinds).into_iter().map(|group| Value::Object(group_fields(kinds, group))).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/GROUP`: APIGroup; `None` for an unknown group.
+pub fn api_group(kinds: &[&dyn Kind], group: &str) -> Option<Value> {
+    let group = groups(kinds).into_iter().find(|g| *g == group)?;
+    let mut fields = group_fields(kinds, group);
+    fields.insert("kind".into(), "APIGroup".into());
+    fields.insert("apiVersion".into(), "v1".into());
+    Some(Value::Object(fields))
+}
+
+/// `/apis/GROUP/VERSION`: APIResourceList; `None` for an unknown group or version.
+pub fn api_resource_list(kinds: &[&dyn Kind], group: &str, version: &str) -> Option<Value> {
+    let resources: Vec<_> = of_version(kinds, group, version).flat_map(api_resources).collect();
+    let list = json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": format!("{group}/{version}"),
+        "resources": resources,
+    });
+    (!resources.is_empty()).then_some(list)
+}
+
+/// `/apis` for those who ask for all in one: APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
+pub fn api_group_discovery_list(kinds: &[&dyn Kind]) -> Document {
+    let items: Vec<_> = groups(kinds).into_iter().map(|group| group_discovery(kinds, group)).collect();
+    Document::new(&json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }))
+}
+
+/// Which version objects are stored in, as a hash that clients compare.
+pub fn storage_version_hash(names: &Names) -> String {
+    let hash = Sha256::digest(format!("{}/{}/{}", names.group, names.version, names.kind));
+    STANDARD.encode(&hash[..8])
+}
+
+fn group_fields(kinds: &[&dyn Kind], group: &str) -> Map<String, Value> {
+    let versions: Vec<_> = versions(kinds, group)
+        .into_iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    let preferred = versions.first().cloned();
+    let mut fields = Map::new();
+    fields.insert("name".into(), group.into());
+    fields.insert("versions".into(), versions.into());
+    fields.insert("preferredVersion".into(), preferred.into());
+    fields
+}
+
+/// The resource and its status.
+fn api_resources(names: &Names) -> [Value; 2] {
+    let mut resource = json!({
+        "name": names.plural,
+        "singularName": names.singular,
+        "namespaced": names.namespaced,
+        "kind": names.kind,
+        "verbs": VERBS,
+        "storageVersionHash": storage_version_hash(names),
+    });
+    set_lists(&mut resource, names);
+    let status = json!({
+        "name": format!("{}/status", names.plural),
+        "singularName": "",
+        "namespaced": names.namespaced,
+        "kind": names.kind,
+        "verbs": STATUS_VERBS,
+    });
+    [resource, status]
+}
+
+fn group_discovery(kinds: &[&dyn Kind], group: &str) -> Value {
+    let versions: Vec<_> = versions(kinds, group)
+        .into_iter()
+        .map(|version| {
+            let resources: Vec<_> = of_version(kinds, group, version).map(resource_discovery).collect();
+            json!({"version": version, "freshness": "Current", "resources": resources})
+        })
+        .collect();
+    json!({"metadata": {"name": group}, "versions": versions})
+}
+
+fn resource_discovery(names: &Names) -> Value {
+    let response = json!({"group": names.group, "version": names.version, "kind": names.kind});
+    let status = json!({"subresource": "status", "responseKind": response, "verbs": STATUS_VERBS});
+    let mut resource = json!({
+        "resource": names.plural,
+        "responseKind": response,
+        "scope": if names.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": names.singular,
+        "verbs": VERBS,
+        "subresources": [status],
+    });
+    set_lists(&mut resource, names);
+    resource
+}
+
+fn set_lists(resource: &mut Value, names: &Names) {
+    for (field, list) in [("shortNames", names.short_names), ("categories", names.categories)] {
+        if !list.is_empty() {
+            resource[field] = json!(list);
+        }
+    }
+}
+
+fn groups(kinds: &[&dyn Kind]) -> Vec<&'static str> {
+    distinct(kinds.iter().map(|kind| kind.names().group))
+}
+
+fn versions(kinds: &[&dyn Kind], group: &str) -> Vec<&'static str> {
+    distinct(
+        kinds.iter().map(|kind| kind.names()).filter(|names| names.group == group).map(|names| names.version),
+    )
+}
+
+fn of_version<'k>(
+    kinds: &'k [&dyn Kind],
+    group: &'k str,
+    version: &'k str,
+) -> impl Iterator<Item = &'k Names> {
+    kinds
+        .iter()
+        .map(|kind| kind.names())
+        .filter(move |names| names.group == group && names.version == version)
+}
+
+/// Each once, in the order of the kinds.
+fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let mut seen = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen
+}

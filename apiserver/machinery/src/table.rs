@@ -1,0 +1,121 @@
+//! Objects as kubectl prints them (meta.k8s.io Table) and as controllers of any kind read them
+//! (PartialObjectMetadata).
+
+mod duration;
+#[cfg(test)]
+mod tests;
+
+pub use duration::{age, human_duration};
+
+use serde_json::{Map, Value, json};
+
+use crate::kind::{Column, Kind, Now};
+use crate::object::Object;
+
+/// What a row carries beside its cells (`includeObject`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IncludeObject {
+    /// Nothing.
+    None,
+    /// The object's metadata.
+    #[default]
+    Metadata,
+    /// The whole object.
+    Object,
+}
+
+impl IncludeObject {
+    /// The option's value; empty is the default. `None` is what Kubernetes refuses.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "" | "Metadata" => Self::Metadata,
+            "None" => Self::None,
+            "Object" => Self::Object,
+            _ => return None,
+        })
+    }
+}
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOptions<'a> {
+    /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`: what the client asked for.
+    pub api_version: &'a str,
+    /// What each row carries.
+    pub include: IncludeObject,
+    /// Whether the columns are told: not on a watch's events after the first.
+    pub headers: bool,
+    /// Ages count from here.
+    pub now: Now,
+}
+
+/// ListMeta: empty and absent parts are left out.
+pub fn list_meta(resource_version: &str, next: &str, remaining: Option<u64>) -> Map<String, Value> {
+    let mut meta = Map::new();
+    for (field, value) in [("resourceVersion", resource_version), ("continue", next)] {
+        if !value.is_empty() {
+            meta.insert(field.into(), value.into());
+        }
+    }
+    if let Some(remaining) = remaining {
+        meta.insert("remainingItemCount".into(), remaining.into());
+    }
+    meta
+}
+
+/// A Table of these objects.
+pub fn table<'o>(
+    kind: &dyn Kind,
+    objects: impl IntoIterator<Item = &'o Object>,
+    meta: Map<String, Value>,
+    options: TableOptions<'_>,
+) -> Value {
+    let rows: Vec<_> = objects.into_iter().map(|object| row(kind, object, options)).collect();
+    let columns: Vec<_> = kind.columns().iter().filter(|_| options.headers).map(column).collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": options.api_version,
+        "metadata": meta,
+        "columnDefinitions": columns,
+        "rows": rows,
+    })
+}
+
+/// An object's metadata as PartialObjectMetadata of this version of meta.k8s.io.
+pub fn partial_object_metadata(object: &Object, api_version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": api_version,
+        "metadata": object.meta().cloned().unwrap_or_default(),
+    })
+}
+
+/// PartialObjectMetadataList of these objects.
+pub fn partial_object_metadata_list<'o>(
+    objects: impl IntoIterator<Item = &'o Object>,
+    meta: Map<String, Value>,
+    api_version: &str,
+) -> Value {
+    let items: Vec<_> =
+        objects.into_iter().map(|object| partial_object_metadata(object, api_version)).collect();
+    json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": items})
+}
+
+fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value {
+    let carried = match options.include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Metadata => partial_object_metadata(object, options.api_version),
+        IncludeObject::Object => Value::Object(object.0.clone()),
+    };
+    json!({"cells": kind.cells(object, options.now), "object": carried})
+}
+
+fn column(column: &Column) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.type_,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    })
+}
