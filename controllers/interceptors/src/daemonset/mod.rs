@@ -1,0 +1,181 @@
+//! daemonset.apps.k8s.io: deletes a DaemonSet pod once the node's drain targets cover it, and not before.
+//!
+//! It stays responsible when its turn was passed over: imperative-eviction leaves these pods to it. While its turn lasts
+//! and the pod is not covered, it says nothing, so that the turn passes: such a request is not to be encouraged (KEP-4212).
+
+mod targets;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::interceptors::DAEMON_SET;
+use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::{
+    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, classify, clock, run_workers,
+};
+use futures::FutureExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod as HostPod;
+use kube::Api;
+use kube::api::{DeleteParams, Preconditions};
+use tracing::info;
+
+use crate::report::{self, News};
+pub use targets::covering;
+pub(crate) use targets::drained_nodes;
+
+/// Name of the interceptor.
+pub const NAME: &str = DAEMON_SET;
+/// Requests worked on at once.
+const PARALLEL: usize = 16;
+
+/// A failed write.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("deleting the pod: {0}")]
+    Delete(#[source] kube::Error),
+    #[error("reporting: {0}")]
+    Report(#[source] kube::Error),
+    #[error("the lease is not held")]
+    NoLease,
+}
+
+/// Runs until shutdown. Pods, EvictionRequests and NodeMaintenances must be among the caches that are fed.
+pub async fn run(context: Context) {
+    let queue = Queue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
+    context.caches.pods.wait_until_synced().await;
+    context.caches.requests.wait_until_synced().await;
+    context.caches.maintenances.wait_until_synced().await;
+    subscribe(&context, &queue);
+    let stop = context.shutdown.clone();
+    let work = move |key| {
+        let context = context.clone();
+        async move { reconcile(&context, key).await }.boxed()
+    };
+    run_workers(queue, PARALLEL, stop, work).await;
+}
+
+/// Whether the request has us among its interceptors and is under way.
+fn is_ours(request: &EvictionRequest) -> bool {
+    !request.is_finished() && request.status.target_interceptors.iter().any(|i| i.name == NAME)
+}
+
+fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
+    let requests = queue.clone();
+    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+        if let Some(request) = change.new.as_ref().filter(|r| is_ours(r)) {
+            requests.add(request.key());
+        }
+    });
+    let (pods, known) = (queue.clone(), context.caches.requests.clone());
+    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+        if let Some(pod) = change.latest().filter(|pod| pod.is_daemon_set_pod()) {
+            let key = ObjectKey::new(&pod.namespace, &pod.uid);
+            if known.get(&key).is_some_and(|request| is_ours(&request)) {
+                pods.add(key);
+            }
+        }
+    });
+    let (nodes, on_node) = (queue.clone(), context.caches.pods.clone());
+    context.caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+        for node in targets::changed_nodes(change) {
+            for pod in on_node.on_node(&node).iter().filter(|pod| pod.is_daemon_set_pod()) {
+                nodes.add(ObjectKey::new(&pod.namespace, &pod.uid));
+            }
+        }
+    });
+}
+
+async fn reconcile(context: &Context, key: ObjectKey) -> Result<Outcome, Error> {
+    let Some(request) = context.caches.requests.get(&key).filter(|r| is_ours(r)) else {
+        return Ok(Outcome::Done);
+    };
+    let now = clock::now();
+    let Some(pod) = target(context, &request) else {
+        let done = News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() };
+        return tell(context, &request, &done, now).await;
+    };
+    if pod.is_terminating() {
+        return tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await;
+    }
+    let maintenances = context.caches.maintenances.all();
+    if covering(&pod, &maintenances).is_empty() {
+        return Ok(Outcome::Done);
+    }
+    if !context.may_write() {
+        return Err(Error::NoLease);
+    }
+    delete(context, &pod).await?;
+    tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
+}
+
+fn target(context: &Context, request: &EvictionRequest) -> Option<Arc<Pod>> {
+    let target = request.spec.target.pod.as_ref()?;
+    let pod = context.caches.pods.find(request.namespace(), &target.name)?;
+    (pod.uid == target.uid && !pod.is_terminal() && pod.is_daemon_set_pod()).then_some(pod)
+}
+
+/// Names and reasons of the maintenances that cover the pod.
+fn why(context: &Context, pod: &Pod) -> String {
+    let maintenances = context.caches.maintenances.all();
+    let named = covering(pod, &maintenances).into_iter().map(|m| match m.spec.reason.as_str() {
+        "" => m.metadata.name.clone(),
+        reason => format!("{}: {reason}", m.metadata.name),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// The seed's words.
+fn terminating(pod: &Pod, why: &str) -> News {
+    let owner = pod.controller.as_ref().map_or("", |owner| owner.name.as_str());
+    let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
+    News {
+        message: format!("{owner} is terminating the pod{because}."),
+        expected_finish: pod.deletion_timestamp,
+        completed: false,
+    }
+}
+
+async fn delete(context: &Context, pod: &Pod) -> Result<(), Error> {
+    let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
+    let params = DeleteParams::default().preconditions(preconditions);
+    let api: Api<HostPod> = Api::namespaced(context.client.clone(), &pod.namespace);
+    match api.delete(&pod.name, &params).await {
+        Ok(_) => {
+            info!(pod = %pod.key(), node = pod.node_name, "deleted a DaemonSet pod whose turn it is");
+            Ok(())
+        }
+        // Gone, or another pod by now.
+        Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
+        Err(error) => Err(Error::Delete(error)),
+    }
+}
+
+/// Reports, if the turn is ours.
+async fn tell(
+    context: &Context,
+    request: &EvictionRequest,
+    news: &News,
+    now: Timestamp,
+) -> Result<Outcome, Error> {
+    if request.active_interceptor() != Some(NAME) {
+        return Ok(Outcome::Done);
+    }
+    let Some(old) = request.interceptor(NAME) else { return Ok(Outcome::Done) };
+    let Some(entry) = report::entry(old, news, now) else {
+        return Ok(at(report::next_heartbeat(old), now));
+    };
+    if !context.may_write() {
+        return Err(Error::NoLease);
+    }
+    report::send(context, request, &entry).await.map_err(Error::Report)?;
+    Ok(at(report::next_heartbeat(&entry), now))
+}
+
+fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
+    wake.map_or(Outcome::Done, |wake| {
+        Outcome::After(Duration::try_from(wake.duration_since(now)).unwrap_or_default())
+    })
+}

@@ -1,0 +1,185 @@
+//! What the host said to an eviction (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go), told apart.
+
+use std::time::Duration;
+
+use drydock_runtime::error::retry_after;
+use drydock_runtime::{Failure, classify};
+use kube::core::Status;
+
+/// Cause of a 429 that comes from a budget (k8s.io/api/policy/v1.DisruptionBudgetCause).
+const BUDGET_CAUSE: &str = "DisruptionBudget";
+/// Longest part of a foreign message that is repeated.
+const MAX_REPEATED: usize = 512;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The pod is on its way out.
+    Accepted,
+    /// The pod is gone, or another one has its name.
+    Gone,
+    /// A PodDisruptionBudget does not allow it now; in its words.
+    Budget(String),
+    /// More than one PodDisruptionBudget covers the pod: the host never evicts it.
+    ManyBudgets,
+    /// An admission webhook or policy says no, or cannot be asked; in its words.
+    Admission(String),
+    /// Something else that will not pass by itself (authorization, an invalid object).
+    Refused(String),
+    /// A race was lost, or the host did not answer in time: again.
+    TryAgain,
+    /// The host asks to send less.
+    Throttled(Option<Duration>),
+}
+
+impl Answer {
+    /// Whether this is a failure that counts as a retry and is worth telling.
+    pub(crate) fn blocks(&self) -> bool {
+        matches!(self, Self::Budget(_) | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
+    }
+
+    /// Whether the host seems to have too much to do.
+    pub(crate) fn is_overload(&self) -> bool {
+        matches!(self, Self::Throttled(_))
+    }
+
+    /// A word for what blocks, for telling changes.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Gone => "gone",
+            Self::Budget(_) => "budget",
+            Self::ManyBudgets => "budgets",
+            Self::Admission(_) => "admission",
+            Self::Refused(_) => "refused",
+            Self::TryAgain => "again",
+            Self::Throttled(_) => "throttled",
+        }
+    }
+}
+
+/// Reads an answer. The host reports several budgets with HTTP 201 and a Status that says 500.
+pub(crate) fn read(result: Result<Status, kube::Error>) -> Answer {
+    match result {
+        Ok(status) if status.code < 400 => Answer::Accepted,
+        Ok(status) => from_status(&kube::Error::Api(Box::new(status))),
+        Err(error) => from_status(&error),
+    }
+}
+
+fn from_status(error: &kube::Error) -> Answer {
+    let kube::Error::Api(status) = error else { return Answer::TryAgain };
+    if is_admission(&status.message) {
+        return Answer::Admission(shortened(&status.message));
+    }
+    if let Some(cause) = budget_cause(status) {
+        return Answer::Budget(shortened(cause));
+    }
+    if status.message.contains("more than one PodDisruptionBudget") {
+        return Answer::ManyBudgets;
+    }
+    match classify(error) {
+        Failure::NotFound => Answer::Gone,
+        // Two kinds of conflict: the precondition on the UID, and the race for the budget's status.
+        Failure::Conflict | Failure::AlreadyExists if status.message.contains("UID in the precondition") => {
+            Answer::Gone
+        }
+        Failure::Conflict | Failure::AlreadyExists | Failure::Unavailable => Answer::TryAgain,
+        Failure::Throttled => Answer::Throttled(retry_after(error)),
+        Failure::Forbidden | Failure::Invalid => Answer::Refused(shortened(&status.message)),
+    }
+}
+
+fn budget_cause(status: &Status) -> Option<&str> {
+    let causes = &status.details.as_ref()?.causes;
+    causes.iter().find(|c| c.reason == BUDGET_CAUSE).map(|c| c.message.as_str())
+}
+
+/// k8s.io/apiserver words denials and failures of webhooks and policies like this.
+fn is_admission(message: &str) -> bool {
+    (message.contains("admission webhook") && message.contains("denied the request"))
+        || message.contains("failed calling webhook")
+        || (message.contains("ValidatingAdmissionPolicy") && message.contains("denied request"))
+}
+
+fn shortened(message: &str) -> String {
+    message.chars().take(MAX_REPEATED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refused(status: Value) -> Answer {
+        read(Err(kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()))))
+    }
+
+    #[test]
+    fn budget_is_told_from_throttling_by_its_cause() {
+        let budget = refused(json!({
+            "status": "Failure", "code": 429, "reason": "TooManyRequests",
+            "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+            "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget b needs 2"}]}
+        }));
+        assert_eq!(budget, Answer::Budget("The disruption budget b needs 2".into()));
+        let throttled =
+            refused(json!({"status": "Failure", "code": 429, "details": {"retryAfterSeconds": 3}}));
+        assert_eq!(throttled, Answer::Throttled(Some(Duration::from_secs(3))));
+    }
+
+    #[test]
+    fn several_budgets_are_seen_though_the_host_answers_201() {
+        let status = json!({"status": "Failure", "code": 500,
+            "message": "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."});
+        assert_eq!(read(Ok(serde_json::from_value(status.clone()).unwrap())), Answer::ManyBudgets);
+        assert_eq!(refused(status), Answer::ManyBudgets);
+    }
+
+    #[test]
+    fn webhooks_and_policies_are_told_from_budgets() {
+        for (code, message) in [
+            (403, "admission webhook \"w.example.com\" denied the request: not now"),
+            (429, "admission webhook \"w.example.com\" denied the request: busy"),
+            (500, "Internal error occurred: failed calling webhook \"w\": connection refused"),
+            (
+                422,
+                "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no",
+            ),
+        ] {
+            let answer = refused(json!({"status": "Failure", "code": code, "message": message}));
+            assert_eq!(answer, Answer::Admission(message.into()));
+        }
+    }
+
+    #[test]
+    fn lost_race_and_timeout_are_tried_again_and_never_count() {
+        for code in [409, 500, 503, 504] {
+            let answer = refused(json!({"status": "Failure", "code": code, "message": "couldn't update"}));
+            assert_eq!(answer, Answer::TryAgain);
+            assert!(!answer.blocks());
+        }
+        assert_eq!(read(Err(kube::Error::Service("broken pipe".into()))), Answer::TryAgain);
+    }
+
+    #[test]
+    fn missing_and_replaced_pods_are_gone() {
+        assert_eq!(refused(json!({"status": "Failure", "code": 404})), Answer::Gone);
+        let message = "Operation cannot be fulfilled: the UID in the precondition (a) does not match";
+        assert_eq!(refused(json!({"status": "Failure", "code": 409, "message": message})), Answer::Gone);
+    }
+
+    #[test]
+    fn missing_rights_are_told() {
+        let answer =
+            refused(json!({"status": "Failure", "code": 403, "message": "cannot create pods/eviction"}));
+        assert!(matches!(answer, Answer::Refused(_)) && answer.blocks());
+    }
+
+    #[test]
+    fn success_is_accepted() {
+        assert_eq!(read(Ok(serde_json::from_value(json!({"status": "Success"})).unwrap())), Answer::Accepted);
+    }
+}

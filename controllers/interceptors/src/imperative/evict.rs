@@ -1,0 +1,104 @@
+//! Takes requests out of the pool and sends their evictions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_runtime::{Context, ObjectKey};
+use k8s_openapi::api::core::v1::Pod as HostPod;
+use kube::Api;
+use kube::api::{DeleteParams, EvictParams, Preconditions};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tracing::debug;
+
+use super::answer::{Answer, read};
+use super::gate::Gate;
+use super::worker::Worker;
+
+/// An eviction that lost many races may sleep inside the host for about half a minute.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
+
+/// Longest time for which the host can make everybody wait.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Runs until shutdown, then waits for what is in flight.
+pub(super) async fn dispatch(worker: Arc<Worker>) {
+    let stop = worker.context.shutdown.clone();
+    let tasks = TaskTracker::new();
+    loop {
+        let now = Instant::now();
+        while let Some(key) = take(&worker, now) {
+            tasks.spawn(serve(worker.clone(), key));
+        }
+        let pause = worker.pool.lock().paused_until(now);
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = worker.pool_changed.notified() => {}
+            () = tokio::time::sleep_until(pause.unwrap_or(now)), if pause.is_some() => {}
+        }
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+fn take(worker: &Worker, now: Instant) -> Option<ObjectKey> {
+    let mut pool = worker.pool.lock();
+    let taken = pool.take(now);
+    let (in_flight, waiting, limit) = pool.load();
+    drop(pool);
+    worker.metrics.in_flight.set(count(in_flight));
+    worker.metrics.waiting.set(count(waiting));
+    worker.metrics.limit.set(count(limit));
+    taken
+}
+
+fn count(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+async fn serve(worker: Arc<Worker>, key: ObjectKey) {
+    let began = Instant::now();
+    let asked = ask(&worker, &key).await;
+    {
+        let mut pool = worker.pool.lock();
+        let overload = asked.as_ref().is_some_and(|(answer, _)| answer.is_overload());
+        pool.finish(overload, began.elapsed(), Instant::now());
+        if let Some((Answer::Throttled(after), _)) = &asked {
+            pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
+        }
+    }
+    worker.answered(&key, asked.as_ref().map(|(answer, gate)| (answer.clone(), gate)));
+    worker.pool_changed.notify_one();
+}
+
+/// Asks the host, unless the request is no longer ours or the pod is already going.
+async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
+    let (request, seen) = worker.look(key)?;
+    if !worker.still_asks(key, &seen) {
+        return None;
+    }
+    let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
+    if !worker.context.may_write() {
+        return Some((Answer::TryAgain, seen.gate));
+    }
+    let target = Worker::pod_of(&request);
+    let answer = evict(&worker.context, &target, &pod.uid).await;
+    debug!(request = %key, pod = %target, ?answer, "eviction");
+    worker.metrics.sent(key, &target.name, answer.kind());
+    // Looked at again: the refusal belongs to what the budget says now.
+    let gate = worker.look(key).map_or(seen.gate, |(_, seen)| seen.gate);
+    Some((answer, gate))
+}
+
+async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let params = EvictParams {
+        delete_options: Some(DeleteParams::default().preconditions(preconditions)),
+        ..Default::default()
+    };
+    let api: Api<HostPod> = Api::namespaced(context.client.clone(), &pod.namespace);
+    match tokio::time::timeout(ANSWERS_WITHIN, api.evict(&pod.name, &params)).await {
+        Ok(result) => read(result),
+        Err(_) => Answer::TryAgain,
+    }
+}

@@ -1,0 +1,164 @@
+//! What the budgets that cover a pod would say, as far as the cache knows; the host decides.
+
+use std::sync::Arc;
+
+use drydock_runtime::cache::{Phase, UnhealthyPolicy};
+use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod};
+
+/// A guess at the host's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// No budget is in the way; the key of the one that covers the pod, if any.
+    Open(Option<ObjectKey>),
+    /// This budget allows nothing, for this reason.
+    Closed { budget: ObjectKey, why: String },
+    /// Several budgets cover the pod.
+    Many(Vec<String>),
+}
+
+impl Gate {
+    /// The one budget that covers the pod.
+    pub(crate) fn budget(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Open(budget) => budget.as_ref(),
+            Self::Closed { budget, .. } => Some(budget),
+            Self::Many(_) => None,
+        }
+    }
+}
+
+/// Looks at the budgets of the pod's namespace.
+pub(crate) fn gate(pod: &Pod, budgets: &[Arc<Budget>]) -> Gate {
+    let mut covering: Vec<&Arc<Budget>> = budgets.iter().filter(|b| b.covers(&pod.labels)).collect();
+    // The host does not ask budgets about pods that have not started, have ended, or are going.
+    if pod.is_terminal() || pod.is_terminating() || pod.phase == Phase::Pending {
+        return Gate::Open(None);
+    }
+    if covering.len() > 1 {
+        covering.sort_by(|a, b| a.name.cmp(&b.name));
+        return Gate::Many(covering.iter().map(|b| b.name.clone()).collect());
+    }
+    let Some(budget) = covering.first() else { return Gate::Open(None) };
+    match obstacle(budget, pod) {
+        None => Gate::Open(Some(budget.key())),
+        Some(why) => Gate::Closed { budget: budget.key(), why },
+    }
+}
+
+fn obstacle(budget: &Budget, pod: &Pod) -> Option<String> {
+    let Budget { name, current_healthy, desired_healthy, disruptions_allowed, .. } = budget;
+    if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::AlwaysAllow {
+        return None;
+    }
+    let is_met = current_healthy >= desired_healthy && *desired_healthy > 0;
+    if !pod.ready && is_met {
+        return None;
+    }
+    if !budget.is_observed() {
+        return Some(format!("PodDisruptionBudget {name} is still being processed"));
+    }
+    if *disruptions_allowed > 0 {
+        return None;
+    }
+    let mut why = format!(
+        "PodDisruptionBudget {name} allows {disruptions_allowed} disruptions \
+         ({current_healthy} of {desired_healthy} needed pods are healthy, {} expected)",
+        budget.expected_pods
+    );
+    if !pod.ready {
+        // KEP-3017
+        why.push_str(
+            "; the pod itself is not ready, but unhealthyPodEvictionPolicy IfHealthyBudget keeps it \
+             until the budget is met (AlwaysAllow would let it go)",
+        );
+    }
+    Some(why)
+}
+
+/// Whether a budget's change may let pods go that it kept.
+pub(crate) fn is_in_favour(old: Option<&Budget>, new: Option<&Budget>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else { return old.is_some() };
+    new.disruptions_allowed > 0
+        || new.selector != old.selector
+        || new.unhealthy_policy != old.unhealthy_policy
+        || (new.current_healthy >= new.desired_healthy && old.current_healthy < old.desired_healthy)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn budget(name: &str, allowed: i32) -> Arc<Budget> {
+        Arc::new(Budget {
+            name: name.into(),
+            namespace: "ns".into(),
+            resource_version: "5".into(),
+            selector: Some(Default::default()),
+            disruptions_allowed: allowed,
+            current_healthy: 2,
+            desired_healthy: 3,
+            expected_pods: 4,
+            ..Default::default()
+        })
+    }
+
+    fn pod(ready: bool) -> Pod {
+        Pod { name: "p".into(), namespace: "ns".into(), phase: Phase::Running, ready, ..Default::default() }
+    }
+
+    fn why(gate: Gate) -> String {
+        match gate {
+            Gate::Closed { why, .. } => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
+        assert_eq!(gate(&pod(true), &[budget("b", 1)]), Gate::Open(Some(ObjectKey::new("ns", "b"))));
+        let why = why(gate(&pod(true), &[budget("b", 0)]));
+        assert_eq!(
+            why,
+            "PodDisruptionBudget b allows 0 disruptions (2 of 3 needed pods are healthy, 4 expected)"
+        );
+    }
+
+    #[test]
+    fn unhealthy_pod_goes_by_the_policy_of_its_budget() {
+        let kept = why(gate(&pod(false), &[budget("b", 0)]));
+        assert!(kept.contains("IfHealthyBudget"));
+        let always =
+            Arc::new(Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*budget("b", 0)).clone() });
+        assert!(matches!(gate(&pod(false), &[always]), Gate::Open(_)));
+        let met = Arc::new(Budget { current_healthy: 3, ..(*budget("b", 0)).clone() });
+        assert!(matches!(gate(&pod(false), &[met]), Gate::Open(_)));
+    }
+
+    #[test]
+    fn pending_pod_passes_every_budget() {
+        let pod = Pod { phase: Phase::Pending, ..pod(false) };
+        assert_eq!(gate(&pod, &[budget("a", 0), budget("b", 0)]), Gate::Open(None));
+    }
+
+    #[test]
+    fn several_budgets_are_named_in_order() {
+        let gate = gate(&pod(true), &[budget("b", 1), budget("a", 1)]);
+        assert_eq!(gate, Gate::Many(vec!["a".into(), "b".into()]));
+    }
+
+    #[test]
+    fn budget_that_is_not_observed_yet_closes_the_gate() {
+        let fresh = Arc::new(Budget { generation: 2, observed_generation: 1, ..(*budget("b", 1)).clone() });
+        assert!(why(gate(&pod(true), &[fresh])).contains("still being processed"));
+    }
+
+    #[test]
+    fn only_changes_that_may_help_wake_those_who_wait() {
+        let (none, one) = (budget("b", 0), budget("b", 1));
+        assert!(is_in_favour(Some(&none), Some(&one)));
+        assert!(!is_in_favour(Some(&one), Some(&none)));
+        assert!(is_in_favour(Some(&none), None), "a deleted budget lets everything go");
+        assert!(!is_in_favour(None, Some(&one)));
+    }
+}

@@ -1,0 +1,81 @@
+//! imperative-eviction.k8s.io: calls the eviction API for every pod whose turn it is, respecting budgets, in parallel.
+//!
+//! ```text
+//! request, pod, budget change ─▶ queue ─▶ worker: plan ─┬─▶ report (status, events)
+//!              ▲                                        └─▶ pool ─▶ eviction ─▶ answer ─┐
+//!              └────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+mod answer;
+mod board;
+mod evict;
+mod gate;
+mod limit;
+mod metrics;
+mod plan;
+mod pool;
+mod worker;
+
+use std::sync::Arc;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
+use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::{Budget, Cacheable, Change, Context, ObjectKey, Pod, run_workers};
+use futures::FutureExt;
+
+use worker::Worker;
+
+/// Name of the interceptor.
+pub const NAME: &str = IMPERATIVE_EVICTION;
+/// Requests worked on at once; evictions have a limit of their own.
+const PARALLEL: usize = 64;
+
+/// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
+pub async fn run(context: Context) {
+    let queue = Queue::new("imperative_eviction", &context.metrics, Backoff::WRITES);
+    context.caches.pods.wait_until_synced().await;
+    context.caches.budgets.wait_until_synced().await;
+    context.caches.requests.wait_until_synced().await;
+    let worker = Arc::new(Worker::new(context.clone(), queue.clone()));
+    subscribe(&context, &worker, &queue);
+    let dispatcher = context.tasks.spawn(evict::dispatch(worker.clone()));
+    let work = move |key| {
+        let worker = worker.clone();
+        async move { worker.reconcile(key).await }.boxed()
+    };
+    run_workers(queue, PARALLEL, context.shutdown.clone(), work).await;
+    // The dispatcher ends with the same token.
+    let _ = dispatcher.await;
+}
+
+/// Whether the request is ours to act on.
+fn is_ours(request: &EvictionRequest) -> bool {
+    !request.is_finished() && request.active_interceptor() == Some(NAME)
+}
+
+fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) {
+    let (requests, board) = (queue.clone(), worker.clone());
+    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+        let Some(request) = change.latest() else { return };
+        if change.new.as_ref().is_some_and(|r| is_ours(r)) || board.knows(&request.key()) {
+            requests.add(request.key());
+        }
+    });
+    let (pods, known) = (queue.clone(), context.caches.requests.clone());
+    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+        for pod in change.both() {
+            let key = ObjectKey::new(&pod.namespace, &pod.uid);
+            if known.get(&key).is_some_and(|request| is_ours(&request)) {
+                pods.add(key);
+            }
+        }
+    });
+    let (budgets, board) = (queue.clone(), worker.clone());
+    context.caches.budgets.subscribe(move |change: &Change<Budget>| {
+        let Some(budget) = change.latest() else { return };
+        if gate::is_in_favour(change.old.as_deref(), change.new.as_deref()) {
+            board.to_wake(&budget.key(), change.new.as_deref()).into_iter().for_each(|key| budgets.add(key));
+        }
+    });
+}

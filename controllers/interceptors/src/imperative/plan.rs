@@ -1,0 +1,183 @@
+//! What to do about one request whose turn is ours, from the pod, its budgets, what was tried, and the time. Pure.
+
+use std::time::Duration;
+
+use drydock_runtime::Pod;
+use drydock_runtime::queue::Backoff;
+use jiff::Timestamp;
+
+use super::answer::Answer;
+use super::gate::Gate;
+use crate::report::News;
+
+/// KEP-4563's words; what follows says why.
+const FAILING: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
+/// Backoff after answers that block (KEP-4563: up to about 15 minutes).
+const BLOCKED: Backoff = Backoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
+/// Backoff after lost races.
+const RACE: Backoff = Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
+/// How long an accepted eviction may take to show in the cache before it is sent again.
+const SHOWS_WITHIN: Duration = Duration::from_secs(30);
+
+/// What was tried for a request. Lost at a restart, but for the number of retries, which stands in the message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tried {
+    /// Evictions that were blocked.
+    pub(crate) retries: u32,
+    /// Races lost in a row.
+    races: u32,
+    /// The last answer.
+    pub(crate) last: Option<Answer>,
+    /// When it came.
+    at: Option<Timestamp>,
+    /// Whether the budgets were seen closed since it came.
+    seen_closed: bool,
+}
+
+impl Tried {
+    /// What an earlier process wrote into the message.
+    pub(crate) fn from_message(message: &str) -> Self {
+        let digits = message
+            .strip_prefix(FAILING)
+            .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+        Self { retries: digits.and_then(|d| d.parse().ok()).unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Takes in an answer; `gate` is what the cache knows of the budgets at that moment.
+    pub(crate) fn learn(&mut self, answer: Answer, gate: &Gate, now: Timestamp) {
+        self.races = if answer == Answer::TryAgain { self.races.saturating_add(1) } else { 0 };
+        if answer.blocks() {
+            self.retries = self.retries.saturating_add(1);
+        }
+        self.seen_closed = is_closed(gate);
+        self.at = Some(now);
+        self.last = Some(answer);
+    }
+
+    /// Takes in how the budgets stand. The cache may learn of the state that refused only after the refusal.
+    pub(crate) fn look(&mut self, gate: &Gate) {
+        self.seen_closed |= is_closed(gate);
+    }
+
+    /// When to try again, unless a budget's change comes first.
+    fn next(&self, gate: &Gate) -> Option<Timestamp> {
+        let (last, at) = (self.last.as_ref()?, self.at?);
+        let delay = match last {
+            Answer::Accepted | Answer::Gone => SHOWS_WITHIN,
+            Answer::TryAgain => RACE.delay(self.races.saturating_sub(1)),
+            Answer::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
+            // Known to allow nothing: asked again when it opens, and once in a while to be sure.
+            Answer::Budget(_) | Answer::ManyBudgets if is_closed(gate) => BLOCKED.max,
+            _ => BLOCKED.delay(self.retries.saturating_sub(1)),
+        };
+        at.checked_add(delay).ok()
+    }
+
+    /// Whether budgets that refused have opened meanwhile.
+    fn has_opened(&self, gate: &Gate) -> bool {
+        let refused = matches!(self.last, Some(Answer::Budget(_) | Answer::ManyBudgets));
+        refused && self.seen_closed && !is_closed(gate)
+    }
+}
+
+fn is_closed(gate: &Gate) -> bool {
+    !matches!(gate, Gate::Open(_))
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// What to report, if anything is to be.
+    pub(crate) news: Option<News>,
+    /// Whether to ask the host for an eviction.
+    pub(crate) ask: bool,
+    /// When to look again, if nothing changes before.
+    pub(crate) wake: Option<Timestamp>,
+}
+
+/// Plans. `pod` is none when the pod is gone or terminal.
+pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp) -> Plan {
+    let Some(pod) = pod else {
+        let news = News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() };
+        return Plan { news: Some(news), ..Plan::default() };
+    };
+    if let Some(owner) = left_to(pod) {
+        let what = if pod.is_mirror() { "mirror" } else { "DaemonSet" };
+        let message = format!(
+            "API-initiated eviction of {what} pods is not supported. {owner} stays responsible, and acts when \
+             the drain targets of node {} cover the pod.",
+            pod.node_name
+        );
+        return say(message);
+    }
+    if pod.is_terminating() {
+        return Plan { news: Some(terminating(pod, now)), ..Plan::default() };
+    }
+    match tried.next(gate) {
+        Some(next) if next > now && !tried.has_opened(gate) => {
+            Plan { news: news_of(tried, gate), ask: false, wake: Some(next) }
+        }
+        _ => Plan { news: news_of(tried, gate), ask: true, wake: None },
+    }
+}
+
+/// Who is responsible for a pod that the eviction API is not for.
+fn left_to(pod: &Pod) -> Option<&'static str> {
+    if pod.is_mirror() {
+        Some("kubelet.k8s.io")
+    } else {
+        pod.is_daemon_set_pod().then_some("daemonset.apps.k8s.io")
+    }
+}
+
+fn say(message: String) -> Plan {
+    Plan { news: Some(News { message, ..News::default() }), ..Plan::default() }
+}
+
+fn terminating(pod: &Pod, now: Timestamp) -> News {
+    let ends = pod.deletion_timestamp;
+    let message = match ends {
+        Some(ends) if ends <= now && !pod.finalizers.is_empty() => format!(
+            "The pod is terminating and past its grace period; it has the finalizers {}.",
+            pod.finalizers.join(", ")
+        ),
+        Some(ends) if ends <= now => "The pod is terminating and past its grace period.".to_owned(),
+        _ => "The pod is terminating.".to_owned(),
+    };
+    News { message, expected_finish: ends, completed: false }
+}
+
+/// What to tell of the last answer. Lost races and throttling are nothing to tell.
+fn news_of(tried: &Tried, gate: &Gate) -> Option<News> {
+    let last = tried.last.as_ref()?;
+    let why = match last {
+        Answer::Accepted => {
+            return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
+        }
+        Answer::Gone | Answer::TryAgain | Answer::Throttled(_) if tried.retries == 0 => return None,
+        Answer::Gone | Answer::TryAgain | Answer::Throttled(_) => String::new(),
+        Answer::Budget(words) => match gate {
+            Gate::Closed { why, .. } => why.clone(),
+            _ => words.clone(),
+        },
+        Answer::ManyBudgets => many(gate),
+        Answer::Admission(words) => format!("an admission webhook or policy refused: {words}"),
+        Answer::Refused(words) => format!("the API server refused: {words}"),
+    };
+    let colon = if why.is_empty() { "" } else { ": " };
+    Some(News { message: format!("{FAILING}{}{colon}{why}", tried.retries), ..News::default() })
+}
+
+fn many(gate: &Gate) -> String {
+    let names = match gate {
+        Gate::Many(names) => format!(" ({})", names.join(", ")),
+        _ => String::new(),
+    };
+    format!(
+        "more than one PodDisruptionBudget covers the pod{names}, which the eviction API does not support"
+    )
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,171 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use drydock_runtime::ObjectKey;
+use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
+
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1000 + second).unwrap()
+}
+
+fn pod() -> Pod {
+    Pod { name: "p".into(), namespace: "ns".into(), node_name: "n1".into(), ..Default::default() }
+}
+
+fn closed() -> Gate {
+    Gate::Closed { budget: ObjectKey::new("ns", "b"), why: "why".into() }
+}
+
+fn open() -> Gate {
+    Gate::Open(Some(ObjectKey::new("ns", "b")))
+}
+
+fn budget() -> Answer {
+    Answer::Budget("in its words".into())
+}
+
+fn after(answers: &[(Answer, Gate, i64)]) -> Tried {
+    let mut tried = Tried::default();
+    for (answer, gate, second) in answers {
+        tried.learn(answer.clone(), gate, at(*second));
+    }
+    tried
+}
+
+fn message(plan: &Plan) -> &str {
+    plan.news.as_ref().map_or("", |n| n.message.as_str())
+}
+
+#[test]
+fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
+    for gate in [open(), closed(), Gate::Many(vec![])] {
+        assert_eq!(
+            plan(Some(&pod()), &gate, &Tried::default(), at(0)),
+            Plan { ask: true, ..Plan::default() }
+        );
+    }
+}
+
+#[test]
+fn pod_that_is_gone_completes_and_only_then() {
+    let done = plan(None, &open(), &after(&[(Answer::Accepted, open(), 0)]), at(1));
+    assert!(done.news.unwrap().completed && !done.ask);
+    let accepted = plan(Some(&pod()), &open(), &after(&[(Answer::Accepted, open(), 0)]), at(1));
+    assert!(!accepted.news.unwrap().completed && !accepted.ask);
+}
+
+#[test]
+fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
+    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
+    let plan_of = |pod: Pod| plan(Some(&pod), &open(), &Tried::default(), at(0));
+    let daemon = plan_of(Pod { controller: Some(owner), ..pod() });
+    assert!(!daemon.ask && message(&daemon).contains("daemonset.apps.k8s.io"));
+    let mirror = plan_of(Pod { annotations: [(MIRROR_ANNOTATION.into(), "x".into())].into(), ..pod() });
+    assert!(!mirror.ask && message(&mirror).contains("kubelet.k8s.io"));
+}
+
+#[test]
+fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
+    let going = Pod { deletion_timestamp: Some(at(30)), finalizers: vec!["f/x".into()], ..pod() };
+    let waiting = plan(Some(&going), &open(), &Tried::default(), at(0));
+    assert!(!waiting.ask);
+    assert_eq!(waiting.news.unwrap().expected_finish, Some(at(30)));
+    let late = plan(Some(&going), &open(), &Tried::default(), at(31));
+    assert!(message(&late).contains("finalizers f/x"));
+}
+
+#[test]
+fn closed_budget_is_told_in_the_words_of_the_kep_and_why() {
+    let tried = after(&[(budget(), closed(), 0)]);
+    assert_eq!(
+        message(&plan(Some(&pod()), &closed(), &tried, at(1))),
+        "Could not evict a pod due to failing eviction requests, number of retries: 1: why"
+    );
+}
+
+#[test]
+fn closed_budget_is_not_asked_again_until_its_status_changes() {
+    let tried = after(&[(budget(), closed(), 0)]);
+    let waiting = plan(Some(&pod()), &closed(), &tried, at(600));
+    assert_eq!((waiting.ask, waiting.wake), (false, Some(at(900))));
+    assert!(
+        plan(Some(&pod()), &closed(), &tried, at(900)).ask,
+        "after a quarter of an hour it is, to be sure"
+    );
+    assert!(plan(Some(&pod()), &open(), &tried, at(5)).ask, "its status has changed");
+}
+
+#[test]
+fn budget_that_the_cache_sees_closed_only_after_the_refusal_counts_too() {
+    let mut tried = after(&[(budget(), open(), 0)]);
+    assert!(!plan(Some(&pod()), &open(), &tried, at(1)).ask);
+    tried.look(&closed());
+    assert!(plan(Some(&pod()), &open(), &tried, at(1)).ask);
+}
+
+#[test]
+fn opened_budget_is_asked_at_once() {
+    let tried = after(&[(budget(), closed(), 0)]);
+    assert!(plan(Some(&pod()), &open(), &tried, at(0)).ask);
+    let many = after(&[(Answer::ManyBudgets, Gate::Many(vec!["a".into()]), 0)]);
+    assert!(plan(Some(&pod()), &open(), &many, at(0)).ask);
+}
+
+#[test]
+fn refusal_by_a_budget_that_looked_open_backs_off() {
+    let tried = after(&[(budget(), open(), 0)]);
+    let waiting = plan(Some(&pod()), &open(), &tried, at(4));
+    assert_eq!((waiting.ask, waiting.wake), (false, Some(at(5))));
+}
+
+#[test]
+fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
+    let no = Answer::Admission("no".into());
+    let mut tried = Tried::default();
+    let mut delays = Vec::new();
+    for _ in 0..10 {
+        tried.learn(no.clone(), &open(), at(0));
+        let wake = plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap();
+        delays.push(wake.duration_since(at(0)).as_secs());
+    }
+    assert_eq!(delays, [5, 10, 20, 40, 80, 160, 320, 640, 900, 900]);
+    assert_eq!(tried.retries, 10);
+}
+
+#[test]
+fn lost_races_and_throttling_count_nothing_and_say_nothing() {
+    let tried = after(&[(Answer::TryAgain, open(), 0), (Answer::Throttled(None), open(), 1)]);
+    let waiting = plan(Some(&pod()), &open(), &tried, at(1));
+    assert_eq!((tried.retries, waiting.news, waiting.wake), (0, None, Some(at(2))));
+}
+
+#[test]
+fn several_budgets_and_webhooks_are_told_apart() {
+    let many = Gate::Many(vec!["a".into(), "b".into()]);
+    let told = plan(Some(&pod()), &many, &after(&[(Answer::ManyBudgets, many.clone(), 0)]), at(0));
+    assert!(message(&told).ends_with(
+        "1: more than one PodDisruptionBudget covers the pod (a, b), which the eviction API does not support"
+    ));
+    let webhook = after(&[(Answer::Admission("w says no".into()), open(), 0)]);
+    let told = plan(Some(&pod()), &open(), &webhook, at(0));
+    assert!(message(&told).ends_with("1: an admission webhook or policy refused: w says no"));
+}
+
+#[test]
+fn number_of_retries_survives_a_restart_in_the_message() {
+    let mut tried = Tried::from_message(&format!("{FAILING}7: why"));
+    assert_eq!(tried.retries, 7);
+    tried.learn(budget(), &closed(), at(0));
+    assert_eq!(tried.retries, 8);
+    for other in ["", "The pod is terminating.", &format!("{FAILING}99999999999999999999"), FAILING] {
+        assert_eq!(Tried::from_message(other).retries, 0);
+    }
+}
+
+#[test]
+fn eviction_that_does_not_show_is_sent_again() {
+    let tried = after(&[(Answer::Accepted, open(), 0)]);
+    assert!(!plan(Some(&pod()), &open(), &tried, at(29)).ask);
+    assert!(plan(Some(&pod()), &open(), &tried, at(30)).ask);
+}

@@ -1,0 +1,223 @@
+//! Looks at one request, plans, reports, and puts it into the pool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_runtime::queue::Queue;
+use drydock_runtime::{Budget, Cacheable, Context, ObjectKey, Outcome, Pod, clock};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::board::Board;
+use super::gate::{Gate, gate};
+use super::metrics::Metrics;
+use super::plan::{Plan, plan};
+use super::pool::{Lane, Pool};
+use super::{NAME, is_ours};
+use crate::report::{self, News, Sent};
+
+/// Reports of one request are not closer than this, but for the first.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A failed write.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("reporting: {0}")]
+    Report(#[source] kube::Error),
+    #[error("the lease is not held")]
+    NoLease,
+}
+
+/// Locks: `board` and `pool` are never held together, nor across an await.
+pub(super) struct Worker {
+    pub(super) context: Context,
+    pub(super) queue: Queue<ObjectKey>,
+    pub(super) pool: Mutex<Pool>,
+    /// Somebody was put into the pool, or a slot became free.
+    pub(super) pool_changed: Notify,
+    pub(super) metrics: Metrics,
+    board: Mutex<Board>,
+}
+
+/// What was seen of a request's surroundings.
+pub(super) struct Seen {
+    pub(super) pod: Option<Arc<Pod>>,
+    pub(super) gate: Gate,
+}
+
+impl Worker {
+    pub(super) fn new(context: Context, queue: Queue<ObjectKey>) -> Self {
+        let metrics = Metrics::register(&context);
+        Self {
+            context,
+            queue,
+            pool: Mutex::default(),
+            pool_changed: Notify::new(),
+            metrics,
+            board: Mutex::default(),
+        }
+    }
+
+    pub(super) fn knows(&self, key: &ObjectKey) -> bool {
+        self.board.lock().knows(key)
+    }
+
+    pub(super) fn to_wake(&self, budget: &ObjectKey, after: Option<&Budget>) -> Vec<ObjectKey> {
+        self.board.lock().to_wake(budget, after)
+    }
+
+    /// The request, while it is ours, and its surroundings.
+    pub(super) fn look(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
+        let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
+        let target = request.spec.target.pod.as_ref()?;
+        let pod = self.context.caches.pods.find(&key.namespace, &target.name);
+        let pod = pod.filter(|p| p.uid == target.uid && !p.is_terminal());
+        let budgets = self.context.caches.budgets.in_namespace(&key.namespace);
+        let gate = pod.as_ref().map_or(Gate::Open(None), |pod| gate(pod, &budgets));
+        Some((request, Seen { pod, gate }))
+    }
+
+    pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+        let Some((request, seen)) = self.look(&key) else {
+            self.forget(&key);
+            return Ok(Outcome::Done);
+        };
+        let now = clock::now();
+        let plan = self.plan(&key, &request, &seen, now);
+        let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
+        if plan.ask {
+            self.submit(&key, lane);
+        }
+        let mut wake = plan.wake;
+        if let Some(news) = &plan.news {
+            self.tell(&key, &request, &seen);
+            wake = earliest(wake, self.report(&key, &request, news, now).await?);
+        }
+        Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
+    }
+
+    fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
+        let mut board = self.board.lock();
+        let message = request.interceptor(NAME).map_or("", |entry| entry.message.as_str());
+        let memory = board.recall(key, message);
+        memory.tried.look(&seen.gate);
+        let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
+        plan.ask &= !memory.asking;
+        memory.asking |= plan.ask;
+        memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
+        let waits = plan.wake.is_some() && matches!(memory.tried.last, Some(Answer::Budget(_)));
+        match seen.gate.budget().filter(|_| waits) {
+            Some(budget) => board.wait_for(key, budget),
+            None => board.stop_waiting(key),
+        }
+        plan
+    }
+
+    /// Whether a request that waited in the pool is still to be asked for.
+    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> bool {
+        let mut board = self.board.lock();
+        board
+            .get_mut(key)
+            .is_some_and(|memory| plan(seen.pod.as_deref(), &seen.gate, &memory.tried, clock::now()).ask)
+    }
+
+    fn submit(&self, key: &ObjectKey, lane: Lane) {
+        self.pool.lock().submit(lane, key.clone());
+        self.pool_changed.notify_one();
+    }
+
+    /// Takes back a request that was in the pool, with the answer if it was asked for.
+    pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, &Gate)>) {
+        if let Some(memory) = self.board.lock().get_mut(key) {
+            memory.asking = false;
+            if let Some((answer, gate)) = answer {
+                memory.tried.learn(answer, gate, clock::now());
+            }
+        }
+        self.queue.add(key.clone());
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        if let Some(memory) = self.board.lock().forget(key) {
+            self.metrics.forget(key, &memory.pod);
+        }
+    }
+
+    /// Events: once when something blocks, again when something else does, and when nothing does any more.
+    fn tell(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen) {
+        let mut board = self.board.lock();
+        let Some(memory) = board.get_mut(key) else { return };
+        let Some(last) = memory.tried.last.clone() else { return };
+        let recorder = &self.context.recorder;
+        if last.blocks() && memory.told != Some(last.kind()) {
+            memory.told = Some(last.kind());
+            recorder.warning(request, "EvictionBlocked", why_blocked(&last, &seen.gate));
+        } else if last == Answer::Accepted && memory.told.take().is_some() {
+            recorder.normal(request, "EvictionUnblocked", "The eviction was accepted.".to_owned());
+        }
+    }
+
+    /// Writes what is new; returns when to come back for the rest or for a heartbeat.
+    async fn report(
+        &self,
+        key: &ObjectKey,
+        request: &EvictionRequest,
+        news: &News,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let (old, wrote_at) = {
+            let mut board = self.board.lock();
+            let memory = board.get_mut(key);
+            let written = memory.as_ref().and_then(|m| m.written.clone());
+            (written.or_else(|| request.interceptor(NAME).cloned()), memory.and_then(|m| m.written_at))
+        };
+        let Some(old) = old else { return Ok(None) };
+        let Some(entry) = report::entry(&old, news, now) else { return Ok(report::next_heartbeat(&old)) };
+        let wait = wrote_at.map_or(Duration::ZERO, |at| REPORT_INTERVAL.saturating_sub(at.elapsed()));
+        if !wait.is_zero() && !news.completed {
+            return Ok(now.checked_add(wait).ok());
+        }
+        if !self.context.may_write() {
+            return Err(Error::NoLease);
+        }
+        let sent = report::send(&self.context, request, &entry).await.map_err(Error::Report)?;
+        if sent == Sent::NotOurs {
+            return Ok(None);
+        }
+        let next = report::next_heartbeat(&entry);
+        if let Some(memory) = self.board.lock().get_mut(key) {
+            memory.written = Some(entry);
+            memory.written_at = Some(Instant::now());
+        }
+        Ok(next)
+    }
+
+    /// Key of the pod to evict.
+    pub(super) fn pod_of(request: &EvictionRequest) -> ObjectKey {
+        let pod = request.spec.target.pod.as_ref().map_or("", |p| p.name.as_str());
+        ObjectKey::new(request.namespace(), pod)
+    }
+}
+
+fn why_blocked(last: &Answer, gate: &Gate) -> String {
+    match (last, gate) {
+        (_, Gate::Closed { why, .. }) => why.clone(),
+        (Answer::Budget(words) | Answer::Admission(words) | Answer::Refused(words), _) => words.clone(),
+        (_, Gate::Many(names)) => {
+            format!("More than one PodDisruptionBudget covers the pod: {}", names.join(", "))
+        }
+        _ => "More than one PodDisruptionBudget covers the pod".to_owned(),
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default().max(Duration::from_millis(10))
+}

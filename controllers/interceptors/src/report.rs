@@ -1,0 +1,156 @@
+//! What an interceptor says of itself: its whole entry, by server-side apply, within the rules of its times.
+//!
+//! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
+
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_api::time::truncate_to_seconds;
+use drydock_runtime::cache::api;
+use drydock_runtime::{Cacheable, Context, Failure, classify};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tracing::debug;
+
+/// Heartbeats may not be closer (KEP-4563).
+const MIN_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
+/// A heartbeat is sent without other news after this (KEP-4563: every 3 minutes is enough).
+pub const HEARTBEAT: SignedDuration = SignedDuration::from_secs(180);
+
+/// News of an interceptor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// For people.
+    pub message: String,
+    /// When the pod is expected to be gone.
+    pub expected_finish: Option<Timestamp>,
+    /// Whether the interceptor's work is over.
+    pub completed: bool,
+}
+
+/// The entry to apply over `old`, or none if there is nothing new to say.
+pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<InterceptorStatus> {
+    // A pod that is not cached is known to be gone only if we had to do with it before; the cache may lag.
+    let never_began = news.completed && old.start_time.is_none();
+    if old.completion_time.is_some() || never_began {
+        return None;
+    }
+    let now = truncate_to_seconds(now);
+    let mut entry = old.clone();
+    entry.message.clone_from(&news.message);
+    // A time that has passed may stay, but not be set.
+    let expected = news.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
+    entry.expected_finish_time = expected.or(news.expected_finish.and(old.expected_finish_time));
+    if news.completed {
+        entry.completion_time = Some(now);
+    }
+    let is_news = entry != *old || old.start_time.is_none();
+    let since_heartbeat = old.heartbeat_time.map(|last| now.duration_since(last));
+    let due = since_heartbeat.is_none_or(|d| d >= if is_news { MIN_HEARTBEAT } else { HEARTBEAT });
+    if due {
+        entry.heartbeat_time = Some(now);
+        entry.start_time = entry.start_time.or(Some(now));
+    }
+    (is_news || due).then_some(entry)
+}
+
+/// When the next heartbeat is due after this entry, unless its work is over.
+pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
+    entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()
+}
+
+/// How a report ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It is written.
+    Written,
+    /// It is no longer our turn, or the request is gone.
+    NotOurs,
+}
+
+/// Writes an entry.
+pub async fn send(
+    context: &Context,
+    request: &EvictionRequest,
+    entry: &InterceptorStatus,
+) -> Result<Sent, kube::Error> {
+    let key = request.key();
+    // The UID keeps the apply from another request of the same name.
+    let body = json!({
+        "apiVersion": drydock_api::API_VERSION,
+        "kind": EvictionRequest::KIND,
+        "metadata": {"name": &*key.name, "namespace": &*key.namespace, "uid": request.metadata.uid},
+        "status": {"interceptors": [entry]},
+    });
+    let params = PatchParams::apply(&entry.name).force();
+    let api = api::<EvictionRequest>(&context.client, &key.namespace);
+    match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
+        Ok(_) => Ok(Sent::Written),
+        Err(error) => match classify(&error) {
+            Failure::NotFound | Failure::Conflict | Failure::Invalid => {
+                debug!(request = %key, %error, "report refused");
+                Ok(Sent::NotOurs)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1000 + second).unwrap()
+    }
+
+    fn news(message: &str) -> News {
+        News { message: message.into(), ..Default::default() }
+    }
+
+    fn started() -> InterceptorStatus {
+        entry(&InterceptorStatus::default(), &news("m"), at(0)).unwrap()
+    }
+
+    #[test]
+    fn first_entry_sets_start_and_heartbeat_together() {
+        assert_eq!((started().start_time, started().heartbeat_time), (Some(at(0)), Some(at(0))));
+    }
+
+    #[test]
+    fn news_within_a_minute_goes_without_a_heartbeat() {
+        let next = entry(&started(), &news("n"), at(59)).unwrap();
+        assert_eq!((next.message.as_str(), next.heartbeat_time), ("n", Some(at(0))));
+        let next = entry(&started(), &news("n"), at(60)).unwrap();
+        assert_eq!(next.heartbeat_time, Some(at(60)));
+    }
+
+    #[test]
+    fn without_news_only_a_heartbeat_that_is_due_is_sent() {
+        assert_eq!(entry(&started(), &news("m"), at(179)), None);
+        assert_eq!(entry(&started(), &news("m"), at(180)).unwrap().heartbeat_time, Some(at(180)));
+        assert_eq!(next_heartbeat(&started()), Some(at(180)));
+    }
+
+    #[test]
+    fn expected_finish_is_never_set_to_the_past_but_may_stay() {
+        let late = News { expected_finish: Some(at(5)), ..news("m") };
+        assert_eq!(entry(&started(), &late, at(6)), None);
+        let early = entry(&started(), &late, at(4)).unwrap();
+        assert_eq!(early.expected_finish_time, Some(at(5)));
+        assert_eq!(entry(&early, &late, at(30)), None);
+    }
+
+    #[test]
+    fn pod_that_was_never_dealt_with_is_not_reported_as_terminated() {
+        let done = News { completed: true, ..news("m") };
+        assert_eq!(entry(&InterceptorStatus::default(), &done, at(0)), None);
+    }
+
+    #[test]
+    fn completed_entry_is_never_touched_again() {
+        let done = entry(&started(), &News { completed: true, ..news("m") }, at(9)).unwrap();
+        assert_eq!(done.completion_time, Some(at(9)));
+        assert_eq!(entry(&done, &news("other"), at(500)), None);
+    }
+}
