@@ -13,6 +13,7 @@ pub mod managed_fields;
 pub mod meta;
 pub mod names;
 pub mod object;
+pub mod openapi;
 pub mod patch;
 pub mod quote;
 pub mod schema;

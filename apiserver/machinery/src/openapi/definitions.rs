@@ -1,0 +1,190 @@
+//! Definitions: structs of the kinds by their schemas, and what they refer to.
+
+use serde_json::{Map, Value, json};
+
+use super::published;
+use crate::kind::Kind;
+use crate::schema::{Field, ListType, ObjectShape, Schema, Shape};
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+/// Definitions that operations refer to, whatever the kinds.
+const OF_OPERATIONS: [&str; 5] = ["APIResourceList", "DeleteOptions", "Patch", "Status", "WatchEvent"];
+/// Those that are registered with every group and version.
+const OF_EVERY_VERSION: [&str; 2] = ["DeleteOptions", "WatchEvent"];
+
+/// Every definition that documents of these kinds need.
+pub(super) fn definitions(kinds: &[&dyn Kind]) -> Map<String, Value> {
+    let mut definitions = Map::new();
+    for name in OF_OPERATIONS {
+        add_published(&mut definitions, &format!("{META}{name}"));
+    }
+    add_published(&mut definitions, &format!("{META}ListMeta"));
+    for kind in kinds {
+        add_schema(&mut definitions, kind.schema());
+        add_list(&mut definitions, *kind);
+    }
+    for name in OF_EVERY_VERSION {
+        add_versions(&mut definitions, &format!("{META}{name}"), name, kinds);
+    }
+    definitions
+}
+
+/// The definition of a kind's objects.
+pub(super) fn definition_name(kind: &dyn Kind) -> &'static str {
+    match &kind.schema().shape {
+        Shape::Object(shape) => shape.definition,
+        _ => "",
+    }
+}
+
+/// `#/definitions/NAME`
+pub(super) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/definitions/{name}")})
+}
+
+/// The object's own definition gets its kind; the list is made here, because no schema describes it.
+fn add_list(definitions: &mut Map<String, Value>, kind: &dyn Kind) {
+    let (name, names) = (definition_name(kind), kind.names());
+    let gvk = |kind: &str| json!([{"group": names.group, "version": names.version, "kind": kind}]);
+    if let Some(definition) = definitions.get_mut(name) {
+        definition["x-kubernetes-group-version-kind"] = gvk(names.kind);
+    }
+    let list_kind = format!("{}List", names.kind);
+    let list = json!({
+        "description": format!("{list_kind} is a list of {} objects.", names.kind),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": published::field("apiVersion"),
+            "kind": published::field("kind"),
+            "metadata": published::field("listMeta"),
+            "items": {"description": "items is the list of objects.", "type": "array", "items": reference(name)},
+        },
+        "x-kubernetes-group-version-kind": gvk(&list_kind),
+    });
+    definitions.insert(format!("{name}List"), list);
+}
+
+fn add_versions(definitions: &mut Map<String, Value>, name: &str, kind: &str, kinds: &[&dyn Kind]) {
+    let mut versions = vec![json!({"group": "", "version": "v1", "kind": kind})];
+    for names in kinds.iter().map(|k| k.names()) {
+        let version = json!({"group": names.group, "version": names.version, "kind": kind});
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    if let Some(definition) = definitions.get_mut(name) {
+        definition["x-kubernetes-group-version-kind"] = versions.into();
+    }
+}
+
+fn add_schema(definitions: &mut Map<String, Value>, schema: &Schema) {
+    match &schema.shape {
+        Shape::Time | Shape::MicroTime | Shape::Raw => {
+            add_published(definitions, &format!("{META}{}", scalar(schema)))
+        }
+        Shape::Map(items) | Shape::List(items, _) => add_schema(definitions, items),
+        Shape::Object(shape) if published::definition(shape.definition).is_some() => {
+            add_published(definitions, shape.definition);
+        }
+        Shape::Object(shape) => {
+            shape.fields.iter().for_each(|field| add_schema(definitions, &field.schema));
+            if !shape.definition.is_empty() && !definitions.contains_key(shape.definition) {
+                definitions.insert(shape.definition.to_owned(), render_struct(schema.description, shape));
+            }
+        }
+        Shape::Boolean | Shape::Int32 | Shape::Int64 | Shape::String => (),
+    }
+}
+
+/// Adds a definition of Kubernetes and what it refers to.
+fn add_published(definitions: &mut Map<String, Value>, name: &str) {
+    let Some(definition) = published::definition(name) else { return };
+    if definitions.contains_key(name) {
+        return;
+    }
+    let definition = Value::Object(definition.clone());
+    let referred = references(&definition);
+    definitions.insert(name.to_owned(), definition);
+    referred.iter().for_each(|name| add_published(definitions, name));
+}
+
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => {
+            let own = map.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix("#/definitions/"));
+            own.map(str::to_owned).into_iter().chain(map.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn render_struct(description: &str, shape: &ObjectShape) -> Value {
+    let properties: Map<_, _> = shape.fields.iter().map(|f| (f.name.to_owned(), render_field(f))).collect();
+    let required: Vec<_> = shape.fields.iter().filter(|f| f.required).map(|f| f.name).collect();
+    let mut definition = json!({"type": "object", "properties": properties});
+    if !description.is_empty() {
+        definition["description"] = description.into();
+    }
+    if !required.is_empty() {
+        definition["required"] = required.into();
+    }
+    if shape.atomic {
+        definition["x-kubernetes-map-type"] = "atomic".into();
+    }
+    definition
+}
+
+fn render_field(field: &Field) -> Value {
+    let mut property = render(&field.schema);
+    if !field.schema.description.is_empty() {
+        property["description"] = field.schema.description.into();
+    }
+    property
+}
+
+fn render(schema: &Schema) -> Value {
+    let mut value = match &schema.shape {
+        Shape::Boolean => json!({"type": "boolean"}),
+        Shape::Int32 => json!({"type": "integer", "format": "int32"}),
+        Shape::Int64 => json!({"type": "integer", "format": "int64"}),
+        Shape::String => json!({"type": "string"}),
+        Shape::Time | Shape::MicroTime | Shape::Raw => reference(&format!("{META}{}", scalar(schema))),
+        Shape::Map(values) => json!({"type": "object", "additionalProperties": render(values)}),
+        Shape::List(items, list_type) => render_list(items, list_type),
+        Shape::Object(shape) if shape.definition.is_empty() => render_struct(schema.description, shape),
+        Shape::Object(shape) => reference(shape.definition),
+    };
+    if !schema.enumeration.is_empty() {
+        value["enum"] = json!(schema.enumeration);
+    }
+    if let Some(default) = schema.default.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+        value["default"] = default;
+    }
+    value
+}
+
+fn render_list(items: &Schema, list_type: &ListType) -> Value {
+    let mut list = json!({"type": "array", "items": render(items)});
+    match list_type {
+        ListType::Atomic => list["x-kubernetes-list-type"] = "atomic".into(),
+        ListType::Set => list["x-kubernetes-list-type"] = "set".into(),
+        ListType::Map(keys) => {
+            list["x-kubernetes-list-type"] = "map".into();
+            list["x-kubernetes-list-map-keys"] = json!(keys);
+            list["x-kubernetes-patch-strategy"] = "merge".into();
+            list["x-kubernetes-patch-merge-key"] = json!(keys.first());
+        }
+    }
+    list
+}
+
+fn scalar(schema: &Schema) -> &'static str {
+    match schema.shape {
+        Shape::MicroTime => "MicroTime",
+        Shape::Raw => "FieldsV1",
+        _ => "Time",
+    }
+}
