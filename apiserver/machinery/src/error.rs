@@ -56,6 +56,9 @@ pub struct Status {
     /// HTTP status; 0 is left out.
     #[serde(default, skip_serializing_if = "is_zero_code")]
     pub code: u16,
+    /// `metadata.continue`: where a list that expired may go on.
+    #[serde(skip)]
+    pub continue_token: String,
 }
 
 impl Status {
@@ -65,8 +68,9 @@ impl Status {
     }
     /// A `Status` object in JSON: `kind`, `apiVersion` and `metadata` first, as Kubernetes writes it.
     pub fn to_json(&self) -> Bytes {
-        let object =
-            StatusObject { kind: "Status", api_version: "v1", metadata: BTreeMap::new(), status: self };
+        let token = Some(self.continue_token.as_str()).filter(|token| !token.is_empty());
+        let metadata = token.map(|token| ("continue", token)).into_iter().collect();
+        let object = StatusObject { kind: "Status", api_version: "v1", metadata, status: self };
         // A struct of strings and numbers always serializes.
         Bytes::from(serde_json::to_vec(&object).unwrap_or_default())
     }
@@ -77,7 +81,7 @@ impl Status {
 struct StatusObject<'a> {
     kind: &'static str,
     api_version: &'static str,
-    metadata: BTreeMap<String, ()>,
+    metadata: BTreeMap<&'static str, &'a str>,
     #[serde(flatten)]
     status: &'a Status,
 }

@@ -71,7 +71,7 @@ pub fn table<'o>(
     options: TableOptions<'_>,
 ) -> Value {
     let rows: Vec<_> = objects.into_iter().map(|object| row(kind, object, options)).collect();
-    let columns: Vec<_> = kind.columns().iter().filter(|_| options.headers).map(column).collect();
+    let columns = if options.headers { columns(kind) } else { Value::Array(Vec::new()) };
     json!({
         "kind": "Table",
         "apiVersion": options.api_version,
@@ -101,13 +101,19 @@ pub fn partial_object_metadata_list<'o>(
     json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": items})
 }
 
-fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value {
+/// One row.
+pub fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value {
     let carried = match options.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Metadata => partial_object_metadata(object, options.api_version),
         IncludeObject::Object => Value::Object(object.0.clone()),
     };
     json!({"cells": kind.cells(object, options.now), "object": carried})
+}
+
+/// The column definitions.
+pub fn columns(kind: &dyn Kind) -> Value {
+    kind.columns().iter().map(column).collect()
 }
 
 fn column(column: &Column) -> Value {

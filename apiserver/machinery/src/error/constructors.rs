@@ -21,6 +21,7 @@ impl ApiError {
             reason: reason.into(),
             details,
             code,
+            continue_token: String::new(),
         };
         Self { status: Box::new(status) }
     }

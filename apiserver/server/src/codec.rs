@@ -1,0 +1,100 @@
+//! Objects from and to bytes, through the machinery.
+
+use bytes::Bytes;
+use drydock_machinery::decode::{self, Decoded};
+use drydock_machinery::field::{Error, Path};
+use drydock_machinery::kind::Kind;
+use drydock_machinery::{ApiError, Object};
+use serde_json::{Map, Value};
+
+use crate::admission::Warnings;
+use crate::negotiate::Format;
+use crate::options::{FieldValidation, WriteOptions};
+use crate::verbs::Call;
+
+/// Decodes an object of `kind` from a body, with defaults.
+pub fn decode(
+    body: &[u8],
+    format: Format,
+    kind: &dyn Kind,
+    validation: FieldValidation,
+    warnings: &Warnings,
+) -> Result<Object, ApiError> {
+    let decoded = match format {
+        Format::Json => decode::decode(body, decode::Format::Json, kind.names(), kind.schema())?,
+        Format::Yaml => decode::decode(body, decode::Format::Yaml, kind.names(), kind.schema())?,
+        Format::Protobuf => protobuf_object(body, kind)?,
+    };
+    match (validation, decoded.strict_error(kind.names())) {
+        (FieldValidation::Strict, Some(error)) => return Err(error),
+        (FieldValidation::Warn, _) => decoded.strict_errors.into_iter().for_each(|e| warnings.add(e)),
+        _ => {}
+    }
+    let mut object = decoded.object;
+    kind.default(&mut object);
+    Ok(object)
+}
+
+fn protobuf_object(_body: &[u8], _kind: &dyn Kind) -> Result<Decoded, ApiError> {
+    Err(ApiError::bad_request("protobuf bodies are not read"))
+}
+
+/// The result of a JSON or merge patch as an object of the call's kind, with defaults; 422 where it is none.
+pub fn patched(value: Value, call: &Call, options: &WriteOptions) -> Result<Object, ApiError> {
+    let Value::Object(map) = value else {
+        let shown = value.to_string();
+        let detail = "json: cannot unmarshal into Go value of a struct type";
+        return Err(invalid_patch(shown, detail));
+    };
+    let mut object = Object(map);
+    check_type(&object, call.kind())?;
+    let strict_errors = decode::conform(&mut object, call.kind().schema())?;
+    match options.field_validation {
+        FieldValidation::Strict if !strict_errors.is_empty() => {
+            let detail = format!("strict decoding error: {}", strict_errors.join(", "));
+            return Err(invalid_patch(Value::Object(object.0).to_string(), &detail));
+        }
+        FieldValidation::Warn => strict_errors.into_iter().for_each(|e| call.warnings.add(e)),
+        _ => {}
+    }
+    call.kind().default(&mut object);
+    Ok(object)
+}
+
+/// A patch cannot make an object one of another type.
+fn check_type(object: &Object, kind: &dyn Kind) -> Result<(), ApiError> {
+    let names = kind.names();
+    let text = |field: &str| object.0.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, given) = (text("apiVersion"), text("kind"));
+    if version == names.api_version() && given == names.kind {
+        return Ok(());
+    }
+    let detail = format!("no kind {given:?} is registered for version {version:?}");
+    Err(invalid_patch(Value::Object(object.0.clone()).to_string(), &detail))
+}
+
+fn invalid_patch(shown: String, detail: &str) -> ApiError {
+    let shown: String = shown.chars().take(4096).collect();
+    ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), shown, detail)])
+}
+
+/// A body of free form as a JSON tree.
+pub fn value(body: &[u8], format: Format) -> Result<Value, ApiError> {
+    match format {
+        Format::Json => decode::decode_value(body, decode::Format::Json),
+        Format::Yaml => decode::decode_value(body, decode::Format::Yaml),
+        Format::Protobuf => Err(ApiError::bad_request("protobuf bodies are not read")),
+    }
+}
+
+/// An object in its protobuf envelope.
+pub fn object_protobuf(kind: &dyn Kind, object: &Object) -> Bytes {
+    let _ = (kind, object);
+    Bytes::new()
+}
+
+/// An object's metadata as a bare protobuf message.
+pub fn metadata_protobuf(object: &Object) -> Bytes {
+    let _ = object.meta().unwrap_or(&Map::new());
+    Bytes::new()
+}

@@ -1,0 +1,189 @@
+//! A page of objects: a head, the objects' own bytes, a tail; made piece by piece while it is sent.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::{BufMut, Bytes, BytesMut};
+use drydock_machinery::table::list_meta;
+use drydock_storage::storage::Stored;
+use futures::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::object::{ObjectView, in_format, object_bytes, partial};
+use super::{compress, protobuf, response, table};
+use crate::codec;
+use crate::negotiate::{Format, Output, Transform};
+
+/// A page.
+pub struct ListPage {
+    /// The objects.
+    pub items: Vec<Arc<Stored>>,
+    /// Revision of the whole list.
+    pub revision: u64,
+    /// Token of the next page, empty if there is none.
+    pub continue_: String,
+    /// How many objects follow, if that is known.
+    pub remaining: Option<u64>,
+}
+
+/// Sizes of the pieces in which a list is sent.
+const PIECE: usize = 64 * 1024;
+
+type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+
+/// A response with a page.
+pub fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<Body> {
+    let output = view.output;
+    let pieces = match output.format {
+        Format::Protobuf => protobuf_pieces(page, &view),
+        _ => json_pieces(page, view),
+    };
+    if output.format == Format::Yaml || output.pretty && output.format == Format::Json {
+        let json: Vec<Bytes> = pieces.collect();
+        let body = in_format(json.concat().into(), output);
+        return response::bytes(StatusCode::OK, output.format.media_type(), body, headers);
+    }
+    send(Box::new(gathered(pieces)), output, headers)
+}
+
+/// Small bodies whole, large ones as a stream.
+fn send(mut pieces: Pieces, output: Output, headers: &HeaderMap) -> Response<Body> {
+    let (mut first, mut length) = (Vec::new(), 0);
+    while length <= compress::THRESHOLD {
+        let Some(piece) = pieces.next() else {
+            return response::bytes(
+                StatusCode::OK,
+                output.format.media_type(),
+                Bytes::from(first.concat()),
+                headers,
+            );
+        };
+        length += piece.len();
+        first.push(piece);
+    }
+    let all = first.into_iter().chain(pieces);
+    let mut response = if compress::wanted(headers) {
+        let mut response = Response::new(streamed(compressed(all)));
+        compress::mark(&mut response);
+        response
+    } else {
+        Response::new(streamed(all))
+    };
+    let media_type = HeaderValue::from_static(output.format.media_type());
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response
+}
+
+fn streamed(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
+    Body::from_stream(stream::iter(pieces.map(Ok::<_, Infallible>)))
+}
+
+fn compressed(mut pieces: impl Iterator<Item = Bytes> + Send) -> impl Iterator<Item = Bytes> + Send {
+    let mut stream = Some(compress::Stream::new());
+    std::iter::from_fn(move || match pieces.next() {
+        Some(piece) => stream.as_mut().map(|s| s.push(&piece)),
+        None => stream.take().map(compress::Stream::finish),
+    })
+    .filter(|piece| !piece.is_empty())
+}
+
+/// Puts small pieces together.
+fn gathered(mut pieces: Pieces) -> impl Iterator<Item = Bytes> + Send {
+    std::iter::from_fn(move || {
+        let mut out = BytesMut::new();
+        while out.len() < PIECE {
+            let Some(piece) = pieces.next() else { break };
+            if out.is_empty() && piece.len() >= PIECE {
+                return Some(piece);
+            }
+            out.extend_from_slice(&piece);
+        }
+        (!out.is_empty()).then(|| out.freeze())
+    })
+}
+
+fn json_pieces(page: ListPage, view: ObjectView) -> Pieces {
+    let head = json_head(&page, &view);
+    let prefix = type_prefix(&view);
+    let items = page.items.into_iter().enumerate().flat_map(move |(index, stored)| {
+        let comma = if index > 0 { Bytes::from_static(b",") } else { Bytes::new() };
+        let [open, body] = json_item(&stored, &view, &prefix);
+        [comma, open, body]
+    });
+    let tail = Bytes::from_static(b"]}\n");
+    Box::new(std::iter::once(head).chain(items).chain(std::iter::once(tail)))
+}
+
+/// `{"kind":...,"apiVersion":...,"metadata":{...},"items":[` and its like for tables.
+fn json_head(page: &ListPage, view: &ObjectView) -> Bytes {
+    let kind = view.kind.names().kind;
+    let (kind, version, field) = match view.output.transform {
+        Transform::None => (format!("{kind}List"), view.api_version(), "items"),
+        Transform::Table(v) => ("Table".to_owned(), format!("meta.k8s.io/{v}"), "rows"),
+        Transform::Partial(v) | Transform::PartialList(v) => {
+            ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{v}"), "items")
+        }
+    };
+    let metadata = Value::Object(list_meta(&page.revision.to_string(), &page.continue_, page.remaining));
+    let columns = match view.output.transform {
+        Transform::Table(_) => {
+            format!(r#","columnDefinitions":{}"#, drydock_machinery::table::columns(view.kind.as_ref()))
+        }
+        _ => String::new(),
+    };
+    let (kind, version) = (Value::from(kind), Value::from(version));
+    format!(r#"{{"kind":{kind},"apiVersion":{version},"metadata":{metadata}{columns},"{field}":["#).into()
+}
+
+/// What every stored object's JSON begins with, and an item of a list does not carry.
+fn type_prefix(view: &ObjectView) -> Bytes {
+    let (version, kind) = (Value::from(view.api_version()), Value::from(view.kind.names().kind));
+    format!(r#"{{"apiVersion":{version},"kind":{kind},"#).into()
+}
+
+/// An item, in two pieces so that shared bytes need no copy.
+fn json_item(stored: &Stored, view: &ObjectView, prefix: &Bytes) -> [Bytes; 2] {
+    let own = |value: Value| [Bytes::new(), value.to_string().into()];
+    match view.output.transform {
+        Transform::Table(version) => own(table::row(stored, view, version)),
+        Transform::Partial(version) | Transform::PartialList(version) => {
+            own(partial(&stored.object, version))
+        }
+        Transform::None if stored.json().starts_with(prefix) => {
+            [Bytes::from_static(b"{"), stored.json().slice(prefix.len()..)]
+        }
+        Transform::None => {
+            let mut item = stored.object.0.clone();
+            item.remove("kind");
+            item.remove("apiVersion");
+            own(Value::Object(item))
+        }
+    }
+}
+
+fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
+    let (kind, version) = match view.output.transform {
+        Transform::Partial(v) | Transform::PartialList(v) => {
+            ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{v}"))
+        }
+        _ => (format!("{}List", view.kind.names().kind), view.api_version()),
+    };
+    let items: Vec<Bytes> = page.items.iter().map(|stored| protobuf_item(stored, view)).collect();
+    let meta = protobuf::list_meta(&page.revision.to_string(), &page.continue_, page.remaining);
+    let length: usize = items.iter().map(|item| protobuf::item_head(item.len()).len() + item.len()).sum();
+    let mut head = protobuf::envelope_head(&version, &kind, meta.len() + length);
+    head.put_slice(&meta);
+    let items = items.into_iter().flat_map(|item| [protobuf::item_head(item.len()), item]);
+    let tail = Bytes::from_static(protobuf::ENVELOPE_TAIL);
+    Box::new(std::iter::once(head.freeze()).chain(items).chain(std::iter::once(tail)))
+}
+
+fn protobuf_item(stored: &Stored, view: &ObjectView) -> Bytes {
+    match view.output.transform {
+        Transform::None => protobuf::raw(&object_bytes(stored, view, false)).unwrap_or_default(),
+        _ => protobuf::partial(&codec::metadata_protobuf(&stored.object)),
+    }
+}

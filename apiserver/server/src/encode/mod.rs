@@ -1,0 +1,24 @@
+//! Answers as bytes: the only place that knows wire formats.
+//!
+//! ```text
+//!   respond (status, Answer, Output)
+//!     ├── object     one object, or its Table or metadata
+//!     ├── list       a page: concatenated shared bytes, streamed
+//!     ├── status     errors and Success
+//!     └── compress   gzip above 128 KiB
+//! ```
+
+mod compress;
+mod list;
+mod object;
+mod pretty;
+pub mod protobuf;
+mod response;
+mod status;
+mod table;
+
+pub use list::{ListPage, list};
+pub use object::{ObjectView, object_bytes, one};
+pub use response::{bytes, json_document};
+pub use status::{encoded as status_bytes, error, success};
+pub use table::include_object;

@@ -1,0 +1,81 @@
+//! Indented JSON as Go's json.Indent writes it: two spaces, order kept.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// Indents compact JSON.
+pub fn indent(json: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() + json.len() / 2);
+    let mut depth = 0;
+    let mut rest = json;
+    while let Some((&byte, after)) = rest.split_first() {
+        let closes = matches!(after.first(), Some(b'}' | b']'));
+        rest = after;
+        match byte {
+            b'{' | b'[' if closes => {
+                out.put_slice(&[byte, after[0]]);
+                rest = &after[1..];
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                out.put_u8(byte);
+                new_line(&mut out, depth);
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.put_u8(byte);
+            }
+            b',' => {
+                out.put_u8(byte);
+                new_line(&mut out, depth);
+            }
+            b':' => out.put_slice(b": "),
+            b'"' => {
+                let end = string_end(after);
+                out.put_u8(byte);
+                out.put_slice(&after[..end]);
+                rest = &after[end..];
+            }
+            _ => out.put_u8(byte),
+        }
+    }
+    out.freeze()
+}
+
+/// Length of a string's rest, with its closing quote.
+fn string_end(rest: &[u8]) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+fn new_line(out: &mut BytesMut, depth: usize) {
+    out.put_u8(b'\n');
+    out.put_bytes(b' ', depth * 2);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indent;
+
+    #[test]
+    fn order_and_strings_are_kept() {
+        let json = br#"{"b":[1,{"x":"a,\"{b\\"}],"a":{},"c":[]}"#;
+        let pretty = "{\n  \"b\": [\n    1,\n    {\n      \"x\": \"a,\\\"{b\\\\\"\n    }\n  ],\n  \"a\": {},\n  \"c\": []\n}";
+        assert_eq!(indent(json), pretty);
+    }
+
+    #[test]
+    fn broken_json_does_not_hang() {
+        for json in [&b"\"abc"[..], b"}}}]", b"{", b""] {
+            indent(json);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Who owns which field, through the machinery.
+
+use std::sync::LazyLock;
+
+use drydock_machinery::managed_fields::{self, FieldManager, Set};
+use drydock_machinery::{ApiError, Object};
+
+use crate::codec;
+use crate::negotiate::Format;
+use crate::options::WriteOptions;
+use crate::verbs::Call;
+
+/// What writes to the object itself do not own.
+static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields(&[&["status"]]));
+/// What writes to the status do not own.
+static ALL_BUT_STATUS: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields(&[
+        &["spec"],
+        &["metadata", "labels"],
+        &["metadata", "annotations"],
+        &["metadata", "finalizers"],
+        &["metadata", "ownerReferences"],
+    ])
+});
+
+/// A new object, owned by the writer's manager.
+pub fn created(call: &Call, object: Object, options: &WriteOptions) -> Object {
+    with_manager(call, |manager| manager.update(None, object, &options.manager, call.now))
+}
+
+/// A changed object, what changed owned by the writer's manager.
+pub fn updated(call: &Call, object: Object, present: &Object, options: &WriteOptions) -> Object {
+    with_manager(call, |manager| manager.update(Some(present), object, &options.manager, call.now))
+}
+
+/// The present object (`None` to create one) with an applied configuration merged in, and defaults.
+pub fn applied(
+    call: &Call,
+    patch: &[u8],
+    present: Option<&Object>,
+    options: &WriteOptions,
+) -> Result<Object, ApiError> {
+    let patch = codec::value(patch, Format::Yaml)
+        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {}", e.status.message)))?;
+    let serde_json::Value::Object(patch) = patch else {
+        return Err(ApiError::bad_request("error decoding YAML: the configuration is not an object"));
+    };
+    let empty = empty(call);
+    let live = present.unwrap_or(&empty);
+    let applied = with_manager(call, |manager| {
+        manager.apply(live, Object(patch), &options.manager, options.force, call.now)
+    })?;
+    let mut object = applied.unwrap_or_else(|| live.clone());
+    call.kind().default(&mut object);
+    Ok(object)
+}
+
+/// Keeps the old times where nothing but times changed.
+pub fn ignore_timestamps(new: Object, old: &Object) -> Object {
+    managed_fields::ignore_timestamps(new, old)
+}
+
+fn empty(call: &Call) -> Object {
+    let mut object = Object::default();
+    object.0.insert("apiVersion".to_owned(), call.names().api_version().into());
+    object.0.insert("kind".to_owned(), call.names().kind.into());
+    object
+}
+
+fn with_manager<T>(call: &Call, act: impl FnOnce(FieldManager<'_>) -> T) -> T {
+    let api_version = call.names().api_version();
+    act(FieldManager {
+        schema: call.kind().schema(),
+        api_version: &api_version,
+        kind: call.names().kind,
+        subresource: &call.info.subresource,
+        reset: if call.on_status() { &ALL_BUT_STATUS } else { &STATUS },
+    })
+}

@@ -1,0 +1,155 @@
+//! A request on a resource, with everything that the verbs need.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use drydock_machinery::Object;
+use drydock_machinery::kind::{Kind, Names, Now};
+use drydock_machinery::table::IncludeObject;
+use drydock_storage::backend::Revision;
+use drydock_storage::storage::{Storage, StorageError, Stored};
+use http::{HeaderMap, Response, StatusCode};
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::{Attributes, Operation, Phase, Warnings};
+use crate::api_group::Resource;
+use crate::encode::{self, ObjectView, include_object};
+use crate::negotiate::{self, Output, Transform};
+use crate::request_info::RequestInfo;
+use crate::storage_error;
+use crate::user::User;
+
+/// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
+#[async_trait]
+pub trait CreateAuthorizer: Send + Sync + 'static {
+    /// The refusal, if the user may not create the object that the URL names.
+    async fn may_create(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
+}
+
+/// A request on a resource.
+pub struct Call {
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// What is asked.
+    pub info: RequestInfo,
+    /// Who asks.
+    pub user: Arc<User>,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// When the answer must be there.
+    pub deadline: Instant,
+    /// Warnings so far.
+    pub warnings: Arc<Warnings>,
+    /// The moment of the request.
+    pub now: Now,
+    /// Who may create by applying.
+    pub authorizer: Option<Arc<dyn CreateAuthorizer>>,
+    /// Ends watches.
+    pub shutdown: CancellationToken,
+}
+
+impl Call {
+    /// The kind.
+    pub fn kind(&self) -> &dyn Kind {
+        self.resource.kind.as_ref()
+    }
+
+    /// Its names.
+    pub fn names(&self) -> &Names {
+        self.kind().names()
+    }
+
+    /// Its storage.
+    pub fn storage(&self) -> &dyn Storage {
+        self.resource.storage.as_ref()
+    }
+
+    /// Whether the request is about the status subresource.
+    pub fn on_status(&self) -> bool {
+        self.info.subresource == "status"
+    }
+
+    /// Storage key of an object of this name.
+    pub fn key_of(&self, namespace: &str, name: &str) -> String {
+        if self.names().namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+    }
+
+    /// Storage key of the object that the URL names.
+    pub fn key(&self) -> String {
+        self.key_of(&self.info.namespace, &self.info.name)
+    }
+
+    /// What went wrong in storage, for the client.
+    pub fn storage_error(&self, error: StorageError, operation: &str) -> ApiError {
+        storage_error::translate(error, self.names(), &self.info.name, operation)
+    }
+
+    /// The object does not exist.
+    pub fn not_found(&self) -> ApiError {
+        ApiError::not_found(self.names().group, self.names().plural, &self.info.name)
+    }
+
+    /// A refusal of a state that is not there.
+    pub fn conflict(&self, why: impl std::fmt::Display) -> ApiError {
+        ApiError::conflict(self.names().group, self.names().plural, &self.info.name, why)
+    }
+
+    /// How an answer is written; asked before anything is done.
+    pub fn view(&self) -> Result<ObjectView, ApiError> {
+        let streams =
+            matches!(self.info.verb, crate::request_info::Verb::List | crate::request_info::Verb::Watch);
+        let output = negotiate::document(&self.headers, &self.info.query, streams)?;
+        self.view_as(output)
+    }
+
+    /// The view of an output that has been negotiated.
+    pub fn view_as(&self, output: Output) -> Result<ObjectView, ApiError> {
+        let include = match output.transform {
+            Transform::Table(_) => include_object(&self.info.query)?,
+            _ => IncludeObject::default(),
+        };
+        Ok(ObjectView { kind: self.resource.kind.clone(), output, include, now: self.now })
+    }
+
+    /// Answers one object.
+    pub fn answer(&self, status: StatusCode, stored: &Stored, view: &ObjectView) -> Response<Body> {
+        encode::one(status, stored, view, &self.headers)
+    }
+
+    /// An object that was not stored, to be answered as if it were.
+    pub fn unstored(&self, object: Object, revision: Revision) -> Arc<Stored> {
+        let key = self.key_of(object.namespace(), object.name());
+        Arc::new(Stored::new(key, object, revision))
+    }
+
+    /// Asks the admissions of a phase about a write.
+    pub async fn admit(
+        &self,
+        phase: Phase,
+        operation: Operation,
+        old: Option<&Object>,
+        new: Option<&Object>,
+        dry_run: bool,
+    ) -> Result<(), ApiError> {
+        let object = new.or(old);
+        let attributes = Attributes {
+            user: &self.user,
+            operation,
+            names: self.names(),
+            subresource: &self.info.subresource,
+            namespace: &self.info.namespace,
+            name: object.map(Object::name).unwrap_or(&self.info.name),
+            old,
+            new,
+            dry_run,
+            warnings: &self.warnings,
+        };
+        for admission in self.resource.admission.iter().filter(|a| a.phase() == phase) {
+            admission.admit(&attributes).await?;
+        }
+        Ok(())
+    }
+}

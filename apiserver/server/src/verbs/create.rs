@@ -1,0 +1,150 @@
+//! A new object.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use drydock_machinery::meta::{
+    fill_system_fields, generate_name, validate_object_meta_create, wipe_system_fields,
+};
+use drydock_machinery::{ApiError, Object, names};
+use drydock_storage::backend::Revision;
+use drydock_storage::storage::{ReadAt, StorageError, Stored};
+use http::{Response, StatusCode};
+
+use super::call::Call;
+use super::metadata;
+use crate::admission::{Operation, Phase};
+use crate::options::{WriteKind, WriteOptions, write_options};
+use crate::{body, codec, managed, storage_error};
+
+/// Attempts at a generated name that is free.
+const NAME_ATTEMPTS: u32 = 8;
+
+/// POST to a collection.
+pub async fn create(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+    let view = call.view()?;
+    let format = body::format(&call.headers)?;
+    let bytes = body::read(request).await?;
+    let options = write_options(&call.info.query, &call.headers, WriteKind::Create)?;
+    let mut object = codec::decode(&bytes, format, call.kind(), options.field_validation, &call.warnings)?;
+    wipe_system_fields(&mut object);
+    metadata::check_namespace(call, &mut object)?;
+    metadata::dedup_owner_references(call, &mut object);
+    let object = managed::created(call, object, &options);
+    let stored = insert(call, object, &options).await?;
+    Ok(call.answer(StatusCode::CREATED, &stored, &view))
+}
+
+/// Stores a new object, with a generated name if it asks for one.
+pub async fn insert(call: &Call, object: Object, options: &WriteOptions) -> Result<Arc<Stored>, ApiError> {
+    let base = generate_name_of(&object);
+    if !object.name().is_empty() || base.is_empty() {
+        return insert_named(call, object, options, false).await;
+    }
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let mut named = object.clone();
+        named.set_meta("name", Some(generate_name(&base, rand::random()).into()));
+        match insert_named(call, named, options, true).await {
+            Err(error) if error.reason() == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
+            result => return result,
+        }
+    }
+}
+
+async fn insert_named(
+    call: &Call,
+    mut object: Object,
+    options: &WriteOptions,
+    generated: bool,
+) -> Result<Arc<Stored>, ApiError> {
+    call.admit(Phase::BeforeValidation, Operation::Create, None, Some(&object), options.dry_run).await?;
+    let uid = uuid::Uuid::new_v4().to_string();
+    fill_system_fields(&mut object, &uid, call.now);
+    object.set_meta("generation", Some(1.into()));
+    call.kind().prepare_for_create(&mut object);
+    validate(call, &object)?;
+    for warning in call.kind().warnings(&object, None) {
+        call.warnings.add(warning);
+    }
+    call.admit(Phase::AfterValidation, Operation::Create, None, Some(&object), options.dry_run).await?;
+    refuse_version(&mut object)?;
+    let key = call.key_of(object.namespace(), object.name());
+    if options.dry_run {
+        return dry_run(call, &key, object, generated).await;
+    }
+    match store(call, &key, &object).await {
+        Err(StorageError::AlreadyExists) => Err(taken(call, &key, object.name(), generated).await),
+        result => result.map_err(|e| storage_error::translate(e, call.names(), object.name(), "create")),
+    }
+}
+
+/// The kind's own rules come first, so that their messages are shown; then those of any object.
+fn validate(call: &Call, object: &Object) -> Result<(), ApiError> {
+    let (kind, names_) = (call.kind(), call.names());
+    let mut errors = kind.validate_create(object, call.now);
+    if errors.is_empty() {
+        errors = validate_object_meta_create(object, names_.namespaced, names::name_is_dns_subdomain);
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(names_.group, names_.kind, object.name(), errors))
+}
+
+fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
+    if !matches!(object.resource_version(), "" | "0") {
+        return Err(ApiError::new(
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+            None,
+        ));
+    }
+    object.set_resource_version("");
+    Ok(())
+}
+
+async fn store(call: &Call, key: &str, object: &Object) -> Result<Arc<Stored>, StorageError> {
+    match call.storage().create(key, object.clone()).await {
+        Err(error) if storage_error::is_too_large(&error) => {
+            let mut slim = object.clone();
+            slim.set_meta("managedFields", None);
+            call.storage().create(key, slim).await
+        }
+        result => result,
+    }
+}
+
+async fn dry_run(call: &Call, key: &str, object: Object, generated: bool) -> Result<Arc<Stored>, ApiError> {
+    match call.storage().get(key, ReadAt::Latest).await {
+        Ok(_) => Err(taken(call, key, object.name(), generated).await),
+        Err(StorageError::NotFound) => {
+            let mut stored = Stored::new(key.to_owned(), object, Revision::default());
+            stored.object.set_resource_version("");
+            Ok(Arc::new(stored))
+        }
+        Err(error) => Err(call.storage_error(error, "create")),
+    }
+}
+
+/// 409, saying so if the object that is in the way is on its way out.
+async fn taken(call: &Call, key: &str, name: &str, generated: bool) -> ApiError {
+    let names = call.names();
+    let mut error = if generated {
+        ApiError::generate_name_conflict(names.group, names.plural, name)
+    } else {
+        ApiError::already_exists(names.group, names.plural, name)
+    };
+    let there = call.storage().get(key, ReadAt::NotOlderThan(Revision::default())).await;
+    if there.is_ok_and(|stored| stored.object.deletion_timestamp().is_some()) {
+        error.status.message = format!("object is being deleted: {}", error.status.message);
+    }
+    error
+}
+
+fn generate_name_of(object: &Object) -> String {
+    let base = object.meta().and_then(|m| m.get("generateName")).and_then(|v| v.as_str());
+    base.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,111 @@
+//! Options of a delete, from the body or else from the query (metav1.DeleteOptions).
+
+use drydock_machinery::ApiError;
+use drydock_machinery::field::{Error, ErrorList, Path};
+use serde::Deserialize;
+
+use super::call::Call;
+use crate::negotiate::Format;
+use crate::options::{dry_run_error, dry_run_values};
+use crate::query::Query;
+use crate::{body, codec};
+
+/// The options.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteOptions {
+    /// What the object must be like.
+    pub preconditions: Option<Preconditions>,
+    /// The older word for `propagationPolicy`.
+    pub orphan_dependents: Option<bool>,
+    /// What becomes of dependents.
+    pub propagation_policy: Option<String>,
+    #[serde(default)]
+    dry_run: Vec<String>,
+    api_version: Option<String>,
+    kind: Option<String>,
+}
+
+/// metav1.Preconditions.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preconditions {
+    /// Must be the object's uid.
+    pub uid: Option<String>,
+    /// Must be the object's resourceVersion.
+    pub resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// Reads the options of a delete or deletecollection.
+    pub async fn read(call: &Call, request: axum::body::Body) -> Result<Self, ApiError> {
+        let bytes = body::read(request).await?;
+        let options = if bytes.is_empty() {
+            Self::from_query(&call.info.query)
+        } else {
+            Self::from_body(&bytes, body::format(&call.headers)?)?
+        };
+        let errors = options.errors();
+        if errors.is_empty() {
+            return Ok(options);
+        }
+        Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", errors))
+    }
+
+    /// Whether nothing is to be committed.
+    pub fn is_dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
+    }
+
+    fn from_query(query: &Query) -> Self {
+        Self {
+            orphan_dependents: query.optional_flag("orphanDependents"),
+            propagation_policy: query.get("propagationPolicy").map(str::to_owned),
+            dry_run: dry_run_values(query),
+            ..Self::default()
+        }
+    }
+
+    fn from_body(bytes: &[u8], format: Format) -> Result<Self, ApiError> {
+        let value = codec::value(bytes, format)?;
+        let options: Self =
+            serde_json::from_value(value).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        if options.kind.as_deref().is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions") {
+            return Err(ApiError::bad_request("decoded object cannot be converted to DeleteOptions"));
+        }
+        Ok(options)
+    }
+
+    fn errors(&self) -> ErrorList {
+        let mut errors = ErrorList::new();
+        let path = Path::new("propagationPolicy");
+        if let Some(policy) = &self.propagation_policy {
+            if self.orphan_dependents.is_some() {
+                let detail = "orphanDependents and deletionPropagation cannot be both set";
+                errors.push(Error::invalid(path.clone(), policy.as_str(), detail));
+            }
+            if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
+                let known = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(Error::not_supported(path, policy.as_str(), &known));
+            }
+        }
+        errors.extend(dry_run_error(&self.dry_run));
+        errors
+    }
+
+    /// The finalizers that an object has once its deletion is asked for with these options
+    /// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, deletionFinalizersForGarbageCollection).
+    pub fn finalizers(&self, present: &[&str]) -> Vec<String> {
+        const ORPHAN: &str = "orphan";
+        const FOREGROUND: &str = "foregroundDeletion";
+        let of_garbage = |f: &&&str| **f == ORPHAN || **f == FOREGROUND;
+        let kept = present.iter().filter(|f| !of_garbage(f)).map(|f| (*f).to_owned());
+        let wanted = match (self.orphan_dependents, self.propagation_policy.as_deref()) {
+            (Some(true), _) | (None, Some("Orphan")) => Some(ORPHAN),
+            (None, Some("Foreground")) => Some(FOREGROUND),
+            (Some(false), _) | (None, Some(_)) => None,
+            (None, None) => present.iter().copied().find(|f| of_garbage(&f)),
+        };
+        kept.chain(wanted.map(str::to_owned)).collect()
+    }
+}

@@ -1,0 +1,19 @@
+//! One object.
+
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use drydock_storage::storage::ReadAt;
+use http::{Response, StatusCode};
+
+use super::call::Call;
+use crate::list_options::revision;
+
+/// GET of an object or its status.
+pub async fn get(call: &Call) -> Result<Response<Body>, ApiError> {
+    let view = call.view()?;
+    let asked = revision(call.info.query.get("resourceVersion").unwrap_or_default())
+        .map_err(|error| ApiError::bad_request(format!("invalid resource version: {error}")))?;
+    let at = asked.map_or(ReadAt::Latest, ReadAt::NotOlderThan);
+    let stored = call.storage().get(&call.key(), at).await.map_err(|e| call.storage_error(e, "get"))?;
+    Ok(call.answer(StatusCode::OK, &stored, &view))
+}

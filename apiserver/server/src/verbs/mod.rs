@@ -1,0 +1,55 @@
+//! The verbs, one file each (k8s.io/apiserver/pkg/endpoints/handlers).
+
+mod call;
+mod create;
+mod delete;
+mod delete_collection;
+mod delete_options;
+mod get;
+mod list;
+mod metadata;
+mod patch;
+mod selection;
+mod transition;
+mod update;
+mod watch;
+
+pub use call::{Call, CreateAuthorizer};
+
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use http::Response;
+
+use crate::request_info::Verb;
+
+/// Answers a request on a resource.
+pub async fn serve(call: &Call, body: Body) -> Result<Response<Body>, ApiError> {
+    match call.info.verb {
+        Verb::Get => get::get(call).await,
+        Verb::List => list::list(call).await,
+        Verb::Watch => watch::watch(call).await,
+        Verb::Create => create::create(call, body).await,
+        Verb::Update => update::update(call, body).await,
+        Verb::Patch => patch::patch(call, body).await,
+        Verb::Delete => delete::delete(call, body).await,
+        Verb::DeleteCollection => delete_collection::delete_collection(call, body).await,
+        Verb::Other(_) => Err(ApiError::method_not_allowed()),
+    }
+}
+
+/// Whether a verb is served on the URL at all: the object or its status, by name or as a collection.
+pub fn is_served(call: &Call, method: &http::Method) -> bool {
+    let named = !call.info.name.is_empty();
+    let whole = !call.names().namespaced || !call.info.namespace.is_empty();
+    if method == http::Method::HEAD {
+        return false;
+    }
+    match (&call.info.verb, call.info.subresource.as_str()) {
+        (Verb::Get | Verb::Update | Verb::Patch, "" | "status") => named,
+        (Verb::List | Verb::Watch, "") => true,
+        (Verb::Create, "") => !named && whole,
+        (Verb::Delete, "") => named,
+        (Verb::DeleteCollection, "") => whole,
+        _ => false,
+    }
+}

@@ -1,0 +1,121 @@
+//! A change to an object: JSON patch, merge patch, server-side apply.
+
+use axum::body::Body;
+use bytes::Bytes;
+use drydock_machinery::error::StatusDetails;
+use drydock_machinery::patch::{json_patch, merge_patch};
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::storage::Stored;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::call::Call;
+use super::transition::{self, Next, Outcome, Step};
+use super::update::changed;
+use super::{create, metadata};
+use crate::options::{WriteKind, WriteOptions, write_options};
+use crate::{body, codec, managed};
+
+/// How a body changes an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PatchType {
+    Json,
+    Merge,
+    Apply,
+}
+
+/// PATCH of an object or its status.
+pub async fn patch(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+    let type_ = patch_type(&body::media_type(&call.headers))?;
+    let view = call.view()?;
+    let bytes = body::read(request).await?;
+    let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
+    let options = write_options(&call.info.query, &call.headers, kind)?;
+    let patch = Patching { call, type_, bytes, options: &options };
+    loop {
+        return match transition::run(call, &call.key(), "patch", options.dry_run, &patch).await? {
+            Outcome::Stored(stored) | Outcome::Deleted(stored) => {
+                Ok(call.answer(StatusCode::OK, &stored, &view))
+            }
+            Outcome::Missing if type_ != PatchType::Apply || call.on_status() => Err(call.not_found()),
+            Outcome::Missing => match patch.create().await {
+                // Somebody else created it first: apply to that.
+                Err(error) if error.reason() == "AlreadyExists" && !options.dry_run => continue,
+                result => Ok(call.answer(StatusCode::CREATED, &*result?, &view)),
+            },
+        };
+    }
+}
+
+fn patch_type(media_type: &str) -> Result<PatchType, ApiError> {
+    match media_type {
+        "application/json-patch+json" => Ok(PatchType::Json),
+        "application/merge-patch+json" => Ok(PatchType::Merge),
+        "application/apply-patch+yaml" => Ok(PatchType::Apply),
+        _ => Err(ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            "415: Unsupported Media Type",
+            Some(StatusDetails::default()),
+        )),
+    }
+}
+
+struct Patching<'a> {
+    call: &'a Call,
+    type_: PatchType,
+    bytes: Bytes,
+    options: &'a WriteOptions,
+}
+
+impl Step for Patching<'_> {
+    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+        let new = self.patched(&present.object)?;
+        changed(self.call, new, &present.object, self.options).await
+    }
+}
+
+impl Patching<'_> {
+    fn patched(&self, present: &Object) -> Result<Object, ApiError> {
+        let call = self.call;
+        let mut new = match self.type_ {
+            PatchType::Apply => managed::applied(call, &self.bytes, Some(present), self.options)?,
+            type_ => {
+                let document = Value::Object(present.0.clone());
+                let patched = match type_ {
+                    PatchType::Json => json_patch(&document, &self.bytes)?,
+                    _ => merge_patch(&document, &self.bytes)?,
+                };
+                let new = codec::patched(patched, call, self.options)?;
+                managed::updated(call, new, present, self.options)
+            }
+        };
+        self.check(&mut new)?;
+        Ok(new)
+    }
+
+    fn check(&self, new: &mut Object) -> Result<(), ApiError> {
+        metadata::check_namespace(self.call, new)?;
+        metadata::check_name(self.call, new)?;
+        metadata::dedup_owner_references(self.call, new);
+        Ok(())
+    }
+
+    /// An apply makes what it does not find, if the user may.
+    async fn create(&self) -> Result<std::sync::Arc<Stored>, ApiError> {
+        let call = self.call;
+        let Some(authorizer) = &call.authorizer else {
+            return Err(ApiError::internal("no authorizer provided, unable to authorize a create on update"));
+        };
+        let mut new = managed::applied(call, &self.bytes, None, self.options)?;
+        if !new.uid().is_empty() {
+            return Err(call.conflict(format_args!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                new.uid()
+            )));
+        }
+        self.check(&mut new)?;
+        authorizer.may_create(&call.user, &call.info).await?;
+        create::insert(call, new, self.options).await
+    }
+}

@@ -1,0 +1,61 @@
+//! Which objects a request on a collection is about.
+
+use std::sync::Arc;
+
+use drydock_machinery::selector::{FieldSelector, LabelSelector};
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::storage::Scope;
+
+use super::call::Call;
+
+/// The scope of a list, watch or deletecollection.
+pub fn scope(call: &Call) -> Result<Scope, ApiError> {
+    let query = &call.info.query;
+    let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
+    let fields = field_selector(call)?;
+    let namespace = namespace(call, &fields);
+    let single =
+        fields.required_value("metadata.name").filter(|_| !call.names().namespaced || !namespace.is_empty());
+    let (prefix, single) = match single {
+        Some(name) => (call.key_of(&namespace, name), true),
+        None if namespace.is_empty() => (String::new(), false),
+        None => (format!("{namespace}/"), false),
+    };
+    Ok(Scope { prefix, single, matches: matcher(labels, fields) })
+}
+
+/// The field selector; a name in the URL is one too.
+fn field_selector(call: &Call) -> Result<FieldSelector, ApiError> {
+    let own = call.kind().selectable_fields();
+    let fields = FieldSelector::parse(call.info.query.get("fieldSelector").unwrap_or_default(), own)?;
+    let name = call.info.name.as_str();
+    if name.is_empty() || fields.required_value("metadata.name") == Some(name) {
+        return Ok(fields);
+    }
+    if !fields.is_empty() {
+        return Err(ApiError::bad_request("fieldSelector metadata.name doesn't match requested name"));
+    }
+    let escaped = name.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+    FieldSelector::parse(&format!("metadata.name={escaped}"), own)
+}
+
+/// The namespace of the URL, or the one that a field selector demands.
+fn namespace(call: &Call, fields: &FieldSelector) -> String {
+    if !call.names().namespaced {
+        return String::new();
+    }
+    if !call.info.namespace.is_empty() {
+        return call.info.namespace.clone();
+    }
+    let selected = fields.required_value("metadata.namespace").unwrap_or_default();
+    if selected.contains('/') { String::new() } else { selected.to_owned() }
+}
+
+type Matcher = Arc<dyn Fn(&Object) -> bool + Send + Sync>;
+
+fn matcher(labels: LabelSelector, fields: FieldSelector) -> Option<Matcher> {
+    if labels.is_empty() && fields.is_empty() {
+        return None;
+    }
+    Some(Arc::new(move |object| labels.matches(object) && fields.matches(object)))
+}

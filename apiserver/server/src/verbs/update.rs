@@ -1,0 +1,92 @@
+//! A whole object in place of another, and what every change of an object has in common.
+
+use axum::body::Body;
+use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update};
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::storage::Stored;
+use http::{Response, StatusCode};
+
+use super::call::Call;
+use super::metadata;
+use super::transition::{self, Next, Outcome, Step};
+use crate::admission::{Operation, Phase};
+use crate::options::{WriteKind, WriteOptions, write_options};
+use crate::{body, codec, managed};
+
+/// PUT of an object or its status.
+pub async fn update(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+    let view = call.view()?;
+    let bytes = body::read(request).await?;
+    let options = write_options(&call.info.query, &call.headers, WriteKind::Update)?;
+    let format = body::format(&call.headers)?;
+    let mut object = codec::decode(&bytes, format, call.kind(), options.field_validation, &call.warnings)?;
+    metadata::check_namespace(call, &mut object)?;
+    metadata::check_name(call, &object)?;
+    metadata::dedup_owner_references(call, &mut object);
+    let replace = Replace { call, object, options: &options };
+    match transition::run(call, &call.key(), "update", options.dry_run, &replace).await? {
+        Outcome::Stored(stored) | Outcome::Deleted(stored) => Ok(call.answer(StatusCode::OK, &stored, &view)),
+        Outcome::Missing => Err(call.not_found()),
+    }
+}
+
+struct Replace<'a> {
+    call: &'a Call,
+    object: Object,
+    options: &'a WriteOptions,
+}
+
+impl Step for Replace<'_> {
+    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+        let present = &present.object;
+        metadata::check_uid(self.call, self.object.uid(), present)?;
+        let new = managed::updated(self.call, self.object.clone(), present, self.options);
+        changed(self.call, new, present, self.options).await
+    }
+}
+
+/// The next state, given the one that the client wants: versions, admission, the kind's rules, validation.
+pub async fn changed(
+    call: &Call,
+    mut new: Object,
+    old: &Object,
+    options: &WriteOptions,
+) -> Result<Next, ApiError> {
+    let dry_run = options.dry_run;
+    call.admit(Phase::BeforeValidation, Operation::Update, Some(old), Some(&new), dry_run).await?;
+    metadata::check_version(call, &mut new, old)?;
+    carry_system_fields(&mut new, old);
+    prepare(call, &mut new, old);
+    validate(call, &new, old)?;
+    for warning in call.kind().warnings(&new, Some(old)) {
+        call.warnings.add(warning);
+    }
+    let new = managed::ignore_timestamps(new, old);
+    call.admit(Phase::AfterValidation, Operation::Update, Some(old), Some(&new), dry_run).await?;
+    Ok(if metadata::is_finished(&new, old) { Next::Delete(new) } else { Next::Write(new) })
+}
+
+fn prepare(call: &Call, new: &mut Object, old: &Object) {
+    if call.on_status() {
+        metadata::keep_metadata(new, old);
+        call.kind().prepare_for_status_update(new, old);
+    } else {
+        call.kind().prepare_for_update(new, old);
+    }
+    metadata::count_generation(new, old);
+}
+
+fn validate(call: &Call, new: &Object, old: &Object) -> Result<(), ApiError> {
+    let (kind, names) = (call.kind(), call.names());
+    let mut errors = validate_object_meta_update(new, old, names.namespaced);
+    errors.extend(if call.on_status() {
+        kind.validate_status_update(new, old, call.now)
+    } else {
+        kind.validate_update(new, old, call.now)
+    });
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(names.group, names.kind, new.name(), errors))
+    }
+}

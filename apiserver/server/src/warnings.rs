@@ -1,0 +1,70 @@
+//! Warnings as response headers (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Past this many runes in total every warning is cut.
+const TOTAL_RUNES: usize = 4096;
+/// What a cut warning keeps.
+const ITEM_RUNES: usize = 256;
+
+/// Adds a `Warning` header for each text.
+pub fn write(headers: &mut HeaderMap, warnings: &[String]) {
+    let total: usize = warnings.iter().map(|w| w.chars().count()).sum();
+    let mut written = 0;
+    for text in warnings {
+        if total > TOTAL_RUNES && written >= TOTAL_RUNES {
+            break;
+        }
+        let keep = if total > TOTAL_RUNES { ITEM_RUNES } else { usize::MAX };
+        let text: String = text.chars().take(keep).collect();
+        written += text.chars().count();
+        let Ok(value) = HeaderValue::from_str(&format!("299 - {}", quoted(&text))) else { continue };
+        headers.append(HeaderName::from_static("warning"), value);
+    }
+}
+
+/// A quoted-string of printable ASCII and UTF-8: control characters become spaces.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn written(warnings: &[String]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        write(&mut headers, warnings);
+        headers
+            .get_all("warning")
+            .iter()
+            .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_warning_is_quoted() {
+        assert_eq!(
+            written(&["unknown field \"spec.x\"\n".to_owned()]),
+            [r#"299 - "unknown field \"spec.x\" ""#]
+        );
+    }
+
+    #[test]
+    fn many_long_warnings_are_cut() {
+        let long: Vec<String> = (0..20).map(|i| format!("{i:04}{}", "x".repeat(500))).collect();
+        let headers = written(&long);
+        assert_eq!(headers.len(), 16);
+        assert!(headers.iter().all(|h| h.len() == "299 - \"\"".len() + 256));
+    }
+}

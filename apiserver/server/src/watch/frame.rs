@@ -1,0 +1,71 @@
+//! One event as bytes.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use drydock_machinery::kind::Names;
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::backend::Revision;
+use drydock_storage::storage::Stored;
+use serde_json::json;
+
+use crate::encode::{self, ObjectView, object_bytes, protobuf};
+use crate::negotiate::{Format, Output, Transform};
+
+/// Frames the events of one watch.
+pub struct Framer {
+    view: ObjectView,
+    /// Column definitions go with the first row only.
+    headers_due: bool,
+}
+
+impl Framer {
+    /// For a watch that nothing has been sent on.
+    pub fn new(view: ObjectView) -> Self {
+        Self { view, headers_due: true }
+    }
+
+    /// Names of the kind.
+    pub fn names(&self) -> &Names {
+        self.view.kind.names()
+    }
+
+    /// An event with an object.
+    pub fn object(&mut self, type_: &str, stored: &Stored, out: &mut BytesMut) {
+        let headers = std::mem::take(&mut self.headers_due);
+        let bytes = object_bytes(stored, &self.view, headers);
+        self.event(type_, &bytes, out);
+    }
+
+    /// A bookmark: an object with nothing but its revision.
+    pub fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
+        let mut metadata = json!({});
+        if initial {
+            metadata = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
+        }
+        let mut object = Object::default();
+        object.0.insert("apiVersion".to_owned(), self.view.api_version().into());
+        object.0.insert("kind".to_owned(), self.names().kind.into());
+        object.0.insert("metadata".to_owned(), metadata);
+        let stored = Stored::new(String::new(), object, Revision(revision));
+        self.object("BOOKMARK", &stored, out);
+    }
+
+    /// The event that ends a watch.
+    pub fn error(&self, error: &ApiError) -> Bytes {
+        let output = Output { pretty: false, transform: Transform::None, ..self.view.output };
+        let mut out = BytesMut::new();
+        self.event("ERROR", &encode::status_bytes(&error.status, output), &mut out);
+        out.freeze()
+    }
+
+    fn event(&self, type_: &str, object: &[u8], out: &mut BytesMut) {
+        if self.view.output.format == Format::Protobuf {
+            return protobuf::watch_frame(out, type_, object);
+        }
+        out.reserve(object.len() + 40);
+        out.put_slice(br#"{"type":""#);
+        out.put_slice(type_.as_bytes());
+        out.put_slice(br#"","object":"#);
+        out.put_slice(object);
+        out.put_slice(b"}\n");
+    }
+}

@@ -1,0 +1,173 @@
+//! Serving a watch: one task-free stream that ends by itself
+//! (k8s.io/apiserver/pkg/endpoints/handlers/watch.go).
+//!
+//! ```text
+//!   Watcher ──batch──▶ pending ──frame──▶ pieces of at most 64 KiB ──▶ body
+//!   deadline, shutdown ──▶ end        bookmark timer ──▶ bookmark
+//! ```
+
+mod bookmarks;
+mod frame;
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Instant;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use drydock_machinery::ApiError;
+use drydock_storage::storage::{WatchEvent, Watcher};
+use futures::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
+use tokio_util::sync::CancellationToken;
+
+use crate::encode::ObjectView;
+use crate::negotiate::Format;
+use bookmarks::BookmarkTimer;
+use frame::Framer;
+
+/// A watch that is about to be served.
+pub struct Opening {
+    /// How objects are shown.
+    pub view: ObjectView,
+    /// Whether the client takes bookmarks.
+    pub bookmarks: bool,
+    /// When the watch ends.
+    pub ends: Instant,
+    /// Ends it earlier.
+    pub shutdown: CancellationToken,
+    /// The events, or the error that is the only one.
+    pub watcher: Result<Box<dyn Watcher>, ApiError>,
+}
+
+/// A piece is sent when it has grown to this.
+const PIECE: usize = 64 * 1024;
+
+/// The response that streams a watch.
+pub fn serve(opening: Opening) -> Response<Body> {
+    let media_type = match opening.view.output.format {
+        Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        _ => "application/json",
+    };
+    let state = Stream::new(opening);
+    let pieces = stream::unfold(state, |mut state| async move {
+        let piece = state.next_piece().await?;
+        Some((Ok::<_, Infallible>(piece), state))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+struct Stream {
+    framer: Framer,
+    watcher: Option<Box<dyn Watcher>>,
+    pending: VecDeque<WatchEvent>,
+    failure: Option<ApiError>,
+    bookmarks: Option<BookmarkTimer>,
+    ends: Instant,
+    shutdown: CancellationToken,
+}
+
+enum Wake {
+    Events(Option<Vec<WatchEvent>>),
+    Bookmark,
+    End,
+}
+
+impl Stream {
+    fn new(opening: Opening) -> Self {
+        let (watcher, failure) = match opening.watcher {
+            Ok(watcher) => (Some(watcher), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self {
+            framer: Framer::new(opening.view),
+            watcher,
+            pending: VecDeque::new(),
+            failure,
+            bookmarks: opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends)),
+            ends: opening.ends,
+            shutdown: opening.shutdown,
+        }
+    }
+
+    /// The next piece of the body; `None` ends it.
+    async fn next_piece(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(error) = self.failure.take() {
+                self.watcher = None;
+                return Some(self.framer.error(&error));
+            }
+            let piece = self.take_pending();
+            if !piece.is_empty() {
+                return Some(piece.freeze());
+            }
+            if self.failure.is_some() {
+                continue;
+            }
+            match self.wake().await {
+                Wake::Events(Some(events)) => self.pending.extend(events),
+                Wake::Bookmark => {
+                    if let Some(piece) = self.periodic_bookmark() {
+                        return Some(piece);
+                    }
+                }
+                Wake::Events(None) | Wake::End => return None,
+            }
+        }
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let Some(watcher) = &mut self.watcher else { return Wake::End };
+        let bookmark = self.bookmarks.as_ref().map_or(self.ends, BookmarkTimer::due);
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => Wake::End,
+            () = tokio::time::sleep_until(self.ends.into()) => Wake::End,
+            events = watcher.next() => Wake::Events(events),
+            () = tokio::time::sleep_until(bookmark.into()) => Wake::Bookmark,
+        }
+    }
+
+    /// Frames waiting events, up to a piece.
+    fn take_pending(&mut self) -> BytesMut {
+        let mut out = BytesMut::new();
+        if self.shutdown.is_cancelled() || Instant::now() >= self.ends {
+            self.pending.clear();
+        }
+        while out.len() < PIECE && self.failure.is_none() {
+            let Some(event) = self.pending.pop_front() else { break };
+            self.frame(event, &mut out);
+        }
+        out
+    }
+
+    fn frame(&mut self, event: WatchEvent, out: &mut BytesMut) {
+        match event {
+            WatchEvent::Added(stored) => self.framer.object("ADDED", &stored, out),
+            WatchEvent::Modified(stored) => self.framer.object("MODIFIED", &stored, out),
+            WatchEvent::Deleted(stored) => self.framer.object("DELETED", &stored, out),
+            WatchEvent::Bookmark { revision, initial } => {
+                if self.bookmarks.is_some() {
+                    self.framer.bookmark(revision.0, initial, out);
+                }
+            }
+            WatchEvent::Failed(error) => {
+                self.failure = Some(crate::storage_error::translate(error, self.framer.names(), "", "watch"));
+            }
+        }
+    }
+
+    fn periodic_bookmark(&mut self) -> Option<Bytes> {
+        self.bookmarks.as_mut()?.passed(Instant::now());
+        let revision = self.watcher.as_ref()?.progress().0;
+        if revision == 0 {
+            return None;
+        }
+        let mut out = BytesMut::new();
+        self.framer.bookmark(revision, false, &mut out);
+        Some(out.freeze())
+    }
+}

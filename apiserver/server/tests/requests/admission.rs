@@ -1,0 +1,88 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, NamespacePhase, Namespaces};
+use drydock_server::admission::{Admission, Attributes, Operation};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::fixture::{GADGETS, Server, gadget};
+
+/// Refuses to delete what is labelled `keep`, and writes down what it was asked.
+#[derive(Default)]
+struct Keeper(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Admission for Keeper {
+    async fn admit(&self, a: &Attributes<'_>) -> Result<(), ApiError> {
+        let dry = if a.dry_run { " dry" } else { "" };
+        let (operation, sub) = (a.operation.as_str(), a.subresource);
+        self.0.lock().push(format!("{operation} {}/{} {sub} {}{dry}", a.namespace, a.name, a.user.name));
+        a.warnings.add("asked");
+        let kept = a.old.is_some_and(|o| o.labels().is_some_and(|l| l.contains_key("keep")));
+        if a.operation == Operation::Delete && kept {
+            return Err(ApiError::forbidden("test.io", "gadgets", a.name, "it is kept"));
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn admission_sees_every_write() {
+    let keeper = Arc::new(Keeper::default());
+    let server = Server::with_admission(vec![keeper.clone()]).await;
+    server.gadget("a", json!({})).await;
+    let answer =
+        server.merge(&format!("{GADGETS}/a/status?dryRun=All"), &json!({"status": {"phase": "x"}})).await;
+    assert_eq!(answer.header("warning"), ["299 - \"asked\""]);
+    server.delete(&format!("{GADGETS}/a")).await.expect(200);
+    let asked = keeper.0.lock().clone();
+    assert_eq!(asked, ["CREATE ns/a  tester", "UPDATE ns/a status tester dry", "DELETE ns/a  tester"]);
+}
+
+#[tokio::test]
+async fn a_collection_with_one_denied_object_loses_none() {
+    let server = Server::with_admission(vec![Arc::new(Keeper::default())]).await;
+    server.gadget("a", json!({})).await;
+    server.gadget("b", json!({"metadata": {"labels": {"keep": ""}}})).await;
+    assert_eq!(server.delete(GADGETS).await.expect(403)["details"]["name"], "b");
+    assert_eq!(server.get(GADGETS).await.expect(200)["items"].as_array().unwrap().len(), 2);
+}
+
+struct Spaces;
+
+#[async_trait]
+impl Namespaces for Spaces {
+    fn ready(&self) -> bool {
+        true
+    }
+    fn cached(&self, name: &str) -> Option<NamespacePhase> {
+        match name {
+            "ns" => Some(NamespacePhase::Active),
+            "ending" => Some(NamespacePhase::Terminating),
+            _ => None,
+        }
+    }
+    async fn live(&self, name: &str) -> Result<Option<NamespacePhase>, ApiError> {
+        Ok((name == "new").then_some(NamespacePhase::Active))
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_created_where_a_namespace_is_missing_or_ending() {
+    let server = Server::with_admission(vec![Arc::new(NamespaceLifecycle::new(Arc::new(Spaces)))]).await;
+    let uri = |ns: &str| format!("/apis/test.io/v1/namespaces/{ns}/gadgets");
+    // Asked before validation: even a bad object is told about its namespace.
+    let bad = gadget("a", json!({"spec": {"size": -1}}));
+    let missing = server.post(&uri("none"), &bad).await.expect(404);
+    assert_eq!(missing["message"], "namespaces \"none\" not found");
+    let ending = server.post(&uri("ending"), &gadget("a", json!({}))).await.expect(403);
+    assert_eq!(ending["details"]["causes"][0]["reason"], "NamespaceTerminating");
+    assert_eq!(
+        ending["message"],
+        "gadgets.test.io \"a\" is forbidden: unable to create new content in namespace ending because it is being terminated"
+    );
+    server.post(&uri("new"), &gadget("a", json!({}))).await.expect(201);
+    server.post(&uri("ns"), &gadget("a", json!({}))).await.expect(201);
+}

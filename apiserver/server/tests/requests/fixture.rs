@@ -1,0 +1,169 @@
+//! A server of gadgets, and requests to it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use drydock_server::admission::Admission;
+use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::request::Request;
+use drydock_server::request_info::{self, RequestInfo};
+use drydock_server::user::User;
+use drydock_server::verbs::CreateAuthorizer;
+use drydock_storage::backend::Backend;
+use drydock_storage::cache::{Cache, Config};
+use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use drydock_storage::store::Store;
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::gadget::Gadget;
+
+pub struct Server {
+    pub api: ApiGroup,
+    pub backend: Arc<dyn Backend>,
+    pub shutdown: CancellationToken,
+    _dir: tempfile::TempDir,
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        self.json()
+    }
+
+    pub fn header(&self, name: &str) -> Vec<String> {
+        self.headers.get_all(name).iter().map(|v| v.to_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// Lets everybody create but the user `reader`.
+struct NotTheReader;
+
+#[async_trait]
+impl CreateAuthorizer for NotTheReader {
+    async fn may_create(&self, user: &User, _: &RequestInfo) -> Result<(), ApiError> {
+        if user.name == "reader" { Err(ApiError::forbidden("test.io", "gadgets", "", "no")) } else { Ok(()) }
+    }
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        Self::with_admission(Vec::new()).await
+    }
+
+    pub async fn with_admission(admission: Vec<Arc<dyn Admission>>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let backend: Arc<dyn Backend> =
+            Arc::new(SqliteBackend::open(dir.path().join("db"), SqliteOptions::default()).unwrap());
+        let shutdown = CancellationToken::new();
+        let gadgets = resource(Gadget::namespaced(), "gadgets", &backend, &admission).await;
+        let widgets = resource(Gadget::cluster(), "widgets", &backend, &admission).await;
+        let api = ApiGroup::new(vec![gadgets, widgets])
+            .with_shutdown(shutdown.clone())
+            .with_authorizer(Arc::new(NotTheReader));
+        Self { api, backend, shutdown, _dir: dir }
+    }
+
+    pub async fn raw(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: Body) -> Response<Body> {
+        let method: http::Method = method.parse().unwrap();
+        let info = request_info::parse(&method, &uri.parse().unwrap());
+        let pairs = headers.iter().map(|(name, value)| {
+            (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+        });
+        let headers: HeaderMap = pairs.collect();
+        let name = headers.get("x-user").map_or("tester", |v| v.to_str().unwrap()).to_owned();
+        let user = Arc::new(User { name, ..User::default() });
+        let deadline = Instant::now() + Duration::from_secs(34);
+        let request = Request { method, info, user, headers, body, deadline, audit_id: "audit".to_owned() };
+        self.api.handle(request).await
+    }
+
+    pub async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let response = self.raw(method, uri, headers, Body::from(body.to_owned())).await;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    pub async fn get(&self, uri: &str) -> Answer {
+        self.send("GET", uri, &[], "").await
+    }
+
+    pub async fn post(&self, uri: &str, body: &Value) -> Answer {
+        self.send("POST", uri, &[("user-agent", "tester/1")], &body.to_string()).await
+    }
+
+    pub async fn put(&self, uri: &str, body: &Value) -> Answer {
+        self.send("PUT", uri, &[("user-agent", "tester/1")], &body.to_string()).await
+    }
+
+    pub async fn merge(&self, uri: &str, body: &Value) -> Answer {
+        let headers = [("content-type", "application/merge-patch+json"), ("user-agent", "merger/1")];
+        self.send("PATCH", uri, &headers, &body.to_string()).await
+    }
+
+    pub async fn apply(&self, uri: &str, body: &Value) -> Answer {
+        self.send("PATCH", uri, &[("content-type", "application/apply-patch+yaml")], &body.to_string()).await
+    }
+
+    pub async fn delete(&self, uri: &str) -> Answer {
+        self.send("DELETE", uri, &[], "").await
+    }
+
+    /// A stored gadget.
+    pub async fn gadget(&self, name: &str, extra: Value) -> Value {
+        self.post(GADGETS, &gadget(name, extra)).await.expect(201)
+    }
+}
+
+pub const GADGETS: &str = "/apis/test.io/v1/namespaces/ns/gadgets";
+pub const WIDGETS: &str = "/apis/test.io/v1/widgets";
+
+/// A gadget with `extra` merged in.
+pub fn gadget(name: &str, extra: Value) -> Value {
+    let mut object = serde_json::json!({
+        "apiVersion": "test.io/v1", "kind": "Gadget",
+        "metadata": {"name": name}, "spec": {"size": 1},
+    });
+    merge(&mut object, extra);
+    object
+}
+
+pub fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+async fn resource(
+    kind: Gadget,
+    plural: &str,
+    backend: &Arc<dyn Backend>,
+    admission: &[Arc<dyn Admission>],
+) -> Resource {
+    let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), Config::default());
+    cache.wait_until_ready().await;
+    Resource { kind: Arc::new(kind), storage: Arc::new(cache), admission: admission.to_vec() }
+}

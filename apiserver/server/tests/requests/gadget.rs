@@ -1,0 +1,134 @@
+//! The kind under test: `spec{size, color, parts[{name, count}]}`, `status{phase}`.
+
+use drydock_machinery::Object;
+use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::kind::{Column, Kind, Names, Now};
+use drydock_machinery::schema::common::meta_schema;
+use drydock_machinery::schema::{Field, ListType, ObjectShape, Schema, Shape};
+use serde_json::{Value, json};
+
+pub struct Gadget {
+    names: Names,
+    schema: Schema,
+    unconditional: bool,
+}
+
+pub const NAMESPACED: Names = Names {
+    group: "test.io",
+    version: "v1",
+    kind: "Gadget",
+    plural: "gadgets",
+    singular: "gadget",
+    short_names: &["gd"],
+    categories: &[],
+    namespaced: true,
+};
+
+const COLUMNS: &[Column] = &[
+    Column { name: "Name", type_: "string", format: "name", description: "Name.", priority: 0 },
+    Column { name: "Size", type_: "integer", format: "", description: "Size.", priority: 0 },
+];
+
+impl Gadget {
+    pub fn namespaced() -> Self {
+        Self { names: NAMESPACED, schema: schema(), unconditional: true }
+    }
+
+    /// Cluster-scoped, and wants a resourceVersion in updates.
+    pub fn cluster() -> Self {
+        let names =
+            Names { kind: "Widget", plural: "widgets", singular: "widget", namespaced: false, ..NAMESPACED };
+        Self { names, schema: schema(), unconditional: false }
+    }
+}
+
+fn field(name: &'static str, number: u32, schema: Schema) -> Field {
+    Field { name, number, required: false, always: false, schema }
+}
+
+fn of(name: &'static str, number: u32, shape: Shape) -> Field {
+    field(name, number, Schema::new("Text.", shape))
+}
+
+fn object(definition: &'static str, fields: Vec<Field>) -> Schema {
+    Schema::new("A struct.", Shape::Object(ObjectShape { definition, fields, atomic: false }))
+}
+
+fn schema() -> Schema {
+    let part = object("io.test.Part", vec![of("name", 1, Shape::String), of("count", 2, Shape::Int32)]);
+    let parts = Schema::new("Parts.", Shape::List(Box::new(part), ListType::Map(&["name"])));
+    let spec = object(
+        "io.test.GadgetSpec",
+        vec![of("size", 1, Shape::Int32), of("color", 2, Shape::String), field("parts", 3, parts)],
+    );
+    let status = object("io.test.GadgetStatus", vec![of("phase", 1, Shape::String)]);
+    object(
+        "io.test.Gadget",
+        vec![
+            of("kind", 0, Shape::String),
+            of("apiVersion", 0, Shape::String),
+            field("metadata", 1, meta_schema()),
+            Field { always: true, ..field("spec", 2, spec) },
+            Field { always: true, ..field("status", 3, status) },
+        ],
+    )
+}
+
+fn spec(object: &Object) -> &Value {
+    object.0.get("spec").unwrap_or(&Value::Null)
+}
+
+fn keep(field: &str, new: &mut Object, old: &Object) {
+    match old.0.get(field) {
+        Some(value) => new.0.insert(field.to_owned(), value.clone()),
+        None => new.0.remove(field),
+    };
+}
+
+impl Kind for Gadget {
+    fn names(&self) -> &Names {
+        &self.names
+    }
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+    fn default(&self, object: &mut Object) {
+        let spec = object.0.entry("spec").or_insert_with(|| json!({}));
+        if let Value::Object(spec) = spec {
+            spec.entry("color").or_insert_with(|| json!("red"));
+        }
+    }
+    fn prepare_for_create(&self, object: &mut Object) {
+        object.0.remove("status");
+    }
+    fn validate_create(&self, object: &Object, _: Now) -> ErrorList {
+        let size = spec(object)["size"].as_i64().unwrap_or(1);
+        let path = Path::new("spec").child("size");
+        if size < 0 { vec![Error::invalid(path, size, "must not be negative")] } else { ErrorList::new() }
+    }
+    fn prepare_for_update(&self, new: &mut Object, old: &Object) {
+        keep("status", new, old);
+    }
+    fn validate_update(&self, new: &Object, _: &Object, now: Now) -> ErrorList {
+        self.validate_create(new, now)
+    }
+    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
+        keep("spec", new, old);
+    }
+    fn validate_status_update(&self, _: &Object, _: &Object, _: Now) -> ErrorList {
+        ErrorList::new()
+    }
+    fn allows_unconditional_update(&self) -> bool {
+        self.unconditional
+    }
+    fn warnings(&self, new: &Object, _: Option<&Object>) -> Vec<String> {
+        let odd = spec(new)["color"] == "beige";
+        odd.then(|| "beige is out of fashion".to_owned()).into_iter().collect()
+    }
+    fn columns(&self) -> &[Column] {
+        COLUMNS
+    }
+    fn cells(&self, object: &Object, _: Now) -> Vec<Value> {
+        vec![object.name().into(), spec(object)["size"].clone()]
+    }
+}

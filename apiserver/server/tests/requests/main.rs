@@ -1,0 +1,14 @@
+//! Requests through `ApiGroup::handle` on a small kind, stored in SQLite behind the cache.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod admission;
+mod apply;
+mod create;
+mod delete;
+mod dispatch;
+mod fixture;
+mod gadget;
+mod list;
+mod patch;
+mod update;
+mod watch;

@@ -1,0 +1,63 @@
+use serde_json::json;
+
+use crate::fixture::{GADGETS, Server};
+
+const JSON_PATCH: (&str, &str) = ("content-type", "application/json-patch+json");
+
+#[tokio::test]
+async fn merge_and_json_patches_change_an_object() {
+    let server = Server::start().await;
+    server.gadget("a", json!({"spec": {"parts": [{"name": "p", "count": 1}]}})).await;
+    let uri = format!("{GADGETS}/a");
+    let got = server.merge(&uri, &json!({"spec": {"size": 5, "color": null}})).await.expect(200);
+    assert_eq!((&got["spec"]["size"], &got["spec"]["color"]), (&json!(5), &json!("red")));
+    let ops =
+        r#"[{"op":"test","path":"/spec/size","value":5},{"op":"replace","path":"/spec/size","value":6}]"#;
+    assert_eq!(server.send("PATCH", &uri, &[JSON_PATCH], ops).await.expect(200)["spec"]["size"], 6);
+    let status =
+        server.merge(&format!("{uri}/status"), &json!({"status": {"phase": "Up"}})).await.expect(200);
+    assert_eq!(status["status"]["phase"], "Up");
+}
+
+#[tokio::test]
+async fn a_patch_that_cannot_be_applied_changes_nothing() {
+    let server = Server::start().await;
+    let first = server.gadget("a", json!({})).await;
+    let uri = format!("{GADGETS}/a");
+    let failing = r#"[{"op":"test","path":"/spec/size","value":7}]"#;
+    assert_eq!(server.send("PATCH", &uri, &[JSON_PATCH], failing).await.status, 422);
+    assert_eq!(server.send("PATCH", &uri, &[JSON_PATCH], "{").await.status, 400);
+    assert_eq!(server.merge(&uri, &json!({"spec": {"size": "text"}})).await.status, 422);
+    assert_eq!(server.merge(&uri, &json!({"kind": "Other"})).await.status, 422);
+    assert_eq!(server.merge(&uri, &json!({"metadata": {"name": "b"}})).await.status, 400);
+    assert_eq!(server.merge(&uri, &json!({"metadata": {"resourceVersion": "1"}})).await.status, 409);
+    assert_eq!(server.merge(&uri, &json!({"metadata": {"uid": "x"}})).await.status, 422);
+    let strict = server.merge(&format!("{uri}?fieldValidation=Strict"), &json!({"spec": {"odd": 1}})).await;
+    assert_eq!(strict.status, 422);
+    assert_eq!(server.get(&uri).await.expect(200), first);
+}
+
+#[tokio::test]
+async fn strategic_merge_is_415() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    let headers = [("content-type", "application/strategic-merge-patch+json")];
+    let error = server.send("PATCH", &format!("{GADGETS}/a"), &headers, "{}").await.expect(415);
+    assert_eq!(error["message"], "415: Unsupported Media Type");
+}
+
+#[tokio::test]
+async fn a_patch_of_nothing_is_404() {
+    let server = Server::start().await;
+    assert_eq!(server.merge(&format!("{GADGETS}/a"), &json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_dry_run_patch_shows_but_does_not_store() {
+    let server = Server::start().await;
+    let first = server.gadget("a", json!({})).await;
+    let uri = format!("{GADGETS}/a");
+    let shown = server.merge(&format!("{uri}?dryRun=All"), &json!({"spec": {"size": 8}})).await.expect(200);
+    assert_eq!(shown["spec"]["size"], 8);
+    assert_eq!(server.get(&uri).await.expect(200), first);
+}
