@@ -3,13 +3,13 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::conflict::conflict_error;
 use super::managed::{self, Managed, Manager, Operation, Owned};
 use super::path::PathElement;
 use super::set::Set;
-use super::typed::validate;
+use super::typed::{drop_nulls, validate};
 use super::updater::Updater;
 use crate::error::ApiError;
 use crate::kind::Now;
@@ -77,14 +77,11 @@ impl FieldManager<'_> {
         if managed.is_empty() {
             self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
         }
-        let has_null = patch.0.values().any(holds_null);
         let who = Manager::new(manager, Operation::Apply, "", self.subresource);
         let new = self.updater().apply(&old, patch, &mut managed, &who, force);
         let mut new = new.map_err(|conflicts| conflict_error(&conflicts))?;
         strip(&mut managed, &who);
-        if has_null {
-            drop_nulls(&mut new.0);
-        }
+        drop_nulls(&mut new);
         if new != old {
             if let Some(owned) = managed.get_mut(&who) {
                 owned.time = Some(managed::stamp(now));
@@ -173,29 +170,6 @@ fn same_owners(a: &Managed, b: &Managed) -> bool {
     let sets =
         |m: &Managed| m.iter().map(|(who, owned)| (who.clone(), owned.set.clone())).collect::<Vec<_>>();
     a.len() == b.len() && sets(a) == sets(b)
-}
-
-fn holds_null(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.iter().any(holds_null),
-        Value::Object(map) => map.values().any(holds_null),
-        _ => false,
-    }
-}
-
-/// A null in a configuration is owned, but stands for nothing in the object.
-fn drop_nulls(map: &mut Map<String, Value>) {
-    map.retain(|_, value| !value.is_null());
-    map.values_mut().for_each(drop_nested_nulls);
-}
-
-fn drop_nested_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => drop_nulls(map),
-        Value::Array(items) => items.iter_mut().for_each(drop_nested_nulls),
-        _ => {}
-    }
 }
 
 /// An error that carries no Status of its own, as kube-apiserver answers it.

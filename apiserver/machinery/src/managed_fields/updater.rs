@@ -25,7 +25,7 @@ impl Updater<'_> {
     }
 
     /// Merges `config` into `live` and returns the outcome; `manager` owns what the configuration has, and what it
-    /// had last time, and nobody else has, is gone.
+    /// had last time, and nobody else has, is gone. Nulls remain where all that was in a field is gone.
     ///
     /// # Errors
     /// The conflicts, unless `force`.

@@ -5,6 +5,7 @@
 mod compare;
 mod list;
 mod merge;
+mod null;
 mod remove;
 mod to_set;
 mod validate;
@@ -14,6 +15,7 @@ pub use remove::{extract_items, remove_items};
 pub use to_set::to_set;
 
 pub(super) use merge::merge;
+pub(super) use null::drop_nulls;
 pub(super) use validate::validate;
 
 use serde_json::Value;

@@ -5,12 +5,13 @@ use serde_json::{Map, Value};
 use super::list::item_element;
 use super::to_set::descend;
 use super::{Form, form};
+use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::Set;
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// Takes the paths of `set` out of `object`; what becomes empty by it goes too. An atomic value below whose path the
-/// set goes on is taken out whole.
+/// Takes the paths of `set` out of `object`; what becomes empty by it becomes null. An atomic value below whose path
+/// the set goes on is taken out whole.
 pub fn remove_items(object: &mut Object, set: &Set, schema: &Schema) {
     remove_fields(&mut object.0, set, schema);
 }
@@ -22,10 +23,10 @@ pub fn extract_items(object: &Object, set: &Set, schema: &Schema) -> Object {
 
 fn extract_fields(map: &Map<String, Value>, set: &Set, schema: &Schema) -> Map<String, Value> {
     let extract = |(name, value): (&String, &Value)| {
-        let (element, below) = descend(schema, name)?;
-        match set.child(&element).filter(|s| !s.is_empty()) {
-            Some(subset) => Some((name.clone(), extract(value, subset, below))),
-            None => set.has_member(&element).then(|| (name.clone(), member(value, below))),
+        let (element, schema) = descend(schema, name)?;
+        match below(set, &element) {
+            Some(subset) => Some((name.clone(), extract(value, subset, schema))),
+            None => set.has_member(&element).then(|| (name.clone(), member(value, schema))),
         }
     };
     map.iter().filter_map(extract).collect()
@@ -37,7 +38,7 @@ fn extract(value: &Value, set: &Set, schema: &Schema) -> Value {
         (Form::Items(items, keys), Value::Array(list)) => {
             let extract = |item: &Value| {
                 let element = item_element(item, items, keys).ok()?;
-                match set.child(&element).filter(|s| !s.is_empty()) {
+                match below(set, &element) {
                     Some(subset) => Some(extract(item, subset, items)),
                     None => set.has_member(&element).then(|| item.clone()),
                 }
@@ -64,10 +65,7 @@ fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
             list.retain_mut(|item| {
                 let Ok(element) = item_element(item, items, keys) else { return true };
                 !set.has_member(&element)
-                    && set
-                        .child(&element)
-                        .filter(|s| !s.is_empty())
-                        .is_none_or(|subset| remove(item, subset, items))
+                    && below(set, &element).is_none_or(|subset| remove(item, subset, items))
             });
             !list.is_empty()
         }
@@ -78,9 +76,19 @@ fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
 
 fn remove_fields(map: &mut Map<String, Value>, set: &Set, schema: &Schema) -> bool {
     map.retain(|name, value| {
-        let Some((element, below)) = descend(schema, name) else { return true };
-        !set.has_member(&element)
-            && set.child(&element).filter(|s| !s.is_empty()).is_none_or(|subset| remove(value, subset, below))
+        let Some((element, schema)) = descend(schema, name) else { return true };
+        if set.has_member(&element) {
+            return false;
+        }
+        if below(set, &element).is_some_and(|subset| !remove(value, subset, schema)) {
+            // Not the same as absent: the field itself was not to be removed.
+            *value = Value::Null;
+        }
+        true
     });
     !map.is_empty()
+}
+
+fn below<'a>(set: &'a Set, element: &PathElement) -> Option<&'a Set> {
+    set.child(element).filter(|subset| !subset.is_empty())
 }

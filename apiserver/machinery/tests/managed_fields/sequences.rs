@@ -1,0 +1,119 @@
+//! Each line of `sequences.jsonl` is a list of writes to one object, with the outcome of each. Times are 2020 for
+//! entries that the write left alone and 2021 for those that it wrote.
+
+use drydock_machinery::Object;
+use drydock_machinery::managed_fields::{FieldManager, Set};
+use serde_json::{Map, Value};
+
+const SEQUENCES: &str = include_str!("../data/managed_fields/sequences.jsonl");
+
+#[test]
+fn every_write_has_the_outcome_that_the_host_gives_it() {
+    for (line, text) in SEQUENCES.lines().enumerate() {
+        let steps: Vec<Value> = serde_json::from_str(text).unwrap();
+        let mut live: Option<Object> = None;
+        for (at, step) in steps.iter().enumerate() {
+            let outcome = write(live.as_ref(), step);
+            match (outcome, step.get("result")) {
+                (Ok(new), Some(want)) => {
+                    let (mut have, mut want) = (Value::Object(new.0), want.clone());
+                    have["metadata"]["uid"] = "u".into();
+                    tidy(&mut have);
+                    tidy(&mut want);
+                    assert_eq!(have, want, "line {line} step {at}: {step:#}");
+                    have["metadata"]["managedFields"].as_array_mut().into_iter().flatten().for_each(age);
+                    live = Some(object(&have));
+                }
+                (Err(error), None) => assert_eq!(error, failure(step), "line {line} step {at}"),
+                (have, want) => panic!("line {line} step {at}: {have:?}, want {want:?}\n{step:#}\n{live:#?}"),
+            }
+        }
+    }
+}
+
+fn write(live: Option<&Object>, step: &Value) -> Result<Object, (u64, Vec<String>)> {
+    let schema = super::schema::sample();
+    let subresource = step["subresource"].as_str().unwrap_or_default();
+    let reset = match subresource {
+        "" => Set::of_fields(&[&["status"]]),
+        _ => Set::of_fields(&[&["spec"], &["metadata", "labels"]]),
+    };
+    let manager = FieldManager {
+        schema: &schema,
+        api_version: "example.io/v1",
+        kind: "Sample",
+        subresource,
+        reset: &reset,
+    };
+    let (name, body) = (step["manager"].as_str().unwrap(), object(&step["object"]));
+    let now = "2021-01-01T00:00:00.5Z".parse().unwrap();
+    if step["op"] == "update" {
+        return Ok(manager.update(live, pruned(body), name, now));
+    }
+    let empty = object(&serde_json::json!({"apiVersion": "example.io/v1", "kind": "Sample"}));
+    let force = step["force"] == true;
+    let new = manager.apply(live.unwrap_or(&empty), body, name, force, now).map_err(|e| {
+        let causes = e.status.details.map(|d| d.causes).unwrap_or_default();
+        let mut causes: Vec<_> = causes.into_iter().map(|c| format!("{} {}", c.message, c.field)).collect();
+        causes.sort();
+        (u64::from(e.status.code), causes)
+    })?;
+    Ok(new.unwrap_or_else(|| live.unwrap_or(&empty).clone()))
+}
+
+fn failure(step: &Value) -> (u64, Vec<String>) {
+    let causes = step["causes"].as_array().into_iter().flatten();
+    let mut causes: Vec<String> = causes.map(|c| c.as_str().unwrap().to_owned()).collect();
+    causes.sort();
+    (step["code"].as_u64().unwrap_or_default(), causes)
+}
+
+/// What Go's JSON leaves out.
+fn pruned(mut object: Object) -> Object {
+    for part in ["spec", "status", "metadata"] {
+        if let Some(part) = object.0.get_mut(part) {
+            drop_empty(part);
+        }
+    }
+    object
+}
+
+fn drop_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_empty);
+            // Pointers to empty structs stay.
+            map.retain(|k, v| match v {
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(map) => !map.is_empty() || k == "pointer" || k == "fixed",
+                _ => true,
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_empty),
+        _ => {}
+    }
+}
+
+/// Leaves out empty structs, maps and lists, which Go's types write differently, but not those of managed fields.
+fn tidy(value: &mut Value) {
+    for part in ["spec", "status"] {
+        if let Some(part) = value.get_mut(part) {
+            drop_empty(part);
+        }
+    }
+    let map = value.as_object_mut().unwrap();
+    map.retain(|_, v| v.as_object().is_none_or(|m| !m.is_empty()));
+    let meta = map["metadata"].as_object_mut().unwrap();
+    meta.retain(|_, v| !v.as_object().is_some_and(Map::is_empty) && !v.as_array().is_some_and(Vec::is_empty));
+    meta.remove("creationTimestamp");
+}
+
+fn age(entry: &mut Value) {
+    if entry.get("time").is_some() {
+        entry["time"] = "2020-01-01T00:00:00Z".into();
+    }
+}
+
+fn object(value: &Value) -> Object {
+    Object(value.as_object().unwrap().clone())
+}
