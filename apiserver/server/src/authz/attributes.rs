@@ -57,9 +57,8 @@ impl From<&RequestInfo> for Attributes {
 impl Attributes {
     /// Whether this is a get of one of `paths` or of something below it.
     pub fn is_health_path(&self, paths: &[&str]) -> bool {
-        let below =
-            |p: &&str| self.path == **p || self.path.strip_prefix(*p).is_some_and(|r| r.starts_with('/'));
-        self.resource.is_empty() && paths.iter().any(|p| below(p))
+        let below = |path: &str| self.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.resource.is_empty() && paths.iter().any(|path| below(path))
     }
 
     /// The review to send.

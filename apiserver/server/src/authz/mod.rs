@@ -55,7 +55,7 @@ impl Authorizer {
         }
         let spec = attributes.review(user);
         // The spec itself is the key: two requests that would be asked the same get the same answer.
-        let key = serde_json::to_vec(&spec).map_err(|e| ApiError::internal(e))?;
+        let key = serde_json::to_vec(&spec).map_err(ApiError::internal)?;
         if let Some(decision) = self.remembered(&key) {
             return Ok(decision);
         }

@@ -118,7 +118,7 @@ where
 }
 
 fn known_annotations<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<String, String>, D::Error> {
-    Ok(d.deserialize_option(Annotations)?)
+    d.deserialize_option(Annotations)
 }
 
 struct Annotations;
