@@ -57,7 +57,9 @@ impl From<&RequestInfo> for Attributes {
 impl Attributes {
     /// Whether this is a get of one of `paths` or of something below it.
     pub fn is_health_path(&self, paths: &[&str]) -> bool {
-        let below = |path: &str| self.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let below = |path: &str| {
+            self.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         self.resource.is_empty() && paths.iter().any(|path| below(path))
     }
 
