@@ -1,1 +1,40 @@
-fn main() {}
+//! drydock-controller-manager: acts on EvictionRequests and NodeMaintenances.
+//!
+//! Parse all configuration, then build, then bind, then run.
+
+mod config_file;
+mod controllers;
+mod flags;
+mod gate;
+mod run;
+mod serve;
+
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::flags::Flags;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let flags = match Flags::read(std::env::args_os()) {
+        Ok(flags) => flags,
+        Err(refusal) => return refusal.print(),
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    match start(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("drydock-controller-manager: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(flags: Flags) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run::run(flags))
+}

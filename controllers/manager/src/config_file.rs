@@ -1,0 +1,94 @@
+//! The configuration file: any flag as a key, without its dashes. What the command line says goes before it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_yaml_ng::{Mapping, Value};
+
+/// The command line with the flags of the file that `--config` names put in; the error names the file.
+pub fn merge(arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let Some(file) = named_file(&arguments) else { return Ok(arguments) };
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("--config: {file}: {e}\n"))?;
+    let settings: Mapping = serde_yaml_ng::from_str(&text)
+        .map_err(|e| format!("--config: {file}: not a YAML map of flags: {e}\n"))?;
+    let mut merged = arguments.clone();
+    for (key, value) in settings {
+        let Value::String(key) = key else {
+            return Err(format!("--config: {}: a key is no flag name\n", Path::new(&file).display()));
+        };
+        if !is_given(&arguments, &key) {
+            merged.extend(as_flags(&file, &key, value)?);
+        }
+    }
+    Ok(merged)
+}
+
+fn named_file(arguments: &[OsString]) -> Option<String> {
+    let mut texts = arguments.iter().map(|a| a.to_string_lossy());
+    while let Some(text) = texts.next() {
+        if let Some(file) = text.strip_prefix("--config=") {
+            return Some(file.to_owned());
+        }
+        if text == "--config" {
+            return texts.next().map(|f| f.into_owned());
+        }
+    }
+    None
+}
+
+fn is_given(arguments: &[OsString], key: &str) -> bool {
+    let flag = format!("--{key}");
+    arguments.iter().map(|a| a.to_string_lossy()).any(|a| a.split('=').next() == Some(flag.as_str()))
+}
+
+fn as_flags(file: &str, key: &str, value: Value) -> Result<Vec<OsString>, String> {
+    let values = match value {
+        Value::Sequence(items) => items,
+        one => vec![one],
+    };
+    values.into_iter().map(|value| Ok(format!("--{key}={}", scalar(file, key, value)?).into())).collect()
+}
+
+fn scalar(file: &str, key: &str, value: Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Bool(flag) => Ok(flag.to_string()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(format!(
+            "--config: {file}: {key}: must be a string, a number, a boolean, or a list of them\n"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write;
+
+    use super::*;
+
+    fn merged(file: &str, arguments: &[&str]) -> Result<Vec<String>, String> {
+        let mut settings = tempfile::NamedTempFile::new().unwrap();
+        settings.write_all(file.as_bytes()).unwrap();
+        let config = format!("--config={}", settings.path().display());
+        let all = std::iter::once(config.as_str()).chain(arguments.iter().copied());
+        let merged = merge(all.map(OsString::from).collect())?;
+        Ok(merged.into_iter().skip(1).map(|a| a.into_string().unwrap()).collect())
+    }
+
+    #[test]
+    fn a_key_is_a_flag_and_a_list_repeats_it() {
+        let flags = merged("secure-port: 1\ntls-san: [a, b]\n", &[]).unwrap();
+        assert_eq!(flags, ["--secure-port=1", "--tls-san=a", "--tls-san=b"]);
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        assert_eq!(merged("secure-port: 1\n", &["--secure-port=2"]).unwrap(), ["--secure-port=2"]);
+    }
+
+    #[test]
+    fn a_nested_value_is_refused_and_named() {
+        assert!(merged("secure-port: {a: 1}\n", &[]).unwrap_err().contains("secure-port: must be"));
+    }
+}

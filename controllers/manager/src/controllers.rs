@@ -1,0 +1,80 @@
+//! The controllers by name, what they read, and how they are started.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use drydock_eviction::{Config, Options};
+use drydock_interceptors::{daemonset, imperative, taint};
+use drydock_runtime::Context;
+
+use crate::flags::Flags;
+
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One controller.
+struct Controller {
+    name: &'static str,
+    start: fn(Context, &Flags) -> Running,
+}
+
+const ALL: &[Controller] = &[
+    Controller {
+        name: "evictionrequest",
+        start: |context, flags| Box::pin(drydock_eviction::run(context, eviction_options(flags))),
+    },
+    Controller { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
+    Controller { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
+    Controller { name: "daemonset-taint", start: |context, _| Box::pin(taint::run(context)) },
+];
+
+/// Names that `--controllers` knows.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|controller| controller.name)
+}
+
+/// Starts those that the flags ask for, each as a task of the context; returns their names.
+pub fn start(context: &Context, flags: &Flags) -> Vec<&'static str> {
+    let asked = ALL.iter().filter(|controller| is_asked_for(controller.name, &flags.controllers));
+    asked
+        .map(|controller| {
+            context.tasks.spawn((controller.start)(context.clone(), flags));
+            controller.name
+        })
+        .collect()
+}
+
+/// As kube-controller-manager reads `--controllers`: what is named counts, then `*`.
+fn is_asked_for(name: &str, asked: &[String]) -> bool {
+    if asked.iter().any(|a| a == name) {
+        return true;
+    }
+    let excluded = asked.iter().any(|a| a.strip_prefix('-') == Some(name));
+    !excluded && asked.iter().any(|a| a == "*")
+}
+
+fn eviction_options(flags: &Flags) -> Options {
+    let retention = flags.eviction_request_retention;
+    let config = Config {
+        heartbeat_deadline: flags.heartbeat_deadline,
+        retention: (!retention.is_zero()).then_some(retention),
+        ..Config::default()
+    };
+    Options { config, aggregate_metrics: flags.aggregate_request_metrics, ..Options::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_count_before_the_star() {
+        let asked = |list: &[&str]| {
+            let list: Vec<String> = list.iter().map(|s| (*s).to_owned()).collect();
+            names().filter(|name| is_asked_for(name, &list)).count()
+        };
+        assert_eq!(asked(&["*"]), ALL.len());
+        assert_eq!(asked(&["*", "-daemonset-taint"]), ALL.len() - 1);
+        assert_eq!(asked(&["daemonset-taint"]), 1);
+        assert_eq!(asked(&["-daemonset-taint"]), 0);
+    }
+}

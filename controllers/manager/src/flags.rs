@@ -1,0 +1,191 @@
+//! Flags, by the names that operators of Kubernetes know.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::config_file;
+use crate::controllers;
+
+/// Runs the controllers of coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "drydock-controller-manager", version)]
+pub struct Flags {
+    /// YAML file with any of these flags, a key each without the dashes; the command line goes before it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How to reach the host; in-cluster configuration if absent
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Controllers to run: '*' for all, 'name' for one, '-name' for all but one
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*", value_parser = controller,
+          allow_hyphen_values = true)]
+    pub controllers: Vec<String>,
+
+    /// Whether only the holder of a Lease acts
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub leader_elect: bool,
+    /// Namespace of the Lease
+    #[arg(long, value_name = "NAMESPACE", default_value = "drydock-system")]
+    pub leader_elect_resource_namespace: String,
+    /// Name of the Lease
+    #[arg(long, value_name = "NAME", default_value = "drydock-controller-manager")]
+    pub leader_elect_resource_name: String,
+    /// How long others wait for a silent holder
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    pub leader_elect_lease_duration: Duration,
+    /// How long a holder that cannot renew keeps acting
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub leader_elect_renew_deadline: Duration,
+    /// How often the Lease is renewed, or tried for
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub leader_elect_retry_period: Duration,
+
+    /// IP address to listen on
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
+    pub bind_address: IpAddr,
+    /// Port to serve /healthz, /livez, /readyz and /metrics on, by HTTPS; 0 serves nothing
+    #[arg(long, value_name = "PORT", default_value_t = 8444)]
+    pub secure_port: u16,
+    /// Certificate to serve with (PEM); made in --cert-dir if absent
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Private key of --tls-cert-file (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Where a certificate is made and kept: ca.crt, ca.key, tls.crt, tls.key
+    #[arg(long, value_name = "DIR", default_value = "drydock-manager-certs")]
+    pub cert_dir: PathBuf,
+
+    /// How long an interceptor may stay silent; the same on the API server
+    #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
+    pub heartbeat_deadline: Duration,
+    /// How long finished EvictionRequests are kept whose requesters do not withdraw; 0 keeps them
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    pub eviction_request_retention: Duration,
+    /// Whether the metrics of EvictionRequests are summed up by namespace
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub aggregate_request_metrics: bool,
+    /// Whether the node condition MaintenancePlanned is written for maintenances in stage Idle
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub advertise_planned: bool,
+}
+
+/// Why the flags could not be taken, or that help was asked for.
+#[derive(Debug)]
+pub struct Refusal(clap::Error);
+
+impl Refusal {
+    /// Prints help in full and an error as one line; returns what the process exits with.
+    pub fn print(self) -> ExitCode {
+        if !self.0.use_stderr() {
+            let _ = self.0.print();
+            return ExitCode::SUCCESS;
+        }
+        let text = self.0.to_string();
+        let paragraph = text.split("\n\n").next().unwrap_or_default();
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        eprintln!("drydock-controller-manager: {line}; see drydock-controller-manager --help");
+        ExitCode::from(2)
+    }
+}
+
+impl Flags {
+    /// Reads the command line and the file that --config names.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
+        let invalid = |kind, why| Refusal(clap::Error::raw(kind, why));
+        let merged = config_file::merge(arguments.into_iter().collect())
+            .map_err(|why| invalid(clap::error::ErrorKind::Io, why))?;
+        let flags = Self::try_parse_from(merged).map_err(Refusal)?;
+        match flags.contradiction() {
+            Some(why) => Err(invalid(clap::error::ErrorKind::ValueValidation, format!("error: {why}\n"))),
+            None => Ok(flags),
+        }
+    }
+
+    /// Where to listen, unless nowhere.
+    pub fn address(&self) -> Option<SocketAddr> {
+        (self.secure_port != 0).then(|| SocketAddr::new(self.bind_address, self.secure_port))
+    }
+
+    /// Flags that do not go together.
+    fn contradiction(&self) -> Option<&'static str> {
+        if self.leader_elect_lease_duration <= self.leader_elect_renew_deadline {
+            return Some("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline");
+        }
+        if self.leader_elect_renew_deadline <= self.leader_elect_retry_period {
+            return Some("--leader-elect-renew-deadline must be longer than --leader-elect-retry-period");
+        }
+        self.heartbeat_deadline.is_zero().then_some("--heartbeat-deadline must be positive")
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
+    Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
+}
+
+fn controller(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix('-').unwrap_or(text);
+    if text == "*" || controllers::names().any(|known| known == name) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "there is no such controller; there are {}",
+        controllers::names().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Flags, String> {
+        let all = std::iter::once("drydock-controller-manager").chain(arguments.iter().copied());
+        Flags::read(all.map(OsString::from)).map_err(|r| r.0.to_string())
+    }
+
+    #[test]
+    fn an_unknown_flag_is_named() {
+        assert!(read(&["--leader-elekt"]).unwrap_err().contains("--leader-elekt"));
+    }
+
+    #[test]
+    fn a_switch_may_stand_alone() {
+        assert!(read(&["--leader-elect"]).unwrap().leader_elect);
+        assert!(!read(&["--leader-elect=false"]).unwrap().leader_elect);
+        assert!(read(&["--advertise-planned"]).unwrap().advertise_planned);
+    }
+
+    #[test]
+    fn an_unknown_controller_is_refused_and_the_known_are_listed() {
+        let why = read(&["--controllers=evictionrequests"]).unwrap_err();
+        assert!(why.contains("evictionrequest,"), "{why}");
+        assert!(read(&["--controllers=*,-daemonset-taint"]).is_ok());
+    }
+
+    #[test]
+    fn a_lease_must_outlast_its_holder() {
+        assert!(read(&["--leader-elect-lease-duration=10s"]).unwrap_err().contains("must be longer"));
+    }
+
+    #[test]
+    fn zero_turns_the_port_and_the_retention_off() {
+        let flags = read(&["--secure-port=0", "--eviction-request-retention=0"]).unwrap();
+        assert_eq!((flags.address(), flags.eviction_request_retention), (None, Duration::ZERO));
+    }
+}

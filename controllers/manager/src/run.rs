@@ -1,0 +1,144 @@
+//! Puts the controllers together and runs them until told to stop, or until the lease is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use drydock_runtime::cache::Select;
+use drydock_runtime::client;
+use drydock_runtime::events::Recorder;
+use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
+use drydock_runtime::metrics::{Health, Metrics, router};
+use drydock_runtime::{Caches, Context};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::flags::Flags;
+use crate::{controllers, gate, serve};
+
+/// Reported as the source of events.
+const COMPONENT: &str = "drydock-controller-manager";
+/// How long work under way may take to finish at shutdown.
+const GRACE: Duration = Duration::from_secs(25);
+
+/// Runs until SIGTERM or SIGINT; an error if the lease was lost.
+pub async fn run(flags: Flags) -> anyhow::Result<()> {
+    let config = client::load_config(flags.kubeconfig.as_deref()).await?;
+    let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
+    let client = client::build(config, Some(lease.clone()))?;
+    let port = match flags.address() {
+        Some(address) => Some(serve::bind(address, &flags).await?),
+        None => None,
+    };
+
+    let shutdown = CancellationToken::new();
+    stop_on_signal(shutdown.clone())?;
+    let context = build(client, lease, &shutdown);
+    if let Some(port) = port {
+        let health = health(&context.caches);
+        let router = router(context.metrics.clone(), health, gate::by_host(context.client.clone()));
+        // Probes are answered to the end.
+        tokio::spawn(serve::serve(port, router, CancellationToken::new()));
+    }
+    info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
+    if !client::wait_for_server(&context.client, &shutdown).await {
+        return Ok(());
+    }
+    // Stand-bys keep their caches warm too.
+    context.caches.start(&context.client, Select::ALL, &context.tasks, &shutdown);
+    if flags.leader_elect { elected(&context, &flags).await } else { work(&context, &flags, None).await }
+}
+
+fn build(client: kube::Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
+    let metrics = Metrics::new();
+    let tasks = TaskTracker::new();
+    let recorder = Recorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
+    Context { client, caches: Caches::default(), recorder, metrics, shutdown: shutdown.clone(), lease, tasks }
+}
+
+fn health(caches: &Caches) -> Health {
+    let caches = caches.clone();
+    let ready = move || {
+        if caches.is_synced(Select::ALL) { Ok(()) } else { Err("caches are not complete yet".to_owned()) }
+    };
+    // A process that lost its lease ends by itself, so one that answers is alive.
+    Health { live: Arc::new(|| Ok(())), ready: Arc::new(ready) }
+}
+
+async fn elected(context: &Context, flags: &Flags) -> anyhow::Result<()> {
+    let config = LeaseConfig {
+        duration: flags.leader_elect_lease_duration,
+        renew_deadline: flags.leader_elect_renew_deadline,
+        retry_period: flags.leader_elect_retry_period,
+        ..LeaseConfig::new(
+            &flags.leader_elect_resource_namespace,
+            &flags.leader_elect_resource_name,
+            &identity(),
+        )
+    };
+    let mut elector = Elector::new(&context.client, config, context.lease.clone());
+    if !elector.acquire(&context.shutdown).await {
+        return Ok(());
+    }
+    work(context, flags, Some(elector)).await
+}
+
+/// Runs the controllers. The lease is kept until they have stopped, and then given back.
+async fn work(context: &Context, flags: &Flags, elector: Option<Elector>) -> anyhow::Result<()> {
+    let started = controllers::start(context, flags);
+    info!(controllers = started.join(", "), "running");
+    let give_back = CancellationToken::new();
+    let hold = hold(elector, give_back.clone());
+    let stopped = async {
+        context.shutdown.cancelled().await;
+        info!("stopping");
+        context.tasks.close();
+        if tokio::time::timeout(GRACE, context.tasks.wait()).await.is_err() {
+            warn!("some work did not finish in time");
+        }
+        give_back.cancel();
+        std::future::pending().await
+    };
+    tokio::select! {
+        end = hold => match end {
+            End::Stopped => {
+                info!("stopped");
+                Ok(())
+            }
+            // At once: somebody else acts by now.
+            End::Lost => bail!("the lease was lost"),
+        },
+        () = stopped => Ok(()),
+    }
+}
+
+async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> End {
+    match elector {
+        Some(mut elector) => elector.hold(&give_back).await,
+        None => {
+            give_back.cancelled().await;
+            End::Stopped
+        }
+    }
+}
+
+fn stop_on_signal(shutdown: CancellationToken) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        shutdown.cancel();
+    });
+    Ok(())
+}
+
+/// Unique per process: the host's name and a random part, as kube-controller-manager makes it.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}_{}", host.trim(), uuid::Uuid::new_v4())
+}
