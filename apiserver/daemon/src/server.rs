@@ -12,7 +12,7 @@ use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
-use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::api_group::{ApiGroup, Identity, Resource};
 use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
@@ -125,13 +125,18 @@ impl Parts {
                 admission: vec![Arc::new(NodeDelete::new(self.reviews.authorizer.clone(), self.nodes))],
             },
         ];
+        let identity = Identity { title: "Drydock", version: env!("CARGO_PKG_VERSION") };
+        let api = ApiGroup::new(resources)
+            .with_identity(identity)
+            .with_authorizer(self.reviews.authorizer.clone())
+            .with_shutdown(stop);
         Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.reviews.tokens), true),
             authorizer: self.reviews.authorizer,
             limits: InFlight::new(flags.max_requests_inflight, flags.max_mutating_requests_inflight),
             health,
             metrics: Metrics::new(),
-            api: ApiGroup::new(resources).with_shutdown(stop),
+            api,
             request_timeout: flags.request_timeout,
         }
     }

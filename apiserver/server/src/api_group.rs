@@ -6,15 +6,18 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::openapi::OpenApi;
 use drydock_storage::storage::Storage;
 use http::Response;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Warnings};
-use crate::encode;
+use crate::discovery::Discovery;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer};
+use crate::{encode, negotiate, openapi};
 
 /// One resource that is served, with its status subresource.
 pub struct Resource {
@@ -33,16 +36,61 @@ pub struct ApiGroup {
     shutdown: CancellationToken,
     /// Who may create by applying.
     authorizer: Option<Arc<dyn CreateAuthorizer>>,
+    discovery: Discovery,
+    openapi: OpenApi,
+    version: Value,
+}
+
+/// What a server calls itself, in `/version` and in its OpenAPI documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Name.
+    pub title: &'a str,
+    /// `major.minor.patch`
+    pub version: &'a str,
+}
+
+impl Identity<'_> {
+    /// k8s.io/apimachinery/pkg/version Info.
+    fn info(&self) -> Value {
+        let mut parts = self.version.split('.');
+        let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+        json!({
+            "major": major, "minor": minor, "gitVersion": format!("v{}", self.version), "gitCommit": "",
+            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "rustc", "platform": platform,
+        })
+    }
 }
 
 impl ApiGroup {
     /// Mounts `resources`.
     pub fn new(resources: Vec<Resource>) -> Self {
+        let identity = Identity { title: "API", version: env!("CARGO_PKG_VERSION") };
+        let kinds: Vec<&dyn Kind> = resources.iter().map(|r| r.kind.as_ref()).collect();
+        let discovery = Discovery::new(&kinds);
+        let openapi = OpenApi::new(&kinds, identity.title, identity.version);
         let keyed = resources.into_iter().map(|r| {
             let n = r.kind.names();
             ((n.group.to_owned(), n.version.to_owned(), n.plural.to_owned()), Arc::new(r))
         });
-        Self { resources: keyed.collect(), shutdown: CancellationToken::new(), authorizer: None }
+        Self {
+            resources: keyed.collect(),
+            shutdown: CancellationToken::new(),
+            authorizer: None,
+            discovery,
+            openapi,
+            version: identity.info(),
+        }
+    }
+
+    /// Tells clients who this is.
+    #[must_use]
+    pub fn with_identity(mut self, identity: Identity<'_>) -> Self {
+        let kinds: Vec<&dyn Kind> = self.resources.values().map(|r| r.kind.as_ref()).collect();
+        self.openapi = OpenApi::new(&kinds, identity.title, identity.version);
+        self.version = identity.info();
+        self
     }
 
     /// Ends running watches when `shutdown` is cancelled.
@@ -71,7 +119,7 @@ impl ApiGroup {
 
     async fn answer(&self, request: Request, warnings: Arc<Warnings>) -> Result<Response<Body>, ApiError> {
         if !request.info.is_resource {
-            return Err(ApiError::unknown_path());
+            return self.document(&request);
         }
         let Request { method, info, user, headers, body, deadline, .. } = request;
         let resource = self.find(&info)?.clone();
@@ -82,6 +130,34 @@ impl ApiGroup {
             return Err(ApiError::method_not_allowed());
         }
         verbs::serve(&call, body).await
+    }
+
+    /// A document that describes the API.
+    fn document(&self, request: &Request) -> Result<Response<Body>, ApiError> {
+        let Request { method, info, headers, .. } = request;
+        let path = info.path.as_str();
+        let answer = if path.starts_with("/openapi/") {
+            openapi::answer(&self.openapi, path, headers, &info.query).map(Ok)
+        } else if path == "/" || path == "/version" || path == "/version/" {
+            let document = if path == "/" { self.paths() } else { self.version.clone() };
+            Some(negotiate::plain(headers, &info.query).map(|o| encode::value(&document, o, headers)))
+        } else {
+            self.discovery.answer(path, headers, &info.query)
+        };
+        let answer = answer.ok_or_else(ApiError::unknown_path)?;
+        if method == http::Method::GET { answer } else { Err(ApiError::method_not_allowed()) }
+    }
+
+    /// What `/` answers.
+    fn paths(&self) -> Value {
+        let mut paths: Vec<String> = self.discovery.paths().collect();
+        paths.extend(self.openapi.v3.iter().map(|(key, _)| format!("/openapi/v3/{key}")));
+        paths.extend(
+            ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+                .map(str::to_owned),
+        );
+        paths.sort();
+        json!({"paths": paths})
     }
 
     /// The resource that a URL names; 404 if there is none.

@@ -84,6 +84,34 @@ pub fn document(headers: &HeaderMap, query: &Query, streams: bool) -> Result<Out
     choose(&header, headers, query, true).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
 }
 
+/// The form of an answer that nothing can stand in for.
+pub fn plain(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
+    let chosen = choose(&accept_header(headers), headers, query, false);
+    chosen.filter(|o| o.format != Format::Protobuf).ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
+}
+
+/// Whether the first clause that can be served asks for all of discovery in one document.
+pub fn wants_aggregated_discovery(headers: &HeaderMap) -> bool {
+    let header = accept_header(headers);
+    let clauses = accept::parse(&header);
+    let first = clauses.iter().filter(|c| c.matches("json")).find(|clause| {
+        let unversioned = !["as", "g", "v"].into_iter().any(|key| clause.has(key));
+        unversioned || is_aggregated(clause)
+    });
+    first.is_some_and(is_aggregated)
+}
+
+fn is_aggregated(clause: &Clause<'_>) -> bool {
+    (clause.param("g"), clause.param("v"), clause.param("as"))
+        == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
+}
+
+/// Whether the client takes JSON at all.
+pub fn accepts_json(headers: &HeaderMap) -> bool {
+    let header = accept_header(headers);
+    header.is_empty() || accept::parse(&header).iter().any(|clause| clause.matches("json"))
+}
+
 /// The form of a watch's events.
 pub fn stream(headers: &HeaderMap, query: &Query) -> Result<Output, ApiError> {
     match document(headers, query, true) {

@@ -6,6 +6,7 @@ mod attributes;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::PostParams;
@@ -15,7 +16,9 @@ use parking_lot::Mutex;
 
 pub use attributes::Attributes;
 
+use crate::request_info::RequestInfo;
 use crate::user::{SYSTEM_MASTERS, User};
+use crate::verbs::CreateAuthorizer;
 
 const REMEMBER: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -107,5 +110,13 @@ fn is_retryable(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => status.code == 429 || status.code >= 500,
         _ => true,
+    }
+}
+
+#[async_trait]
+impl CreateAuthorizer for Authorizer {
+    async fn may_create(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
+        let attributes = Attributes { verb: "create".to_owned(), ..Attributes::from(info) };
+        self.require(user, &attributes).await
     }
 }

@@ -18,7 +18,7 @@ mod status;
 mod table;
 
 pub use list::{ListPage, list};
-pub use object::{ObjectView, object_bytes, one};
-pub use response::{bytes, json_document};
+pub use object::{ObjectView, object_bytes, one, value};
+pub use response::bytes;
 pub use status::{encoded as status_bytes, error, success};
 pub use table::include_object;

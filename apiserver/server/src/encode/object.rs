@@ -85,6 +85,15 @@ pub fn in_format(json: Bytes, output: Output) -> Bytes {
     }
 }
 
+/// A response with a document that is no object of a kind.
+pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<Body> {
+    let mut body = in_format(document.to_string().into(), output);
+    if output.format == Format::Json && !output.pretty {
+        body = with_newline(&body);
+    }
+    response::bytes(StatusCode::OK, output.format.media_type(), body, headers)
+}
+
 fn yaml(json: &[u8]) -> Bytes {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
     serde_yaml_ng::to_string(&value).unwrap_or_default().into()

@@ -23,8 +23,3 @@ pub fn bytes(
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
-
-/// A document that is no API object, as JSON.
-pub fn json_document(body: Bytes, request: &HeaderMap) -> Response<Body> {
-    bytes(StatusCode::OK, "application/json", body, request)
-}

@@ -6,6 +6,7 @@ mod apply;
 mod create;
 mod delete;
 mod dispatch;
+mod documents;
 mod fixture;
 mod gadget;
 mod list;
