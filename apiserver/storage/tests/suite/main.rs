@@ -32,3 +32,6 @@ macro_rules! behaviours {
 
 mod etcd;
 mod sqlite;
+
+#[macro_use]
+mod storage_suite;
