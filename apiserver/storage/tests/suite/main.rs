@@ -35,3 +35,5 @@ mod sqlite;
 
 #[macro_use]
 mod storage_suite;
+
+mod cache;

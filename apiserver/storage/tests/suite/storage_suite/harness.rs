@@ -141,9 +141,13 @@ impl Follower {
         words
     }
 
+    /// The error that ends the watch.
     pub async fn failure(&mut self) -> StorageError {
         match self.next().await {
-            WatchEvent::Failed(error) => error,
+            WatchEvent::Failed(error) => {
+                assert!(self.watcher.next().await.is_none(), "told something after the end");
+                error
+            }
             other => panic!("the watch should have failed and told {other:?}"),
         }
     }

@@ -7,7 +7,7 @@ pub mod reads;
 pub mod watches;
 pub mod writes;
 
-pub use harness::{Fixture, object};
+pub use harness::{Fixture, all, object, read_value};
 
 use std::sync::Arc;
 
@@ -87,5 +87,27 @@ mod cache_on_sqlite {
     pub async fn start() -> (Fixture, tempfile::TempDir) {
         let (backend, directory) = crate::sqlite::start().await;
         (on_cache(backend).await, directory)
+    }
+}
+
+mod store_on_etcd {
+    use super::{Fixture, on_store};
+
+    storage_behaviours!(crate::storage_suite::store_on_etcd::start);
+
+    pub async fn start() -> (Fixture, crate::etcd::Etcd) {
+        let (backend, etcd) = crate::etcd::start().await;
+        (on_store(backend), etcd)
+    }
+}
+
+mod cache_on_etcd {
+    use super::{Fixture, on_cache};
+
+    storage_behaviours!(crate::storage_suite::cache_on_etcd::start);
+
+    pub async fn start() -> (Fixture, crate::etcd::Etcd) {
+        let (backend, etcd) = crate::etcd::start().await;
+        (on_cache(backend).await, etcd)
     }
 }
