@@ -32,8 +32,3 @@ macro_rules! behaviours {
 
 mod etcd;
 mod sqlite;
-
-#[macro_use]
-mod storage_suite;
-
-mod cache;

@@ -1,0 +1,136 @@
+//! What the machine wants written, and what it wants told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus};
+use drydock_runtime::Node;
+use jiff::Timestamp;
+
+/// What an action is about: there is one action at a time for each.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Task {
+    /// `spec.unschedulable` and our annotation of a node.
+    Cordon(String),
+    /// Our conditions of a node.
+    Conditions(String),
+    /// Our entry in a request, by namespace and the pod's UID.
+    Request(String, String),
+    /// A maintenance's status.
+    Status(String),
+    /// A maintenance's finalizer.
+    Finalizer(String),
+}
+
+/// A write. It carries what it was decided on, for preconditions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Sets the node's `unschedulable` (none leaves it) and our annotation (none removes it).
+    Cordon {
+        /// The node as seen.
+        node: Arc<Node>,
+        /// The wanted value.
+        unschedulable: Option<bool>,
+        /// The wanted annotation.
+        annotation: Option<&'static str>,
+    },
+    /// Sets and removes conditions of a node.
+    Conditions {
+        /// UID of the node.
+        uid: String,
+        /// To be set.
+        set: Vec<NodeCondition>,
+        /// Types to be removed.
+        remove: Vec<&'static str>,
+    },
+    /// Asks for the eviction of a pod.
+    Ask {
+        /// Name of the pod.
+        pod: String,
+        /// UID of the request that is there, if one is.
+        request: Option<String>,
+    },
+    /// Withdraws from a request.
+    Withdraw {
+        /// Name of the pod.
+        pod: String,
+        /// UID of the request.
+        request: String,
+    },
+    /// Deletes a request that was canceled when nobody asked for it, so that it can be made again.
+    Replace {
+        /// UID of the request.
+        request: String,
+        /// Its version.
+        resource_version: String,
+    },
+    /// Writes a maintenance's status.
+    Status {
+        /// The maintenance as seen.
+        maintenance: Arc<NodeMaintenance>,
+        /// The wanted status.
+        status: Box<NodeMaintenanceStatus>,
+        /// Nodes whose emptiness must be confirmed by a live read first, because the status says Drained now.
+        confirm: Vec<String>,
+    },
+    /// Removes our finalizer.
+    Finalizer {
+        /// The maintenance as seen.
+        maintenance: Arc<NodeMaintenance>,
+    },
+}
+
+/// A condition of a node that is to be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeCondition {
+    /// Type.
+    pub type_: &'static str,
+    /// `True` or `False`.
+    pub status: &'static str,
+    /// The furthest stage.
+    pub reason: &'static str,
+    /// Names and reasons of the maintenances.
+    pub message: String,
+    /// When the status changed; none when it did not.
+    pub changed: Option<Timestamp>,
+}
+
+/// Something to tell, as an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Whom it is about.
+    pub about: About,
+    /// Whether somebody should look.
+    pub warning: bool,
+    /// Reason of the event.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// Whom a note is about, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// A node.
+    Node(String),
+    /// A maintenance.
+    Maintenance(String),
+}
+
+/// The outcome of one step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// Everything that is to be written and is not yet.
+    pub actions: BTreeMap<Task, Action>,
+    /// Told once.
+    pub notes: Vec<Note>,
+    /// When to look again, if nothing changes before.
+    pub wake: Option<Timestamp>,
+}
+
+impl Decision {
+    /// Looks again at `at` at the latest.
+    pub(crate) fn wake_at(&mut self, at: Timestamp) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+}

@@ -1,0 +1,117 @@
+//! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_runtime::Node;
+
+use crate::actions::{About, Action, Decision, NodeCondition, Note, Task};
+use crate::view::View;
+
+const IN_PROGRESS: &str = "MaintenanceInProgress";
+const DRAINING: &str = "DrainInProgress";
+const DRAINED: &str = "Drained";
+const PLANNED: &str = "MaintenancePlanned";
+/// All that are ours; Drained is ours while MaintenanceInProgress stands beside it.
+const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
+/// Longest message of a condition.
+const MAX_MESSAGE: usize = 1024;
+
+/// Decides about every node.
+pub(crate) fn decide(view: &View<'_>, drained: &mut HashSet<String>, decision: &mut Decision) {
+    drained.retain(|node| view.is_draining(node));
+    for node in view.world.nodes.values() {
+        let wanted = wanted(view, node);
+        let remove: Vec<&str> = TYPES
+            .into_iter()
+            .filter(|t| node.condition(t).is_some() && !wanted.iter().any(|w| w.type_ == *t))
+            .collect();
+        let remove = if is_ours(node) { remove } else { Vec::new() };
+        let set: Vec<NodeCondition> = wanted.into_iter().filter(|w| differs(node, w)).collect();
+        tell_drained(view, node, &set, drained, decision);
+        if !set.is_empty() || !remove.is_empty() {
+            let action = Action::Conditions { uid: node.uid.clone(), set, remove };
+            decision.actions.insert(Task::Conditions(node.name.clone()), action);
+        }
+    }
+}
+
+/// Whether the conditions of our types on a node were set by us: others may have one of the name Drained.
+fn is_ours(node: &Node) -> bool {
+    node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
+}
+
+fn wanted(view: &View<'_>, node: &Arc<Node>) -> Vec<NodeCondition> {
+    let holders: Vec<_> = view.holders_of(&node.name).collect();
+    let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(view, node) };
+    let message = message(&holders);
+    let condition = |type_: &'static str, is: bool| {
+        let status = if is { "True" } else { "False" };
+        let same = node.condition(type_).is_some_and(|c| c.status == status);
+        let changed = (!same).then_some(view.now);
+        NodeCondition { type_, status, reason: furthest.as_str(), message: message.clone(), changed }
+    };
+    let mut list = vec![condition(IN_PROGRESS, true)];
+    if furthest == Stage::Drain {
+        let empty = view.pods_on(&node.name).is_empty() && node.unschedulable;
+        list.extend([condition(DRAINING, !empty), condition(DRAINED, empty)]);
+    }
+    list
+}
+
+fn planned(view: &View<'_>, node: &Arc<Node>) -> Vec<NodeCondition> {
+    if !view.config.advertise_planned {
+        return Vec::new();
+    }
+    let all = view.world.maintenances.iter().zip(&view.selected);
+    let idle = all.filter(|(m, _)| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none());
+    let here: Vec<_> =
+        idle.filter(|(_, nodes)| nodes.iter().any(|n| n.name == node.name)).map(|(m, _)| m).collect();
+    if here.is_empty() {
+        return Vec::new();
+    }
+    let changed = node.condition(PLANNED).is_none().then_some(view.now);
+    let (status, reason) = ("True", Stage::Idle.as_str());
+    vec![NodeCondition { type_: PLANNED, status, reason, message: message(&here), changed }]
+}
+
+/// Names and reasons of maintenances: `a (OS upgrade), b`.
+fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
+    let one = |m: &&Arc<NodeMaintenance>| match m.spec.reason.as_str() {
+        "" => m.metadata.name.clone(),
+        reason => format!("{} ({reason})", m.metadata.name),
+    };
+    let all = maintenances.iter().map(one).collect::<Vec<_>>().join(", ");
+    all.chars().take(MAX_MESSAGE).collect()
+}
+
+fn differs(node: &Node, wanted: &NodeCondition) -> bool {
+    node.condition(wanted.type_)
+        .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
+}
+
+fn tell_drained(
+    view: &View<'_>,
+    node: &Node,
+    set: &[NodeCondition],
+    drained: &mut HashSet<String>,
+    decision: &mut Decision,
+) {
+    let Some(condition) = set.iter().find(|c| c.type_ == DRAINED) else { return };
+    if condition.status != "True" {
+        drained.remove(&node.name);
+        return;
+    }
+    if condition.changed.is_none() || !drained.insert(node.name.clone()) {
+        return;
+    }
+    let mut tell = |about, message: String| {
+        decision.notes.push(Note { about, warning: false, reason: "NodeDrained", message });
+    };
+    tell(About::Node(node.name.clone()), "All pods have left the node".to_owned());
+    for maintenance in view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain) {
+        let message = format!("All pods have left node {}", node.name);
+        tell(About::Maintenance(maintenance.metadata.name.clone()), message);
+    }
+}

@@ -1,0 +1,126 @@
+//! Cordoning and uncordoning: `spec.unschedulable`, and the annotation that remembers who set it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_runtime::Node;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::actions::{About, Action, Decision, Note, Task};
+use crate::view::View;
+use crate::{CORDONED_BY, OTHERS, OURS};
+
+/// Flips within this time are told as a conflict.
+const WINDOW: SignedDuration = SignedDuration::from_secs(600);
+/// A conflict is told again after this.
+const QUIET: SignedDuration = SignedDuration::from_secs(60);
+/// Most flips remembered of a node.
+const MAX_FLIPS: usize = 16;
+
+/// When someone else made nodes schedulable that are under maintenance.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flips(HashMap<String, Seen>);
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    at: VecDeque<Timestamp>,
+    /// Version of the node at the last flip: one flip is seen in many steps.
+    version: String,
+    told: Option<Timestamp>,
+}
+
+/// Decides about every node.
+pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut Decision) {
+    flips.0.retain(|node, _| view.is_held(node));
+    for node in view.world.nodes.values() {
+        let by = node.annotations.get(CORDONED_BY).map(String::as_str);
+        let action = if view.is_held(&node.name) {
+            if by.is_some() && !node.unschedulable {
+                flips.note(view, node, decision);
+            }
+            hold(node, by)
+        } else {
+            release(node, by).or_else(|| straight_release(view, node))
+        };
+        if let Some(action) = action {
+            decision.actions.insert(Task::Cordon(node.name.clone()), action);
+        }
+    }
+}
+
+/// A node under maintenance is unschedulable. Who uncordons one that he had cordoned before wants it schedulable
+/// afterwards.
+fn hold(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
+    match (by, node.unschedulable) {
+        (Some(_), true) => None,
+        (None, true) => Some(cordon(node, None, Some(OTHERS))),
+        (_, false) => Some(cordon(node, Some(true), Some(OURS))),
+    }
+}
+
+/// A node that no maintenance holds any more, whatever became of them.
+fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
+    let ours = by? == OURS;
+    Some(cordon(node, (ours && node.unschedulable).then_some(false), None))
+}
+
+/// From Idle straight to Complete: makes the nodes schedulable, whoever cordoned them.
+fn straight_release(view: &View<'_>, node: &Arc<Node>) -> Option<Action> {
+    let selecting = view.world.maintenances.iter().zip(&view.selected);
+    let mut straight =
+        selecting.filter(|(m, nodes)| is_straight(m) && nodes.iter().any(|n| n.name == node.name));
+    (node.unschedulable && straight.next().is_some()).then(|| cordon(node, Some(false), None))
+}
+
+/// Whether a maintenance went from Idle straight to Complete, and its work is not done. One that is being deleted may
+/// have been in any stage.
+pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
+    let worked =
+        |s: &drydock_api::node_maintenance::StageStatus| matches!(s.name, Stage::Cordon | Stage::Drain);
+    maintenance.spec.stage == Stage::Complete
+        && maintenance.metadata.deletion_timestamp.is_none()
+        && crate::release::has_finalizer(maintenance)
+        && !maintenance.status.stage_statuses.iter().any(worked)
+}
+
+fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'static str>) -> Action {
+    Action::Cordon { node: node.clone(), unschedulable, annotation }
+}
+
+impl Flips {
+    fn note(&mut self, view: &View<'_>, node: &Node, decision: &mut Decision) {
+        let seen = self.0.entry(node.name.clone()).or_default();
+        if seen.version == node.resource_version {
+            return;
+        }
+        seen.version.clone_from(&node.resource_version);
+        seen.at.push_back(view.now);
+        while seen.at.len() > MAX_FLIPS
+            || seen.at.front().is_some_and(|t| view.now.duration_since(*t) > WINDOW)
+        {
+            seen.at.pop_front();
+        }
+        let quiet = seen.told.is_none_or(|t| view.now.duration_since(t) >= QUIET);
+        if seen.at.len() < 2 || !quiet {
+            return;
+        }
+        seen.told = Some(view.now);
+        let count = seen.at.len();
+        let message = |who: &str| {
+            format!(
+                "{who} was made schedulable {count} times in the last 10 minutes while under maintenance; it is made unschedulable again"
+            )
+        };
+        let mut tell = |about, message| {
+            decision.notes.push(Note { about, warning: true, reason: "CordonConflict", message });
+        };
+        tell(About::Node(node.name.clone()), message("The node"));
+        for maintenance in view.holders_of(&node.name) {
+            tell(
+                About::Maintenance(maintenance.metadata.name.clone()),
+                message(&format!("Node {}", node.name)),
+            );
+        }
+    }
+}

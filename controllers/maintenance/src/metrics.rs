@@ -1,0 +1,74 @@
+//! Metrics of node maintenance, in the style of KEP-4563's.
+
+use std::time::Duration;
+
+use drydock_api::node_maintenance::NodeMaintenanceNodeStatus;
+use drydock_runtime::metrics::Metrics;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::world::World;
+
+type PerMaintenance = Family<Vec<(&'static str, String)>, Gauge>;
+
+/// The gauges, one series a maintenance while it exists.
+#[derive(Clone, Debug)]
+pub(crate) struct Gauges {
+    pending: PerMaintenance,
+    evacuating: PerMaintenance,
+    nodes: PerMaintenance,
+    blocked: Gauge,
+    planning: Histogram,
+}
+
+impl Gauges {
+    pub(crate) fn register(metrics: &Metrics) -> Self {
+        let buckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0];
+        let gauges = Self {
+            pending: Family::default(),
+            evacuating: Family::default(),
+            nodes: Family::default(),
+            blocked: Gauge::default(),
+            planning: Histogram::new(buckets),
+        };
+        let name = |what: &str| format!("nodemaintenance_controller_{what}");
+        metrics.register(
+            &name("pods_pending"),
+            "Pods that have not started evacuation",
+            gauges.pending.clone(),
+        );
+        metrics.register(
+            &name("pods_evacuating"),
+            "Pods that have started evacuation",
+            gauges.evacuating.clone(),
+        );
+        metrics.register(&name("nodes"), "Nodes of the maintenance", gauges.nodes.clone());
+        metrics.register(&name("blocked_pods"), "Targeted pods that something keeps", gauges.blocked.clone());
+        let help = "Time that a planning of all maintenances took";
+        metrics.register(&name("planning_duration_seconds"), help, gauges.planning.clone());
+        gauges
+    }
+
+    pub(crate) fn planned(&self, took: Duration) {
+        self.planning.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn look(&self, world: &World, blocked: usize) {
+        self.blocked.set(i64::try_from(blocked).unwrap_or(i64::MAX));
+        for family in [&self.pending, &self.evacuating, &self.nodes] {
+            family.clear();
+        }
+        for maintenance in &world.maintenances {
+            let labels = vec![("name", maintenance.metadata.name.clone())];
+            let statuses = &maintenance.status.node_statuses;
+            let sum = |count: fn(&NodeMaintenanceNodeStatus) -> i32| {
+                statuses.iter().map(|s| i64::from(count(s))).sum::<i64>()
+            };
+            self.pending.get_or_create(&labels).set(sum(|s| s.pods_pending_evacuation));
+            self.evacuating.get_or_create(&labels).set(sum(|s| s.pods_evacuating));
+            let nodes = i64::try_from(statuses.len()).unwrap_or(i64::MAX);
+            self.nodes.get_or_create(&labels).set(nodes);
+        }
+    }
+}

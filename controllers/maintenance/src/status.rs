@@ -1,0 +1,173 @@
+//! The status of each maintenance.
+
+use std::collections::HashMap;
+
+use drydock_api::meta::{Condition, find_condition, set_condition};
+use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::{
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, Stage,
+    StageStatus,
+};
+use drydock_api::time::truncate_to_seconds;
+
+use crate::actions::{Action, Decision, Task};
+use crate::blockers::Blocked;
+use crate::view::View;
+
+/// Blockers that all nodes of one maintenance name together, so that the status stays within what storage takes;
+/// `blockedPods` counts the rest.
+const MAX_BLOCKERS_IN_ALL: usize = 1000;
+
+/// Decides about every maintenance.
+pub(crate) fn decide(view: &View<'_>, blocked: &Blocked, decision: &mut Decision) {
+    for (i, maintenance) in view.world.maintenances.iter().enumerate() {
+        let status = Status { view, blocked, i, maintenance }.wanted();
+        if status == maintenance.status {
+            continue;
+        }
+        let confirm = if turns_drained(maintenance, &status) {
+            view.nodes_of(i).iter().map(|n| n.name.clone()).collect()
+        } else {
+            Vec::new()
+        };
+        let action = Action::Status { maintenance: maintenance.clone(), status: Box::new(status), confirm };
+        decision.actions.insert(Task::Status(maintenance.metadata.name.clone()), action);
+    }
+}
+
+fn turns_drained(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> bool {
+    let drained =
+        |conditions: &[Condition]| find_condition(conditions, DRAINED).is_some_and(Condition::is_true);
+    drained(&status.conditions) && !drained(&maintenance.status.conditions)
+}
+
+struct Status<'v, 'a> {
+    view: &'v View<'a>,
+    blocked: &'v Blocked,
+    i: usize,
+    maintenance: &'v NodeMaintenance,
+}
+
+impl Status<'_, '_> {
+    fn wanted(&self) -> NodeMaintenanceStatus {
+        let mut status = self.maintenance.status.clone();
+        status.observed_generation = self.maintenance.metadata.generation;
+        let stage = self.maintenance.spec.stage;
+        if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != Stage::Unknown {
+            let start_timestamp = Some(truncate_to_seconds(self.view.now));
+            status.stage_statuses.push(StageStatus { name: stage, start_timestamp });
+        }
+        status.node_statuses = self.node_statuses();
+        if let Some(drained) = self.drained() {
+            set_condition(&mut status.conditions, drained);
+        }
+        status
+    }
+
+    fn node_statuses(&self) -> Vec<NodeMaintenanceNodeStatus> {
+        let old: HashMap<&str, &NodeMaintenanceNodeStatus> =
+            self.maintenance.status.node_statuses.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
+        if self.maintenance.spec.stage == Stage::Complete && !old.is_empty() {
+            return self.frozen();
+        }
+        let nodes = self.view.nodes_of(self.i);
+        let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
+        nodes
+            .iter()
+            .take(MAX_NODES)
+            .map(|n| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share))
+            .collect()
+    }
+
+    /// As it was when it ended, without what is only true while it goes on.
+    fn frozen(&self) -> Vec<NodeMaintenanceNodeStatus> {
+        let mut statuses = self.maintenance.status.node_statuses.clone();
+        for status in &mut statuses {
+            status.drain_message.clear();
+            status.blockers.clear();
+            status.blocked_pods = 0;
+        }
+        statuses
+    }
+
+    fn node_status(
+        &self,
+        node: &str,
+        old: Option<&NodeMaintenanceNodeStatus>,
+        share: usize,
+    ) -> NodeMaintenanceNodeStatus {
+        let pods = self.view.pods_on(node);
+        let has_request = |p: &&&std::sync::Arc<drydock_runtime::Pod>| {
+            self.view.world.request(p).is_some_and(|r| !r.is_finished())
+        };
+        let evacuating = pods.iter().filter(has_request).count();
+        let mut status = NodeMaintenanceNodeStatus {
+            node_ref: NodeReference { name: node.to_owned() },
+            drain_targets: old.map(|o| o.drain_targets.clone()).unwrap_or_default(),
+            pods_pending_evacuation: number(pods.len() - evacuating),
+            pods_evacuating: number(evacuating),
+            ..Default::default()
+        };
+        let planned =
+            self.view.planned.get(&self.i).and_then(|place| self.view.outcome.maintenances.get(*place));
+        if let Some(planned) = planned.and_then(|m| m.nodes.get(node)) {
+            status.drain_targets.clone_from(&planned.drain_targets);
+            status.drain_message.clone_from(&planned.drain_message);
+            (status.blockers, status.blocked_pods) = self.blocked.of_node(node, share);
+        }
+        status
+    }
+
+    /// Absent before Drain; frozen at Complete.
+    fn drained(&self) -> Option<Condition> {
+        let (stage, old) =
+            (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, DRAINED));
+        let (is, reason, message) = match stage {
+            Stage::Drain => self.draining(),
+            Stage::Complete => {
+                let old = old.filter(|c| !c.is_true())?;
+                (
+                    false,
+                    "Canceled",
+                    if old.reason == "Canceled" { old.message.clone() } else { CANCELED.to_owned() },
+                )
+            }
+            _ => return None,
+        };
+        Some(Condition {
+            type_: DRAINED.to_owned(),
+            status: if is { "True" } else { "False" }.to_owned(),
+            observed_generation: self.maintenance.metadata.generation,
+            last_transition_time: Some(truncate_to_seconds(self.view.now)),
+            reason: reason.to_owned(),
+            message,
+        })
+    }
+
+    fn draining(&self) -> (bool, &'static str, String) {
+        let nodes = self.view.nodes_of(self.i);
+        if nodes.is_empty() {
+            return (false, "NoNodesSelected", "The node selector selects no node".to_owned());
+        }
+        if nodes.len() > MAX_NODES {
+            let message = format!("{} nodes are selected and the status holds {MAX_NODES}", nodes.len());
+            return (false, "Draining", message);
+        }
+        let left: Vec<usize> = nodes.iter().map(|n| self.view.pods_on(&n.name).len()).collect();
+        let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
+        if pods > 0 {
+            return (false, "Draining", format!("{pods} pods are left on {busy} of {} nodes", nodes.len()));
+        }
+        let open = nodes.iter().filter(|n| !n.unschedulable).count();
+        if open > 0 {
+            return (false, "Draining", format!("{open} of {} nodes are not cordoned yet", nodes.len()));
+        }
+        (true, "AllPodsTerminated", format!("All pods have left the {} selected nodes", nodes.len()))
+    }
+}
+
+const CANCELED: &str = "The maintenance was completed before all pods had left";
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,207 @@
+//! Carries actions out. Writes to the host carry UID and resourceVersion; requests are applied as our own entry.
+
+use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester};
+use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus};
+use drydock_api::time::format_seconds;
+use drydock_runtime::cache::{api, api_all};
+use drydock_runtime::{Cacheable, Context, Node, Pod, clock};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+
+use crate::actions::{Action, NodeCondition, Task};
+use crate::machine::Config;
+use crate::{CORDONED_BY, REQUESTER};
+
+/// Nodes that are read at once to confirm that they are empty.
+const CONFIRM_AT_ONCE: usize = 8;
+
+/// How a write ended, when nothing failed.
+pub(crate) enum Written {
+    /// The object has this version since.
+    At(u64),
+    /// Nothing was written, because the world is not as it was believed to be; look again.
+    NotYet,
+}
+
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub(crate) context: Context,
+    pub(crate) config: Config,
+}
+
+impl Writer {
+    pub(crate) async fn write(&self, task: &Task, action: &Action) -> Result<Written, kube::Error> {
+        match (task, action) {
+            (_, Action::Cordon { node, unschedulable, annotation }) => {
+                self.cordon(node, *unschedulable, *annotation).await
+            }
+            (Task::Conditions(node), Action::Conditions { uid, set, remove }) => {
+                self.conditions(node, uid, set, remove).await
+            }
+            (Task::Request(namespace, uid), Action::Ask { pod, request }) => {
+                let requesters = vec![Requester { name: REQUESTER.to_owned() }];
+                self.apply_request(namespace, uid, pod, request.as_deref(), requesters).await
+            }
+            (Task::Request(namespace, uid), Action::Withdraw { pod, request }) => {
+                self.apply_request(namespace, uid, pod, Some(request), Vec::new()).await
+            }
+            (Task::Request(namespace, uid), Action::Replace { request, resource_version }) => {
+                self.delete_request(namespace, uid, request, resource_version).await
+            }
+            (_, Action::Status { maintenance, status, confirm }) => {
+                self.status(maintenance, status, confirm).await
+            }
+            (_, Action::Finalizer { maintenance }) => self.finalizer(maintenance).await,
+            _ => Ok(Written::NotYet),
+        }
+    }
+
+    async fn cordon(
+        &self,
+        node: &Node,
+        unschedulable: Option<bool>,
+        annotation: Option<&str>,
+    ) -> Result<Written, kube::Error> {
+        let mut patch = json!({
+            "metadata": {
+                "uid": node.uid, "resourceVersion": node.resource_version, "annotations": { CORDONED_BY: annotation },
+            },
+        });
+        if let Some(unschedulable) = unschedulable {
+            patch["spec"] = json!({ "unschedulable": unschedulable });
+        }
+        let written =
+            api::<Node>(&self.context.client, "").patch(&node.name, &params(), &Patch::Merge(patch)).await?;
+        Ok(at(&written.object))
+    }
+
+    async fn conditions(
+        &self,
+        node: &str,
+        uid: &str,
+        set: &[NodeCondition],
+        remove: &[&str],
+    ) -> Result<Written, kube::Error> {
+        let set = set.iter().map(condition);
+        let gone = remove.iter().map(|type_| json!({ "type": type_, "$patch": "delete" }));
+        let conditions: Vec<Value> = set.chain(gone).collect();
+        let patch = json!({ "metadata": { "uid": uid }, "status": { "conditions": conditions } });
+        let nodes = api::<Node>(&self.context.client, "");
+        let written = nodes.patch_status(node, &params(), &Patch::Strategic(patch)).await?;
+        Ok(at(&written.object))
+    }
+
+    /// Our whole part of a request. The UID keeps an apply from making anew what was deleted meanwhile.
+    async fn apply_request(
+        &self,
+        namespace: &str,
+        uid: &str,
+        pod: &str,
+        request: Option<&str>,
+        requesters: Vec<Requester>,
+    ) -> Result<Written, kube::Error> {
+        let mut body = EvictionRequest::named(namespace, uid);
+        body.metadata.uid = request.unwrap_or_default().to_owned();
+        body.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
+        body.spec.requesters = requesters;
+        let requests = api::<EvictionRequest>(&self.context.client, namespace);
+        let params = PatchParams::apply(REQUESTER).force();
+        let written = requests.patch(uid, &params, &Patch::Apply(body)).await?;
+        Ok(at(&written.object))
+    }
+
+    async fn delete_request(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        resource_version: &str,
+    ) -> Result<Written, kube::Error> {
+        let params = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(resource_version.to_owned()),
+        });
+        api::<EvictionRequest>(&self.context.client, namespace).delete(name, &params).await?;
+        Ok(Written::At(0))
+    }
+
+    async fn status(
+        &self,
+        maintenance: &NodeMaintenance,
+        status: &NodeMaintenanceStatus,
+        confirm: &[String],
+    ) -> Result<Written, kube::Error> {
+        if !self.are_empty(confirm).await? {
+            return Ok(Written::NotYet);
+        }
+        let patch = status_patch(maintenance, status);
+        let maintenances = api::<NodeMaintenance>(&self.context.client, "");
+        let name = &maintenance.metadata.name;
+        let written = maintenances.patch_status(name, &params(), &Patch::Merge(patch)).await?;
+        Ok(at(&written.object))
+    }
+
+    /// Whether the host itself knows of no counted pod on these nodes: a cache may lag, and people power off on it.
+    async fn are_empty(&self, nodes: &[String]) -> Result<bool, kube::Error> {
+        let reads: Vec<_> = nodes.iter().map(|node| self.clone().counts_on(node.clone())).collect();
+        let mut reads = stream::iter(reads).buffer_unordered(CONFIRM_AT_ONCE);
+        while let Some(left) = reads.try_next().await? {
+            if left > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn counts_on(self, node: String) -> Result<usize, kube::Error> {
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = api_all::<Pod>(&self.context.client).list(&params).await?;
+        Ok(pods.items.iter().filter(|pod| self.config.counts(&pod.object)).count())
+    }
+
+    async fn finalizer(&self, maintenance: &NodeMaintenance) -> Result<Written, kube::Error> {
+        let meta = &maintenance.metadata;
+        let others: Vec<&String> = meta.finalizers.iter().filter(|f| *f != FINALIZER).collect();
+        let patch = json!({
+            "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": others },
+        });
+        let maintenances = api::<NodeMaintenance>(&self.context.client, "");
+        let written = maintenances.patch(&meta.name, &params(), &Patch::Merge(patch)).await?;
+        Ok(at(&written.object))
+    }
+}
+
+/// Every field of the status, those that are empty removed, on the version that was decided on.
+fn status_patch(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Value {
+    let meta = &maintenance.metadata;
+    let mut fields = serde_json::to_value(status).unwrap_or_else(|_| json!({}));
+    for field in ["observedGeneration", "stageStatuses", "nodeStatuses", "conditions"] {
+        if fields.get(field).is_none() {
+            fields[field] = Value::Null;
+        }
+    }
+    json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version }, "status": fields })
+}
+
+fn condition(condition: &NodeCondition) -> Value {
+    let mut value = json!({
+        "type": condition.type_,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastHeartbeatTime": format_seconds(clock::now()),
+    });
+    if let Some(changed) = condition.changed {
+        value["lastTransitionTime"] = format_seconds(changed).into();
+    }
+    value
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(REQUESTER.to_owned()), ..Default::default() }
+}
+
+fn at<T: Cacheable>(object: &T) -> Written {
+    Written::At(object.resource_version().parse().unwrap_or_default())
+}
