@@ -80,15 +80,13 @@ pub fn decode_value(body: &[u8], format: Format) -> Result<Value, ApiError> {
 /// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.
 pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiError> {
     let mut context = Context::unbounded();
-    let value = Value::Object(std::mem::take(&mut object.0));
-    let shown = |why: String, patched: String| {
+    let patched = Value::Object(std::mem::take(&mut object.0));
+    let value =
+        Node::new(&mut context, schema).deserialize(&patched).map_err(|e| context.fatal(e.to_string()));
+    *object = value.and_then(into_object).map_err(|why| {
+        let patched = shorten(patched.to_string());
         ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
-    };
-    let before = shorten(value.to_string());
-    match Node::new(&mut context, schema).deserialize(value) {
-        Ok(value) => *object = into_object(value).map_err(|why| shown(why, before))?,
-        Err(why) => return Err(shown(context.fatal(why.to_string()), before)),
-    }
+    })?;
     Ok(context.into_strict_errors())
 }
 

@@ -142,6 +142,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The newest committed revision, read from the authority (not from a cache of it).
     async fn current_revision(&self) -> Result<Revision>;
 
+    /// The same, of a backend that is the authority itself and knows it without asking anybody.
+    fn local_revision(&self) -> Option<Revision> {
+        None
+    }
+
     /// One key at a revision, or at the latest.
     async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)>;
 

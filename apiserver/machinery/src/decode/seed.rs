@@ -176,16 +176,18 @@ fn read_map<'de, A: MapAccess<'de>>(
 }
 
 /// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
-/// Numbers and booleans stay as given, because most optional ones are pointers.
+/// Numbers and booleans stay as given, because most optional ones are pointers. Then the schema's default.
 fn settle(object: &mut Map<String, Value>, field: &Field) {
-    let present = object.get(field.name);
-    if field.always {
-        let zero = zero(&field.schema);
-        if present.is_none() && !matches!(zero, Value::Null) {
-            object.insert(field.name.to_owned(), zero);
-        }
-    } else if present.is_some_and(|value| is_empty(value, &field.schema.shape)) {
+    if !field.always && object.get(field.name).is_some_and(|value| is_empty(value, &field.schema.shape)) {
         object.remove(field.name);
+    }
+    if object.contains_key(field.name) {
+        return;
+    }
+    let default = field.schema.default.and_then(|text| serde_json::from_str(text).ok());
+    match default.or_else(|| field.always.then(|| zero(&field.schema))) {
+        None | Some(Value::Null) => (),
+        Some(value) => drop(object.insert(field.name.to_owned(), value)),
     }
 }
 

@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used)]
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -27,6 +28,7 @@ fn schema() -> Schema {
         optional("items", 6, list("", item, ListType::Map(&["name"]))),
         optional("map", 7, strings_map("")),
         optional("words", 8, list("", crate::schema::common::string(), ListType::Set)),
+        optional("mode", 9, Schema { default: Some("\"auto\""), ..crate::schema::common::string() }),
     ];
     let fields = vec![
         text("apiVersion", 0, ""),
@@ -45,9 +47,15 @@ fn yaml(body: &str) -> Result<Decoded, ApiError> {
     decode(body.as_bytes(), Format::Yaml, &NAMES, &schema())
 }
 
-/// The spec that a spec decodes to.
+/// The spec that a spec decodes to, without the default.
 fn spec(body: &str) -> Value {
-    json(&format!(r#"{{"spec":{body}}}"#)).unwrap().object.0["spec"].clone()
+    without_default(json(&format!(r#"{{"spec":{body}}}"#)).unwrap())
+}
+
+fn without_default(decoded: Decoded) -> Value {
+    let mut spec = decoded.object.0["spec"].clone();
+    assert_eq!(spec.as_object_mut().unwrap().remove("mode"), Some(json!("auto")));
+    spec
 }
 
 fn refused(body: &str) -> String {
@@ -85,7 +93,7 @@ fn another_kind_or_version_is_refused() {
 fn unknown_fields_are_dropped_and_told() {
     let decoded =
         json(r#"{"x":1,"spec":{"y":{},"items":[{"name":"a"},{"name":"b","z":[]}],"A":""}}"#).unwrap();
-    assert_eq!(decoded.object.0["spec"], json!({"items": [{"name": "a"}, {"name": "b"}]}));
+    assert_eq!(without_default(decoded.clone()), json!({"items": [{"name": "a"}, {"name": "b"}]}));
     assert_eq!(
         decoded.strict_errors,
         [
@@ -103,7 +111,7 @@ fn unknown_fields_are_dropped_and_told() {
 #[test]
 fn the_last_of_duplicate_fields_wins() {
     let decoded = json(r#"{"spec":{"a":"1","a":"2","a":"3","map":{"k":"1","k":"2"}}}"#).unwrap();
-    assert_eq!(decoded.object.0["spec"], json!({"a": "3", "map": {"k": "2"}}));
+    assert_eq!(without_default(decoded.clone()), json!({"a": "3", "map": {"k": "2"}}));
     assert_eq!(decoded.strict_errors, [r#"duplicate field "spec.a""#, r#"duplicate field "spec.map.k""#]);
 }
 
@@ -214,12 +222,12 @@ fn yaml_is_read_like_json() {
     let decoded =
         yaml("spec:\n  a: x\n  count: 3\n  items:\n  - name: n\n  map: {k: 'v'}\n  nope: 1\n").unwrap();
     assert_eq!(
-        decoded.object.0["spec"],
+        without_default(decoded.clone()),
         json!({"a": "x", "count": 3, "items": [{"name": "n"}], "map": {"k": "v"}})
     );
     assert_eq!(decoded.strict_errors, [r#"unknown field "spec.nope""#]);
     assert_eq!(
-        yaml("spec: {map: {1: x, true: y}}").unwrap().object.0["spec"],
+        without_default(yaml("spec: {map: {1: x, true: y}}").unwrap()),
         json!({"map": {"1": "x", "true": "y"}})
     );
     assert!(
@@ -247,7 +255,7 @@ fn yaml_aliases_cannot_multiply() {
 fn a_patched_object_is_made_to_fit() {
     let mut object = Object(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
     assert_eq!(conform(&mut object, &schema()).unwrap(), [r#"unknown field "spec.x""#]);
-    assert_eq!(Value::Object(object.0), json!({"spec": {"count": 2}}));
+    assert_eq!(Value::Object(object.0), json!({"spec": {"count": 2, "mode": "auto"}}));
     let mut object = Object(json!({"spec": {"count": "2"}}).as_object().unwrap().clone());
     let error = conform(&mut object, &schema()).unwrap_err();
     assert_eq!(error.code(), 422);
@@ -269,6 +277,35 @@ fn much_nesting_does_not_hang() {
     }
     let wide = format!("{}{}", "[".repeat(255), "a,".repeat(100_000));
     assert_eq!(yaml(&wide).unwrap_err().code(), 400);
+}
+
+#[test]
+fn defaults_stand_for_what_is_absent_or_empty() {
+    let mode = |body: &str| json(body).unwrap().object.0.get("spec").map(|spec| spec["mode"].clone());
+    assert_eq!(mode(r#"{"spec":{"mode":""}}"#), Some(json!("auto")));
+    assert_eq!(mode(r#"{"spec":{"mode":null}}"#), Some(json!("auto")));
+    assert_eq!(mode(r#"{"spec":{"mode":"x"}}"#), Some(json!("x")));
+    assert_eq!(mode("{}"), None);
+}
+
+proptest! {
+    #[test]
+    fn any_body_is_decoded_or_refused(body in "[\\[\\]{}:,\"a-c0-9 \n*&!-]{0,60}") {
+        for format in [Format::Json, Format::Yaml] {
+            let _ = decode(body.as_bytes(), format, &NAMES, &schema());
+            let _ = decode_value(body.as_bytes(), format);
+        }
+    }
+
+    #[test]
+    fn what_was_decoded_conforms(a in "[a-z]{0,3}", count in any::<i32>(), words in proptest::collection::vec("[a-z]{0,2}", 0..4), extra in "[a-z]{1,3}") {
+        let body = json!({"spec": {"a": a, "count": count, "words": words, extra: {"deep": [1]}}}).to_string();
+        if let Ok(decoded) = json(&body) {
+            let mut again = decoded.object.clone();
+            prop_assert_eq!(conform(&mut again, &schema()).unwrap(), Vec::<String>::new());
+            prop_assert_eq!(again, decoded.object);
+        }
+    }
 }
 
 #[test]

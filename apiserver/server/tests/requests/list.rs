@@ -73,7 +73,7 @@ async fn pages_are_of_one_state() {
 #[tokio::test]
 async fn an_expired_page_says_where_to_go_on() {
     let server = with_five().await;
-    let token = format!(r#"{{"v":"meta.k8s.io/v1","rv":1,"start":"ns/b\u0000"}}"#);
+    let token = r#"{"v":"meta.k8s.io/v1","rv":1,"start":"ns/b\u0000"}"#;
     server.backend.compact(Revision(4)).await.unwrap();
     let token = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, token);
     let answer = server.get(&format!("{GADGETS}?limit=2&continue={token}")).await;

@@ -18,17 +18,22 @@ type Answer = oneshot::Sender<Result<Revision, BackendError>>;
 
 /// Asks for the backend's current revision.
 pub(super) struct Authority {
+    shared: Arc<Shared>,
     ask: mpsc::Sender<Answer>,
 }
 
 impl Authority {
     pub(super) fn new(shared: Arc<Shared>) -> (Self, JoinHandle<()>) {
         let (ask, asked) = mpsc::channel(QUEUE);
-        (Self { ask }, tokio::spawn(check(shared, asked)))
+        let checking = tokio::spawn(check(shared.clone(), asked));
+        (Self { shared, ask }, checking)
     }
 
     /// A revision that the backend had reached after this call was made.
     pub(super) async fn revision(&self) -> Result<Revision, BackendError> {
+        if let Some(revision) = self.shared.store.backend().local_revision() {
+            return Ok(revision);
+        }
         let (answer, answered) = oneshot::channel();
         self.ask.send(answer).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?

@@ -141,7 +141,7 @@ impl Storage for Cache {
 
     async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError> {
         let state = self.shared.state.load_full();
-        let cached = state.ready.then(|| state.snapshot.objects.get(key).cloned());
+        let cached = state.snapshot.objects.get(key).filter(|_| state.ready).cloned();
         drop(state);
         self.shared.store.update_from(key, cached, updater).await
     }

@@ -88,6 +88,10 @@ impl Backend for SqliteBackend {
         Ok(self.feed.committed())
     }
 
+    fn local_revision(&self) -> Option<Revision> {
+        Some(self.feed.committed())
+    }
+
     async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
         let key = key.to_owned();
         self.readers.run(move |connection| read::get(connection, &key, at)).await

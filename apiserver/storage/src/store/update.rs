@@ -22,16 +22,16 @@ enum Tried {
 }
 
 impl Store {
-    /// [`crate::storage::Storage::update`] whose first try is made on `cached`: the state of the key in a cache,
-    /// which may be stale. (Kubernetes: etcd3/store.go, GuaranteedUpdate.)
+    /// [`crate::storage::Storage::update`] whose first try is made on `cached`, which may be stale: the state of the
+    /// key in a cache. What a cache does not have is looked up. (Kubernetes: etcd3/store.go, GuaranteedUpdate.)
     pub(crate) async fn update_from(
         &self,
         key: &str,
-        cached: Option<Option<Arc<Stored>>>,
+        cached: Option<Arc<Stored>>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError> {
         let mut seen = match cached {
-            Some(stored) => Seen { stored, live: false },
+            Some(stored) => Seen { stored: Some(stored), live: false },
             None => self.live(key).await?,
         };
         // Ends when a write wins, the updater refuses, or the caller drops this future at its deadline.

@@ -41,7 +41,18 @@ impl Etcd {
     pub fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (client, peer) = ports();
-        let process = run(directory.path(), client, peer);
+        let process = run(directory.path(), "http", client, peer, &[]);
+        Self { process, client, peer, directory }
+    }
+
+    /// One that speaks TLS, and only to clients that `certificates` vouch for.
+    pub fn start_with_tls(certificates: &Certificates) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (client, peer) = ports();
+        let file = |name: &str| certificates.file(name).into_os_string().into_string().unwrap();
+        let (ca, cert, key) = (file("ca.crt"), file("server.crt"), file("server.key"));
+        let tls = ["--client-cert-auth", "--trusted-ca-file", &ca, "--cert-file", &cert, "--key-file", &key];
+        let process = run(directory.path(), "https", client, peer, &tls);
         Self { process, client, peer, directory }
     }
 
@@ -58,7 +69,7 @@ impl Etcd {
     /// Kills the server and starts it again on the same data and port.
     pub fn restart(&mut self) {
         self.kill();
-        self.process = run(self.directory.path(), self.client, self.peer);
+        self.process = run(self.directory.path(), "http", self.client, self.peer, &[]);
     }
 
     pub fn kill(&mut self) {
@@ -74,14 +85,15 @@ impl Drop for Etcd {
     }
 }
 
-fn run(directory: &Path, client: u16, peer: u16) -> Child {
-    let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+fn run(directory: &Path, scheme: &str, client: u16, peer: u16, more: &[&str]) -> Child {
+    let (client, peer) = (format!("{scheme}://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     Command::new(binary())
         .args(["--name", "one", "--data-dir"])
         .arg(directory.join("data"))
         .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
         .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
         .args(["--initial-cluster", &format!("one={peer}"), "--log-level", "error"])
+        .args(more)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -217,4 +229,65 @@ async fn wrong_settings_are_refused() {
     assert!(refused(config).await.contains("needs its key"));
     let servers = vec!["http://not a url".to_owned()];
     refused(EtcdConfig { servers, ..Default::default() }).await;
+}
+
+/// An authority, and what it signed for a server and for a client.
+pub struct Certificates(TempDir);
+
+impl Certificates {
+    pub fn new() -> Self {
+        let made = Self(tempfile::tempdir().unwrap());
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new([]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        made.write("ca.crt", &params.self_signed(&key).unwrap().pem());
+        let authority = rcgen::Issuer::new(params, key);
+        made.sign(&authority, "server", rcgen::ExtendedKeyUsagePurpose::ServerAuth);
+        made.sign(&authority, "client", rcgen::ExtendedKeyUsagePurpose::ClientAuth);
+        made
+    }
+
+    fn sign<S: rcgen::SigningKey>(
+        &self,
+        authority: &rcgen::Issuer<'_, S>,
+        name: &str,
+        usage: rcgen::ExtendedKeyUsagePurpose,
+    ) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        params.extended_key_usages = vec![usage, rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        self.write(&format!("{name}.crt"), &params.signed_by(&key, authority).unwrap().pem());
+        self.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.file(name), text).unwrap();
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_is_reached_with_tls_and_a_client_certificate_and_not_without() {
+    let certificates = Certificates::new();
+    let etcd = Etcd::start_with_tls(&certificates);
+    let servers = vec![format!("https://127.0.0.1:{}", etcd.client)];
+    let config = EtcdConfig {
+        servers,
+        prefix: "/suite".to_owned(),
+        ca_file: Some(certificates.file("ca.crt")),
+        cert_file: Some(certificates.file("client.crt")),
+        key_file: Some(certificates.file("client.key")),
+    };
+    let store: Store = Arc::new(EtcdBackend::connect(&config).await.unwrap());
+    let start = store.current_revision().await.unwrap();
+    let mut watch = Watch::start(&store, "/", start).await;
+    let at = create(&store, "/a", "1").await;
+    assert_eq!(watch.event().await.revision, at);
+    let stranger = EtcdConfig { ca_file: Some(Certificates::new().file("ca.crt")), ..config.clone() };
+    let nobody = EtcdConfig { cert_file: None, key_file: None, ..config };
+    let (stranger, nobody) = tokio::join!(EtcdBackend::connect(&stranger), EtcdBackend::connect(&nobody));
+    assert!(stranger.is_err() && nobody.is_err());
 }

@@ -32,3 +32,8 @@ macro_rules! behaviours {
 
 mod etcd;
 mod sqlite;
+
+#[macro_use]
+mod storage_suite;
+
+mod cache;

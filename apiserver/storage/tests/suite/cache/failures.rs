@@ -1,0 +1,73 @@
+//! When the backend fails.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use drydock_storage::backend::{BackendError, Revision};
+use drydock_storage::storage::{ReadAt, Scope, Storage, StorageError, WatchFrom};
+
+use super::{cache_over, gated, setup, small};
+use crate::storage_suite::{all, read_value};
+
+#[tokio::test]
+async fn a_broken_watch_is_resumed_and_no_watcher_notices() {
+    let setup = setup(small()).await;
+    let start = setup.fixture.create("a/1", 1).await;
+    let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+    for value in 2..6 {
+        setup.gate.break_watches(BackendError::Unavailable("gone".to_owned()));
+        setup.fixture.set("a/1", value).await;
+        assert_eq!(watcher.told().await.0, format!("~a/1={value}"));
+    }
+    assert_eq!(setup.metric(|metrics| &metrics.fills), 1);
+}
+
+#[tokio::test]
+async fn lost_history_fills_the_cache_anew_and_ends_its_watchers() {
+    let setup = setup(small()).await;
+    let start = setup.fixture.create("a/1", 1).await;
+    setup.seen(start).await;
+    let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+    setup.gate.hold();
+    setup.fixture.set("a/1", 2).await;
+    let last = setup.fixture.create("a/2", 3).await;
+    setup.gate.break_watches(BackendError::Compacted { requested: start, oldest: last });
+    assert!(matches!(watcher.failure().await, StorageError::Expired { .. }));
+    setup.cache.wait_until_ready().await;
+    assert_eq!(setup.metric(|metrics| &metrics.fills), 2);
+    let page = setup.fixture.list(&Scope::all(), ReadAt::NotOlderThan(last)).await;
+    assert_eq!(page.items.iter().map(|stored| read_value(&stored.object)).collect::<Vec<_>>(), [2, 3]);
+    let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::After(last)).await;
+    setup.fixture.delete("a/2").await;
+    assert_eq!(watcher.words(1).await, ["-a/2=3"]);
+}
+
+/// etcd restored from a backup: its revision goes back, and what the cache holds never happened.
+#[tokio::test]
+async fn a_backend_that_went_back_in_time_fills_the_cache_anew() {
+    let setup = setup(small()).await;
+    let start = setup.fixture.create("a/1", 1).await;
+    setup.seen(start).await;
+    let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+    setup.gate.pretended.store(start.0 - 1, SeqCst);
+    setup.gate.break_watches(BackendError::Unavailable("restored".to_owned()));
+    assert!(matches!(watcher.failure().await, StorageError::Expired { .. }));
+    setup.cache.wait_until_ready().await;
+    assert_eq!(setup.metric(|metrics| &metrics.fills), 2);
+}
+
+#[tokio::test]
+async fn an_unfilled_cache_refuses_what_it_cannot_serve_and_recovers() {
+    let (gate, directory) = gated().await;
+    gate.refuse_ranges.store(true, SeqCst);
+    let setup = cache_over(gate, directory, small());
+    assert!(!setup.cache.ready());
+    setup.fixture.create("a/1", 1).await;
+    assert_eq!(read_value(&setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap().object), 1);
+    let listed = setup.fixture.storage.list(&Scope::all(), &all(ReadAt::Latest)).await;
+    assert!(matches!(listed, Err(StorageError::NotReady)));
+    let watched = setup.fixture.storage.watch(Scope::all(), WatchFrom::After(Revision(1))).await;
+    assert!(matches!(watched.err(), Some(StorageError::NotReady)));
+    setup.gate.refuse_ranges.store(false, SeqCst);
+    setup.cache.wait_until_ready().await;
+    assert_eq!(setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items.len(), 1);
+}

@@ -1,0 +1,146 @@
+//! A backend whose watches can be held back and broken, and whose reads can be counted, delayed and refused.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use async_trait::async_trait;
+use drydock_storage::backend::{
+    Backend, BackendError, KeyValue, RangeResult, Result, Revision, WatchItem, Write, WriteOutcome,
+};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::harness::Store;
+
+pub struct Gate {
+    inner: Store,
+    flow: watch::Sender<Flow>,
+    /// Times that the current revision was asked for.
+    pub checks: AtomicUsize,
+    /// Reads of pairs.
+    pub reads: AtomicUsize,
+    pub refuse_ranges: AtomicBool,
+    /// Reported instead of the current revision, unless 0.
+    pub pretended: AtomicU64,
+    /// A check takes a permit.
+    pub permits: Semaphore,
+}
+
+#[derive(Clone)]
+enum Flow {
+    Open,
+    Held,
+    /// Ends the watches that have not seen this one yet.
+    Broken(BackendError),
+}
+
+impl Gate {
+    pub fn new(inner: Store) -> Self {
+        Self {
+            inner,
+            flow: watch::Sender::new(Flow::Open),
+            checks: AtomicUsize::new(0),
+            reads: AtomicUsize::new(0),
+            refuse_ranges: AtomicBool::new(false),
+            pretended: AtomicU64::new(0),
+            permits: Semaphore::new(Semaphore::MAX_PERMITS),
+        }
+    }
+
+    /// Nothing passes to the watches until [`Self::release`].
+    pub fn hold(&self) {
+        self.flow.send_replace(Flow::Held);
+    }
+
+    pub fn release(&self) {
+        self.flow.send_replace(Flow::Open);
+    }
+
+    /// Ends the running watches.
+    pub fn break_watches(&self, error: BackendError) {
+        self.flow.send_replace(Flow::Broken(error));
+    }
+}
+
+async fn pass(
+    mut from: mpsc::Receiver<WatchItem>,
+    to: mpsc::Sender<WatchItem>,
+    mut flow: watch::Receiver<Flow>,
+) {
+    loop {
+        let now = flow.borrow_and_update().clone();
+        let item = match now {
+            Flow::Broken(error) => {
+                let _ = to.send(WatchItem::Failed(error)).await;
+                return;
+            }
+            Flow::Held => {
+                tokio::select! {
+                    changed = flow.changed() => if changed.is_err() { return },
+                    () = to.closed() => return,
+                }
+                continue;
+            }
+            Flow::Open => tokio::select! {
+                biased;
+                changed = flow.changed() => if changed.is_err() { return } else { continue },
+                () = to.closed() => return,
+                item = from.recv() => item,
+            },
+        };
+        let Some(item) = item else { return };
+        if to.send(item).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Gate {
+    async fn current_revision(&self) -> Result<Revision> {
+        self.checks.fetch_add(1, SeqCst);
+        self.permits.acquire().await.unwrap().forget();
+        match self.pretended.load(SeqCst) {
+            0 => self.inner.current_revision().await,
+            pretended => Ok(Revision(pretended)),
+        }
+    }
+
+    async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
+        self.reads.fetch_add(1, SeqCst);
+        self.inner.get(key, at).await
+    }
+
+    async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult> {
+        self.reads.fetch_add(1, SeqCst);
+        if self.refuse_ranges.load(SeqCst) {
+            return Err(BackendError::Unavailable("refused by the test".to_owned()));
+        }
+        self.inner.range(keys, limit, at).await
+    }
+
+    async fn write(&self, write: Write) -> Result<WriteOutcome> {
+        self.inner.write(write).await
+    }
+
+    async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
+        // A break concerns the watches before it only.
+        self.flow.send_if_modified(|flow| {
+            let broken = matches!(flow, Flow::Broken(_));
+            if broken {
+                *flow = Flow::Open;
+            }
+            broken
+        });
+        let (to, items) = mpsc::channel(4);
+        tokio::spawn(pass(self.inner.watch(keys, after).await?, to, self.flow.subscribe()));
+        Ok(items)
+    }
+
+    async fn request_progress(&self) -> Result<()> {
+        self.inner.request_progress().await
+    }
+
+    async fn compact(&self, at: Revision) -> Result<()> {
+        self.inner.compact(at).await
+    }
+}

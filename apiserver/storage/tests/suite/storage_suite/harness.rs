@@ -1,0 +1,202 @@
+//! Short ways to write and read objects, and a watcher that is awaited and never slept for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_machinery::Object;
+use drydock_storage::backend::{Backend, Revision, Write, WriteOutcome};
+use drydock_storage::storage::{
+    Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, WatchEvent, WatchFrom, Watcher,
+};
+use serde_json::json;
+
+/// How long a watch may take before a test says that something never came. Not a measurement.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A storage with the backend below it.
+pub struct Fixture {
+    pub storage: Arc<dyn Storage>,
+    pub backend: Arc<dyn Backend>,
+}
+
+/// An object with a value and a label that selections use.
+pub fn object(key: &str, value: u64) -> Object {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    let object = json!({
+        "apiVersion": "test.example/v1", "kind": "Widget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"value": value},
+    });
+    Object(object.as_object().unwrap().clone())
+}
+
+pub fn read_value(object: &Object) -> u64 {
+    object.0["spec"]["value"].as_u64().unwrap()
+}
+
+pub fn set_value(object: &Object, value: u64) -> Object {
+    let mut object = object.clone();
+    object.0["spec"]["value"] = value.into();
+    object
+}
+
+pub fn even(object: &Object) -> bool {
+    read_value(object).is_multiple_of(2)
+}
+
+pub fn all(at: ReadAt) -> ListOptions {
+    ListOptions { at, limit: 0, start: None }
+}
+
+pub fn keys(page: &Page) -> Vec<&str> {
+    page.items.iter().map(|stored| stored.key.as_str()).collect()
+}
+
+impl Fixture {
+    pub async fn create(&self, key: &str, value: u64) -> Revision {
+        self.storage.create(key, object(key, value)).await.unwrap().revision
+    }
+
+    pub async fn set(&self, key: &str, value: u64) -> Revision {
+        let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object, value)));
+        self.storage.update(key, &mut set).await.unwrap().0.revision
+    }
+
+    pub async fn delete(&self, key: &str) -> Revision {
+        let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(seen.unwrap().object.clone()));
+        self.storage.update(key, &mut delete).await.unwrap().0.revision
+    }
+
+    pub async fn list(&self, scope: &Scope, at: ReadAt) -> Page {
+        self.storage.list(scope, &all(at)).await.unwrap()
+    }
+
+    pub async fn follow(&self, scope: Scope, from: WatchFrom) -> Follower {
+        Follower::new(self.storage.watch(scope, from).await.unwrap())
+    }
+
+    /// A write of another resource in the same backend.
+    pub async fn write_elsewhere(&self, name: &str) -> Revision {
+        self.write_bytes(&format!("/registry/test.example/others/{name}"), b"{}").await
+    }
+
+    pub async fn write_bytes(&self, key: &str, bytes: &'static [u8]) -> Revision {
+        let write = Write { key: key.to_owned(), expected: None, value: Some(bytes.into()) };
+        match self.backend.write(write).await.unwrap() {
+            WriteOutcome::Committed(revision) => revision,
+            WriteOutcome::Conflict(..) => panic!("{key} exists"),
+        }
+    }
+}
+
+/// A watcher read event by event, which checks what holds for every watch.
+pub struct Follower {
+    watcher: Box<dyn Watcher>,
+    waiting: VecDeque<WatchEvent>,
+    last: Revision,
+    bookmarked: Revision,
+    /// Key to value of what was told.
+    pub state: BTreeMap<String, (u64, Revision)>,
+}
+
+impl Follower {
+    pub fn new(watcher: Box<dyn Watcher>) -> Self {
+        let last = Revision(0);
+        Self { watcher, waiting: VecDeque::new(), last, bookmarked: last, state: BTreeMap::new() }
+    }
+
+    /// The next event.
+    pub async fn next(&mut self) -> WatchEvent {
+        while self.waiting.is_empty() {
+            let events = tokio::time::timeout(PATIENCE, self.watcher.next()).await;
+            let events = events.expect("an event comes").expect("the watch goes on");
+            assert!(!events.is_empty(), "a delivery of nothing");
+            self.waiting.extend(events);
+        }
+        let event = self.waiting.pop_front().unwrap();
+        self.check(&event);
+        event
+    }
+
+    /// `next` in words: `+ns/name=1`, `~ns/name=2`, `-ns/name=2`, `|` (initial bookmark), with its revision.
+    pub async fn told(&mut self) -> (String, Revision) {
+        let say = |sign: &str, stored: &Stored| {
+            (format!("{sign}{}={}", stored.key, read_value(&stored.object)), stored.revision)
+        };
+        match self.next().await {
+            WatchEvent::Added(stored) => say("+", &stored),
+            WatchEvent::Modified(stored) => say("~", &stored),
+            WatchEvent::Deleted(stored) => say("-", &stored),
+            WatchEvent::Bookmark { revision, .. } => ("|".to_owned(), revision),
+            WatchEvent::Failed(error) => panic!("the watch failed: {error}"),
+        }
+    }
+
+    pub async fn words(&mut self, count: usize) -> Vec<String> {
+        let mut words = Vec::new();
+        while words.len() < count {
+            words.push(self.told().await.0);
+        }
+        words
+    }
+
+    /// The error that ends the watch.
+    pub async fn failure(&mut self) -> StorageError {
+        match self.next().await {
+            WatchEvent::Failed(error) => {
+                assert!(self.watcher.next().await.is_none(), "told something after the end");
+                error
+            }
+            other => panic!("the watch should have failed and told {other:?}"),
+        }
+    }
+
+    /// Reads up to and including the event at `revision`.
+    pub async fn until(&mut self, revision: Revision) {
+        while self.last < revision {
+            self.told().await;
+        }
+    }
+
+    /// Waits, without expecting an event, until everything up to `revision` has been told.
+    pub async fn until_progress(&mut self, backend: &Arc<dyn Backend>, revision: Revision) {
+        while self.watcher.progress() < revision {
+            backend.request_progress().await.unwrap();
+            let quiet = Duration::from_millis(20);
+            if let Ok(events) = tokio::time::timeout(quiet, self.watcher.next()).await {
+                panic!("told {events:?} instead of nothing");
+            }
+        }
+    }
+
+    pub fn progress(&self) -> Revision {
+        self.watcher.progress()
+    }
+
+    /// No event at or below an earlier bookmark or event; initial events are in key order instead.
+    fn check(&mut self, event: &WatchEvent) {
+        let stored = match event {
+            WatchEvent::Added(stored) | WatchEvent::Modified(stored) | WatchEvent::Deleted(stored) => stored,
+            WatchEvent::Bookmark { revision, .. } => {
+                assert!(*revision >= self.last, "bookmark {revision:?} below {:?}", self.last);
+                self.last = *revision;
+                self.bookmarked = *revision;
+                return;
+            }
+            WatchEvent::Failed(_) => return,
+        };
+        assert!(stored.revision > self.bookmarked, "{event:?} at or below {:?}", self.bookmarked);
+        assert_eq!(stored.object.resource_version(), stored.revision.0.to_string());
+        self.last = self.last.max(stored.revision);
+        match event {
+            // A watch that starts in the middle may be told of the end of what it never saw begin.
+            WatchEvent::Deleted(_) => drop(self.state.remove(&stored.key)),
+            _ => {
+                let before =
+                    self.state.insert(stored.key.clone(), (read_value(&stored.object), stored.revision));
+                assert!(before.is_none_or(|(_, revision)| revision < stored.revision), "{event:?} again");
+            }
+        }
+    }
+}
