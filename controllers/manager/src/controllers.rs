@@ -22,6 +22,10 @@ const ALL: &[Controller] = &[
         name: "evictionrequest",
         start: |context, flags| Box::pin(drydock_eviction::run(context, eviction_options(flags))),
     },
+    Controller {
+        name: "nodemaintenance",
+        start: |context, flags| Box::pin(drydock_maintenance::run(context, maintenance_options(flags))),
+    },
     Controller { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
     Controller { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
     Controller { name: "daemonset-taint", start: |context, _| Box::pin(taint::run(context)) },
@@ -60,6 +64,12 @@ fn eviction_options(flags: &Flags) -> Options {
         ..Config::default()
     };
     Options { config, aggregate_metrics: flags.aggregate_request_metrics, ..Options::default() }
+}
+
+fn maintenance_options(flags: &Flags) -> drydock_maintenance::Options {
+    let mut options = drydock_maintenance::Options::default();
+    options.config.advertise_planned = flags.advertise_planned;
+    options
 }
 
 #[cfg(test)]
