@@ -15,6 +15,7 @@ pub mod names;
 pub mod object;
 pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod quote;
 pub mod schema;
 pub mod selector;

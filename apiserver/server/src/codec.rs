@@ -4,8 +4,9 @@ use bytes::Bytes;
 use drydock_machinery::decode::{self, Decoded};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::kind::Kind;
+use drydock_machinery::protobuf;
 use drydock_machinery::{ApiError, Object};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::admission::Warnings;
 use crate::negotiate::Format;
@@ -35,8 +36,10 @@ pub fn decode(
     Ok(object)
 }
 
-fn protobuf_object(_body: &[u8], _kind: &dyn Kind) -> Result<Decoded, ApiError> {
-    Err(ApiError::bad_request("protobuf bodies are not read"))
+/// Protobuf has no strict mode: what is unknown is skipped.
+fn protobuf_object(body: &[u8], kind: &dyn Kind) -> Result<Decoded, ApiError> {
+    let object = protobuf::decode(body, kind.schema())?;
+    decode::decode(&object.to_json(), decode::Format::Json, kind.names(), kind.schema())
 }
 
 /// The result of a JSON or merge patch as an object of the call's kind, with defaults; 422 where it is none.
@@ -83,18 +86,20 @@ pub fn value(body: &[u8], format: Format) -> Result<Value, ApiError> {
     match format {
         Format::Json => decode::decode_value(body, decode::Format::Json),
         Format::Yaml => decode::decode_value(body, decode::Format::Yaml),
-        Format::Protobuf => Err(ApiError::bad_request("protobuf bodies are not read")),
+        // The only message of free form that clients send is DeleteOptions.
+        Format::Protobuf => protobuf::decode_delete_options(body).map(|object| Value::Object(object.0)),
     }
 }
 
 /// An object in its protobuf envelope.
 pub fn object_protobuf(kind: &dyn Kind, object: &Object) -> Bytes {
-    let _ = (kind, object);
-    Bytes::new()
+    protobuf::encode(object, kind.schema())
 }
 
 /// An object's metadata as a bare protobuf message.
-pub fn metadata_protobuf(object: &Object) -> Bytes {
-    let _ = object.meta().unwrap_or(&Map::new());
-    Bytes::new()
+pub fn metadata_protobuf(kind: &dyn Kind, object: &Object) -> Bytes {
+    match (object.meta(), kind.schema().field("metadata")) {
+        (Some(meta), Some(schema)) => protobuf::encode_message(meta, schema).into(),
+        _ => Bytes::new(),
+    }
 }

@@ -184,6 +184,6 @@ fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
 fn protobuf_item(stored: &Stored, view: &ObjectView) -> Bytes {
     match view.output.transform {
         Transform::None => protobuf::raw(&object_bytes(stored, view, false)).unwrap_or_default(),
-        _ => protobuf::partial(&codec::metadata_protobuf(&stored.object)),
+        _ => protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object)),
     }
 }

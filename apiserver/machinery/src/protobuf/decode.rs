@@ -1,0 +1,131 @@
+//! Bytes to objects. What the schema does not know is skipped, as Go skips it.
+
+use serde_json::{Map, Value};
+
+use super::envelope::Envelope;
+use super::reader::{Reader, Wire};
+use super::scalar::{read_time, text};
+use crate::error::ApiError;
+use crate::object::Object;
+use crate::schema::{ObjectShape, Schema, Shape};
+
+/// An object out of its envelope, with the envelope's `apiVersion` and `kind`; whether they are the expected ones is
+/// for the caller to say.
+///
+/// # Errors
+/// 400 for bytes that are no such object.
+pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
+    let envelope = Envelope::open(body)?;
+    let mut map = decode_message(envelope.raw, schema)?;
+    for (field, value) in [("apiVersion", envelope.api_version), ("kind", envelope.kind)] {
+        if !value.is_empty() {
+            map.insert(field.to_owned(), Value::from(value));
+        }
+    }
+    Ok(Object(map))
+}
+
+/// A bare message of a struct.
+///
+/// # Errors
+/// 400 for bytes that are no such message.
+pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value>, ApiError> {
+    match &schema.shape {
+        Shape::Object(shape) => message(bytes, shape),
+        _ => Err("not a message".to_owned()),
+    }
+    .map_err(|why| ApiError::bad_request(format!("unable to decode protobuf: {why}")))
+}
+
+/// Goes no deeper than the schema does.
+fn message(bytes: &[u8], shape: &ObjectShape) -> Result<Map<String, Value>, String> {
+    let mut map = Map::new();
+    let mut reader = Reader::new(bytes);
+    while let Some((number, wire)) = reader.next()? {
+        let Some(field) = shape.fields.iter().find(|f| f.number == number) else { continue };
+        let named = |why: String| format!("{}: {why}", field.name);
+        match &field.schema.shape {
+            Shape::List(items, _) => {
+                let item = read(wire, items).map_err(named)?.unwrap_or_else(|| zero(items));
+                let list = map.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
+                if let Value::Array(list) = list {
+                    list.push(item);
+                }
+            }
+            Shape::Map(values) => {
+                let (key, value) = entry(wire, values).map_err(named)?;
+                let entries = map.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
+                if let Value::Object(entries) = entries {
+                    entries.insert(key, value);
+                }
+            }
+            _ => match read(wire, &field.schema).map_err(named)? {
+                Some(value) => {
+                    map.insert(field.name.to_owned(), value);
+                }
+                None => {
+                    map.remove(field.name);
+                }
+            },
+        }
+    }
+    Ok(map)
+}
+
+/// A value; None for one that Go's JSON would leave out.
+fn read(wire: Wire<'_>, schema: &Schema) -> Result<Option<Value>, String> {
+    let value = match (&schema.shape, wire) {
+        (Shape::Boolean, Wire::Varint(v)) => Value::from(v != 0),
+        // Go truncates as well.
+        (Shape::Int32, Wire::Varint(v)) => Value::from(v as u32 as i32),
+        (Shape::Int64, Wire::Varint(v)) => Value::from(v.cast_signed()),
+        (Shape::String, Wire::Bytes(b)) => {
+            let text = text(b)?;
+            return Ok((!text.is_empty()).then(|| Value::from(text)));
+        }
+        (Shape::Time, Wire::Bytes(b)) => return read_time(b, false),
+        (Shape::MicroTime, Wire::Bytes(b)) => return read_time(b, true),
+        (Shape::Raw, Wire::Bytes(b)) => return raw(b),
+        (Shape::Object(shape), Wire::Bytes(b)) => Value::Object(message(b, shape)?),
+        _ => return Err("proto: wrong wireType".to_owned()),
+    };
+    Ok(Some(value))
+}
+
+fn entry(wire: Wire<'_>, values: &Schema) -> Result<(String, Value), String> {
+    let Wire::Bytes(bytes) = wire else { return Err("proto: wrong wireType".to_owned()) };
+    let (mut key, mut value) = (String::new(), None);
+    let mut reader = Reader::new(bytes);
+    while let Some((number, wire)) = reader.next()? {
+        match (number, wire) {
+            (1, Wire::Bytes(b)) => key = text(b)?,
+            (2, wire) => value = read(wire, values)?,
+            (1, _) => return Err("proto: wrong wireType".to_owned()),
+            _ => {}
+        }
+    }
+    Ok((key, value.unwrap_or_else(|| zero(values))))
+}
+
+/// JSON text in field 1; serde_json bounds its depth.
+fn raw(bytes: &[u8]) -> Result<Option<Value>, String> {
+    let mut value = None;
+    let mut reader = Reader::new(bytes);
+    while let Some((number, wire)) = reader.next()? {
+        if let (1, Wire::Bytes(text)) = (number, wire) {
+            value = match text {
+                b"" => None,
+                text => Some(serde_json::from_slice(text).map_err(|e| e.to_string())?),
+            };
+        }
+    }
+    Ok(value)
+}
+
+fn zero(schema: &Schema) -> Value {
+    match schema.shape {
+        Shape::String => Value::from(""),
+        Shape::Object(_) | Shape::Map(_) => Value::Object(Map::new()),
+        _ => Value::Null,
+    }
+}

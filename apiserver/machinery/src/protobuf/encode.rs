@@ -1,0 +1,80 @@
+//! Objects to bytes.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::envelope::Envelope;
+use super::scalar::write_time;
+use super::writer;
+use crate::object::Object;
+use crate::schema::{Field, ObjectShape, Schema, Shape};
+
+/// An object in its envelope.
+pub fn encode(object: &Object, schema: &Schema) -> Bytes {
+    let text = |field: &str| object.0.get(field).and_then(Value::as_str).unwrap_or_default();
+    Envelope::seal(text("apiVersion"), text("kind"), &encode_message(&object.0, schema))
+}
+
+/// A struct as a bare message; empty if the schema is none of a struct.
+pub fn encode_message(value: &Map<String, Value>, schema: &Schema) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    if let Shape::Object(shape) = &schema.shape {
+        message(&mut out, Some(value), shape);
+    }
+    out
+}
+
+fn message(out: &mut Vec<u8>, value: Option<&Map<String, Value>>, shape: &ObjectShape) {
+    let mut fields: Vec<&Field> = shape.fields.iter().filter(|f| f.number > 0).collect();
+    fields.sort_unstable_by_key(|f| f.number);
+    for field in fields {
+        let value = value.and_then(|map| map.get(field.name)).filter(|v| !v.is_null());
+        if value.is_some() || field.always || matches!(field.schema.shape, Shape::String) {
+            write(out, field.number, value, &field.schema);
+        }
+    }
+}
+
+/// A field with its value, or its zero value.
+fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema) {
+    match &schema.shape {
+        Shape::Boolean => {
+            writer::integer(out, number, i64::from(value.is_some_and(|v| v == &Value::Bool(true))))
+        }
+        Shape::Int32 | Shape::Int64 => {
+            writer::integer(out, number, value.and_then(Value::as_i64).unwrap_or_default());
+        }
+        Shape::String => {
+            writer::bytes(out, number, value.and_then(Value::as_str).unwrap_or_default().as_bytes())
+        }
+        Shape::Time => write_time(out, number, value, false),
+        Shape::MicroTime => write_time(out, number, value, true),
+        Shape::Raw => {
+            // RawExtension and FieldsV1 hold JSON text in their field 1.
+            let text = value.map(Value::to_string).unwrap_or_default();
+            nested(out, number, |out| writer::bytes(out, 1, text.as_bytes()));
+        }
+        Shape::Object(shape) => {
+            nested(out, number, |out| message(out, value.and_then(Value::as_object), shape));
+        }
+        Shape::Map(values) => {
+            for (key, value) in value.and_then(Value::as_object).into_iter().flatten() {
+                nested(out, number, |out| {
+                    writer::bytes(out, 1, key.as_bytes());
+                    write(out, 2, Some(value), values);
+                });
+            }
+        }
+        Shape::List(items, _) => {
+            for item in value.and_then(Value::as_array).into_iter().flatten() {
+                write(out, number, Some(item), items);
+            }
+        }
+    }
+}
+
+fn nested(out: &mut Vec<u8>, number: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let mut inner = Vec::with_capacity(64);
+    body(&mut inner);
+    writer::bytes(out, number, &inner);
+}

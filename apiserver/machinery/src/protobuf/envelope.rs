@@ -1,0 +1,84 @@
+//! runtime.Unknown: what an object of any type travels in.
+
+use bytes::Bytes;
+
+use super::reader::{Reader, Wire};
+use super::scalar::text;
+use super::writer;
+use crate::error::ApiError;
+
+/// What every enveloped object starts with.
+pub const MAGIC: [u8; 4] = [0x6b, 0x38, 0x73, 0x00];
+
+/// An opened envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// `group/version`
+    pub api_version: String,
+    /// CamelCase kind.
+    pub kind: String,
+    /// The message.
+    pub raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Opens an envelope.
+    ///
+    /// # Errors
+    /// 400 if it is none, or holds something else than plain protobuf.
+    pub fn open(body: &'a [u8]) -> Result<Self, ApiError> {
+        let rest = body.strip_prefix(&MAGIC).ok_or_else(|| {
+            let expected = format!("{MAGIC:?}").replace(',', "");
+            let why =
+                format!("provided data does not appear to be a protobuf message, expected prefix {expected}");
+            ApiError::bad_request(why)
+        })?;
+        Self::read(rest).map_err(|why| ApiError::bad_request(format!("unable to decode protobuf: {why}")))
+    }
+
+    /// Seals `raw` as an object of this type.
+    pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Bytes {
+        let mut type_meta = Vec::with_capacity(api_version.len() + kind.len() + 8);
+        writer::bytes(&mut type_meta, 1, api_version.as_bytes());
+        writer::bytes(&mut type_meta, 2, kind.as_bytes());
+        let mut out = Vec::with_capacity(raw.len() + type_meta.len() + 24);
+        out.extend_from_slice(&MAGIC);
+        writer::bytes(&mut out, 1, &type_meta);
+        writer::bytes(&mut out, 2, raw);
+        writer::bytes(&mut out, 3, b"");
+        writer::bytes(&mut out, 4, b"");
+        Bytes::from(out)
+    }
+
+    fn read(unknown: &'a [u8]) -> Result<Self, String> {
+        let mut envelope = Self { api_version: String::new(), kind: String::new(), raw: &[] };
+        let mut reader = Reader::new(unknown);
+        while let Some((number, wire)) = reader.next()? {
+            match (number, wire) {
+                (1, Wire::Bytes(type_meta)) => envelope.read_type(type_meta)?,
+                (2, Wire::Bytes(raw)) => envelope.raw = raw,
+                (3, Wire::Bytes(encoding)) if !encoding.is_empty() => {
+                    return Err("a content encoding is not supported".to_owned());
+                }
+                (4, Wire::Bytes(kind)) if !matches!(kind, b"" | b"application/vnd.kubernetes.protobuf") => {
+                    return Err("the content is not protobuf".to_owned());
+                }
+                (3 | 4, Wire::Bytes(_)) | (5.., _) => {}
+                (field, _) => return Err(format!("proto: wrong wireType for field {field}")),
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn read_type(&mut self, type_meta: &[u8]) -> Result<(), String> {
+        let mut reader = Reader::new(type_meta);
+        while let Some((number, wire)) = reader.next()? {
+            match (number, wire) {
+                (1, Wire::Bytes(value)) => self.api_version = text(value)?,
+                (2, Wire::Bytes(value)) => self.kind = text(value)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Fields out of bytes that may be anything.
+
+/// A field's value as it stands on the wire.
+pub(super) enum Wire<'a> {
+    Varint(u64),
+    Bytes(&'a [u8]),
+    /// Four or eight bytes: nothing that a Kubernetes type has.
+    Fixed,
+}
+
+/// Walks the fields of one message.
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    /// The next field's number and value; None at the end.
+    pub fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, String> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let key = self.varint()?;
+        let number = u32::try_from(key >> 3).ok().filter(|n| *n > 0 && *n < 1 << 29);
+        let number = number.ok_or_else(|| format!("proto: illegal tag {}", key >> 3))?;
+        let wire = match key & 7 {
+            0 => Wire::Varint(self.varint()?),
+            1 => self.take(8).map(|_| Wire::Fixed)?,
+            2 => {
+                let length = usize::try_from(self.varint()?).map_err(|_| eof())?;
+                Wire::Bytes(self.take(length)?)
+            }
+            5 => self.take(4).map(|_| Wire::Fixed)?,
+            other => return Err(format!("proto: illegal wireType {other}")),
+        };
+        Ok(Some((number, wire)))
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or_else(eof)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn varint(&mut self) -> Result<u64, String> {
+        let mut value = 0;
+        for shift in (0..70).step_by(7) {
+            let byte = *self.take(1)?.first().ok_or_else(eof)?;
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("proto: integer overflow".to_owned())
+    }
+}
+
+fn eof() -> String {
+    "unexpected EOF".to_owned()
+}

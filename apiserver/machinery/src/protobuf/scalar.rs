@@ -1,0 +1,51 @@
+//! Times and text.
+
+use serde_json::Value;
+
+use super::reader::{Reader, Wire};
+use super::writer;
+use crate::kind::Now;
+use crate::time::{format_micro_time, format_time, parse_time};
+
+/// Timestamp{seconds = 1, nanos = 2}; no time is the zero of both.
+pub(super) fn write_time(out: &mut Vec<u8>, number: u32, value: Option<&Value>, micro: bool) {
+    let time = value.and_then(Value::as_str).and_then(parse_time);
+    // Nanoseconds count up from a second that may lie before the epoch.
+    let nanos = time.map_or(0, |t| t.as_nanosecond());
+    let (seconds, fraction) = (nanos.div_euclid(NANOS), nanos.rem_euclid(NANOS));
+    let fraction = if micro { fraction / 1000 * 1000 } else { 0 };
+    let mut message = Vec::with_capacity(16);
+    writer::integer(&mut message, 1, i64::try_from(seconds).unwrap_or_default());
+    writer::integer(&mut message, 2, i64::try_from(fraction).unwrap_or_default());
+    writer::bytes(out, number, &message);
+}
+
+const NANOS: i128 = 1_000_000_000;
+
+/// A time as its RFC 3339 text; None for the zero of both fields, as Go reads it.
+pub(super) fn read_time(message: &[u8], micro: bool) -> Result<Option<Value>, String> {
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(message);
+    while let Some((number, wire)) = reader.next()? {
+        match (number, wire) {
+            (1, Wire::Varint(v)) => seconds = v.cast_signed(),
+            (2, Wire::Varint(v)) => nanos = v.cast_signed(),
+            (1 | 2, _) => return Err("proto: wrong wireType in a time".to_owned()),
+            _ => {}
+        }
+    }
+    if seconds == 0 && nanos == 0 {
+        return Ok(None);
+    }
+    let nanos = i32::try_from(nanos).ok().filter(|n| (0..1_000_000_000).contains(n)).ok_or(OUT_OF_RANGE)?;
+    let time = Now::new(seconds, nanos).map_err(|_| OUT_OF_RANGE)?;
+    let text = if micro { format_micro_time(time) } else { format_time(time) };
+    Ok(Some(Value::from(text)))
+}
+
+const OUT_OF_RANGE: &str = "a time is out of range";
+
+/// UTF-8 text.
+pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| "a string is not valid UTF-8".to_owned())
+}
