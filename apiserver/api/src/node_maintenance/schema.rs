@@ -6,8 +6,8 @@ use drydock_machinery::schema::{ListType, Schema, Shape};
 
 use super::enumerations::{POD_TYPES, STAGES};
 use crate::meta_schema::{
-    atomic_object, conditions, described, field, int32, int64, label_selector, list, object, object_meta,
-    required, string, time, top_level,
+    conditions, field, int32, int64, label_selector, list, node_selector, object, object_meta, required,
+    string, time, top_level,
 };
 
 /// The schema of the whole object.
@@ -33,7 +33,13 @@ fn spec() -> Schema {
     };
     let plan = "DrainPlan is executed from the first entry to the last entry during the Drain stage. DrainPlanEntry podType fields should be in the following order: Default -> DaemonSet -> Static. DrainPlanEntry priority fields should be in ascending order for each podType. If the priority and podType are the same, concrete selectors are executed first.\n\nThe following entries are injected into the drainPlan where they are absent, for each podType: podPriority 1000000000 (highest priority for user defined priority classes), 2000000000 (system-cluster-critical priority class), 2000001000 (system-node-critical priority class) and 2147483647 (maximum value).\n\nDuplicate entries are not allowed, and entries out of order are rejected. The list is atomic. This field is immutable.";
     let fields = vec![
-        required("nodeSelector", 1, node_selector()),
+        required(
+            "nodeSelector",
+            1,
+            node_selector(
+                "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join start at the current drain target. This field is required.",
+            ),
+        ),
         field("stage", 2, stage),
         field("drainPlan", 3, list(plan, drain_plan_entry(), ListType::Atomic)),
         field("reason", 4, string("Reason for the maintenance.")),
@@ -74,59 +80,6 @@ fn drain_plan_entry() -> Schema {
         "DrainPlanEntry selects pods by their type, their priority and their labels.",
         "io.k8s.api.coordination.v1alpha1.DrainPlanEntry",
         fields,
-    )
-}
-
-fn node_selector() -> Schema {
-    let requirement = vec![
-        required("key", 1, string("The label key that the selector applies to.")),
-        required(
-            "operator",
-            2,
-            string(
-                "Represents a key's relationship to a set of values. Valid operators are In, NotIn, Exists, DoesNotExist. Gt, and Lt.",
-            ),
-        ),
-        field(
-            "values",
-            3,
-            list(
-                "An array of string values. If the operator is In or NotIn, the values array must be non-empty. If the operator is Exists or DoesNotExist, the values array must be empty. If the operator is Gt or Lt, the values array must have a single element, which will be interpreted as an integer. This array is replaced during a strategic merge patch.",
-                string(""),
-                ListType::Atomic,
-            ),
-        ),
-    ];
-    let requirement = object(
-        "A node selector requirement is a selector that contains values, a key, and an operator that relates the key and values.",
-        "io.k8s.api.core.v1.NodeSelectorRequirement",
-        requirement,
-    );
-    let term = atomic_object(
-        "A null or empty node selector term matches no objects. The requirements of them are ANDed. The TopologySelectorTerm type implements a subset of the NodeSelectorTerm.",
-        "io.k8s.api.core.v1.NodeSelectorTerm",
-        vec![
-            field(
-                "matchExpressions",
-                1,
-                list(
-                    "A list of node selector requirements by node's labels.",
-                    requirement.clone(),
-                    ListType::Atomic,
-                ),
-            ),
-            field(
-                "matchFields",
-                2,
-                list("A list of node selector requirements by node's fields.", requirement, ListType::Atomic),
-            ),
-        ],
-    );
-    let terms = list("Required. A list of node selector terms. The terms are ORed.", term, ListType::Atomic);
-    atomic_object(
-        "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join start at the current drain target. This field is required.",
-        "io.k8s.api.core.v1.NodeSelector",
-        vec![required("nodeSelectorTerms", 1, terms)],
     )
 }
 
@@ -192,18 +145,7 @@ fn node_status() -> Schema {
     let blockers = "Blockers are the pods that have been kept from leaving for the longest time, at most ten. The list is atomic.";
     let fields = vec![
         required("nodeRef", 1, node_ref),
-        field(
-            "drainTargets",
-            2,
-            list(
-                targets,
-                described(
-                    "DrainPlanEntry selects pods by their type, their priority and their labels.",
-                    drain_plan_entry(),
-                ),
-                ListType::Atomic,
-            ),
-        ),
+        field("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic)),
         field(
             "drainMessage",
             3,
