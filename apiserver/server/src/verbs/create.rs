@@ -35,10 +35,10 @@ pub async fn create(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     Ok(call.answer(StatusCode::CREATED, &stored, &view))
 }
 
-/// Stores a new object, with a generated name if it asks for one.
+/// Stores a new object, with a generated name if it asks for one and its kind takes that.
 pub async fn insert(call: &Call, object: Object, options: &WriteOptions) -> Result<Arc<Stored>, ApiError> {
     let base = generate_name_of(&object);
-    if !object.name().is_empty() || base.is_empty() {
+    if !object.name().is_empty() || base.is_empty() || !call.kind().allows_generate_name() {
         return insert_named(call, object, options, false).await;
     }
     let mut attempt = 0;
