@@ -23,7 +23,7 @@ pub enum Format {
 }
 
 /// In the order of preference.
-const FORMATS: [Format; 2] = [Format::Json, Format::Yaml];
+const FORMATS: [Format; 3] = [Format::Json, Format::Yaml, Format::Protobuf];
 
 /// What the 406 and 415 answers list.
 pub const MEDIA_TYPES: [&str; 3] =

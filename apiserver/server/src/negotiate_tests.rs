@@ -19,6 +19,7 @@ fn no_header_means_json() {
 fn the_best_clause_that_can_be_served_wins() {
     assert_eq!(chosen("text/html, application/yaml;q=0.5, */*;q=0.1").format, Format::Yaml);
     assert_eq!(chosen("*/*, application/yaml").format, Format::Yaml);
+    assert_eq!(chosen("application/json;q=0.4,application/vnd.kubernetes.protobuf").format, Format::Protobuf);
 }
 
 #[test]
@@ -27,6 +28,13 @@ fn kubectl_asks_for_a_table_and_gets_it_in_json() {
     assert_eq!(chosen(accept).transform, Transform::Table("v1"));
     let protobuf = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json";
     assert_eq!(chosen(protobuf).transform, Transform::None);
+}
+
+#[test]
+fn the_garbage_collector_gets_metadata_in_protobuf() {
+    let accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let output = chosen(accept);
+    assert_eq!((output.format, output.transform), (Format::Protobuf, Transform::Partial("v1")));
 }
 
 #[test]

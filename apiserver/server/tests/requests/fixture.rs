@@ -96,8 +96,17 @@ impl Server {
     }
 
     pub async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let response = self.raw(method, uri, headers, Body::from(body.to_owned())).await;
-        let (parts, body) = response.into_parts();
+        self.send_bytes(method, uri, headers, body.as_bytes().to_vec()).await
+    }
+
+    pub async fn send_bytes(
+        &self,
+        method: &str,
+        uri: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Answer {
+        let (parts, body) = self.raw(method, uri, headers, Body::from(body)).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes().to_vec();
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
     }

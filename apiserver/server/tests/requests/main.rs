@@ -11,5 +11,6 @@ mod fixture;
 mod gadget;
 mod list;
 mod patch;
+mod protobuf;
 mod update;
 mod watch;
