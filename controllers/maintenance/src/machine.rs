@@ -96,5 +96,5 @@ fn tell_fast_forwards(view: &View<'_>, decision: &mut Decision) {
 }
 
 #[cfg(test)]
-#[path = "machine_tests.rs"]
+#[path = "machine_tests/mod.rs"]
 mod tests;

@@ -1,0 +1,110 @@
+//! Cordoning, uncordoning, and the end of a maintenance.
+
+use super::*;
+
+#[test]
+fn idle_touches_nothing_but_its_own_status() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Idle", &["a"]);
+    let actions = sim.step();
+    assert_eq!(actions.keys().cloned().collect::<Vec<_>>(), [Task::Status("m".into())]);
+    sim.settle();
+    assert_eq!(sim.status("m").node_statuses[0].pods_pending_evacuation, 1);
+    assert_eq!(sim.drained("m"), None);
+}
+
+#[test]
+fn cordon_makes_nodes_unschedulable_and_evicts_nothing() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Cordon", &["a"]);
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+    assert_eq!(sim.cordon_of("b"), (false, None));
+    assert!(sim.requested().is_empty());
+    assert_eq!(sim.condition("a", "MaintenanceInProgress").unwrap().1, "Cordon");
+    assert_eq!(sim.condition("a", "DrainInProgress"), None);
+}
+
+#[test]
+fn a_node_that_an_admin_cordoned_stays_cordoned_afterwards() {
+    let mut sim = Sim::new(&["a"]);
+    sim.node("b", true);
+    sim.maintenance("m", "Cordon", &["a", "b"]);
+    sim.settle();
+    assert_eq!(sim.cordon_of("b"), (true, Some(OTHERS)));
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!((sim.cordon_of("a"), sim.cordon_of("b")), ((false, None), (true, None)));
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+    assert_eq!(sim.condition("a", "MaintenanceInProgress"), None);
+}
+
+#[test]
+fn idle_straight_to_complete_uncordons_whoever_cordoned() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    sim.maintenance("m", "Idle", &["a"]);
+    sim.settle();
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (false, None));
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+    sim.change_node("a", |n| n.unschedulable = true);
+    assert!(sim.step().is_empty(), "a finished maintenance must leave the node alone");
+}
+
+#[test]
+fn a_deletion_before_anything_was_seen_is_no_straight_completion() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    sim.maintenance("m", "Complete", &["a"]);
+    sim.change("m", |m| m.metadata.deletion_timestamp = Some(NOW.parse().unwrap()));
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (true, None));
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+}
+
+#[test]
+fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Cordon", &["a"]);
+    sim.settle();
+    for told in [0, 2, 2] {
+        sim.change_node("a", |n| n.unschedulable = false);
+        sim.settle();
+        assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+        let conflicts = sim.notes.iter().filter(|n| n.reason == "CordonConflict" && n.warning).count();
+        assert_eq!(conflicts, told);
+    }
+}
+
+#[test]
+fn another_maintenance_keeps_the_node_cordoned() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Cordon", &["a"]);
+    sim.maintenance("n", "Cordon", &["a"]);
+    sim.settle();
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+    sim.stage("n", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (false, None));
+}
+
+#[test]
+fn nodes_that_leave_the_selection_are_released() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+    sim.change("m", |m| m.spec.node_selector.as_mut().unwrap().node_selector_terms.clear());
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (false, None));
+    assert!(sim.requested().is_empty());
+    assert_eq!(sim.drained("m"), pair("False", "NoNodesSelected"));
+}

@@ -1,0 +1,157 @@
+//! Requests, counts, and the Drained condition.
+
+use super::*;
+
+#[test]
+fn drain_asks_tier_by_tier_and_ends_drained() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "low", &json!({}));
+    sim.pod("a", "high", &json!({ "spec": { "priority": 500 } }));
+    let owner = json!({ "metadata": { "ownerReferences": [
+        { "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true }] } });
+    sim.pod("a", "daemon", &owner);
+    sim.maintenance("m", "Drain", &["a"]);
+    let mut asked = Vec::new();
+    for pod in ["low", "high", "daemon"] {
+        sim.settle();
+        asked.push(pod);
+        assert_eq!(sim.requested(), [pod]);
+        assert_eq!(sim.drained("m"), pair("False", "Draining"));
+        sim.remove_pod(pod);
+    }
+    sim.settle();
+    assert!(sim.requested().is_empty(), "withdrawn as soon as the requests are Evicted");
+    assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
+    assert_eq!(sim.status("m").node_statuses[0].drain_message, "Drained");
+    assert_eq!(sim.condition("a", "DrainInProgress").unwrap().0, "False");
+    assert_eq!(sim.condition("a", "Drained").unwrap().0, "True");
+    assert_eq!(sim.notes.iter().filter(|n| n.reason == "NodeDrained").count(), 2);
+    assert_eq!(sim.status("m").stage_statuses.len(), 1);
+}
+
+#[test]
+fn pending_and_evacuating_together_are_what_is_left() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "low", &json!({}));
+    sim.pod("a", "high", &json!({ "spec": { "priority": 500 } }));
+    sim.pod("a", "done", &json!({ "status": { "phase": "Succeeded" } }));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let node = &sim.status("m").node_statuses[0];
+    assert_eq!((node.pods_pending_evacuation, node.pods_evacuating), (1, 1));
+    assert_eq!(node.drain_message, "Evacuating");
+}
+
+#[test]
+fn terminal_pods_and_those_of_the_node_agent_do_not_count_but_terminating_ones_do() {
+    let config = Config::default();
+    let pod = |extra: Value| {
+        let mut value = json!({ "metadata": { "name": "p", "namespace": "drydock-system", "uid": "u" } });
+        merge(&mut value, &extra);
+        config.counts(&serde_json::from_value(value).unwrap())
+    };
+    assert!(pod(json!({ "metadata": { "deletionTimestamp": NOW } })));
+    assert!(!pod(json!({ "status": { "phase": "Failed" } })));
+    let owner = |name: &str| {
+        json!({ "metadata": { "ownerReferences": [
+        { "apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": "d", "controller": true }] } })
+    };
+    assert!(!pod(owner("drydock-node-agent")) && pod(owner("other")));
+}
+
+#[test]
+fn drained_turns_false_again_when_a_counted_pod_appears_and_freezes_at_complete() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
+    sim.pod("a", "p", &json!({}));
+    sim.settle();
+    assert_eq!(sim.drained("m"), pair("False", "Draining"));
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.drained("m"), pair("False", "Canceled"));
+    assert!(sim.requested().is_empty(), "requests are withdrawn when pods are left");
+}
+
+#[test]
+fn a_true_drained_stays_true_at_complete() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    sim.stage("m", Stage::Complete);
+    sim.pod("a", "p", &json!({}));
+    sim.settle();
+    assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
+    assert_eq!(sim.status("m").node_statuses[0].drain_message, "");
+}
+
+#[test]
+fn drained_is_confirmed_by_a_live_read_and_only_then() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Drain", &["a"]);
+    let confirm_of = |actions: &BTreeMap<Task, Action>| match &actions[&Task::Status("m".into())] {
+        Action::Status { confirm, .. } => confirm.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = sim.step();
+    assert!(confirm_of(&first).is_empty(), "a node that is not cordoned yet is not drained");
+    first.into_iter().for_each(|(task, action)| sim.carry_out(&task, action));
+    assert_eq!(confirm_of(&sim.step()), ["a"]);
+}
+
+#[test]
+fn one_requester_entry_serves_overlapping_maintenances_until_the_last_ends() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.maintenance("n", "Drain", &["a"]);
+    sim.settle();
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+    sim.stage("n", Stage::Complete);
+    sim.settle();
+    assert!(sim.requested().is_empty());
+}
+
+#[test]
+fn a_request_of_another_requester_gets_our_entry_too() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.request("p", |r| r.spec.requesters = serde_json::from_value(json!([{ "name": "a.b" }])).unwrap());
+    sim.maintenance("m", "Drain", &["a"]);
+    let actions = sim.step();
+    let wanted = Action::Ask { pod: "p".into(), request: Some("request-p".into()) };
+    assert_eq!(actions[&Task::Request("ns".into(), "uid-p".into())], wanted);
+}
+
+#[test]
+fn a_request_canceled_for_no_requesters_is_replaced_at_once() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.request("p", |r| r.status.conditions = conditions("Canceled", "NoRequesters", ""));
+    sim.maintenance("m", "Drain", &["a"]);
+    let actions = sim.step();
+    assert!(matches!(actions[&Task::Request("ns".into(), "uid-p".into())], Action::Replace { .. }));
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+#[test]
+fn a_newcomer_on_a_node_that_is_further_along_is_told() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("a", "high", &json!({ "spec": { "priority": 500 } }));
+    sim.pod("b", "low", &json!({}));
+    sim.maintenance("old", "Drain", &["a"]);
+    sim.settle();
+    sim.maintenance("young", "Drain", &["a", "b"]);
+    sim.settle();
+    let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "DrainFastForwarded").collect();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].message.contains("node a due to the older maintenance old"), "{}", told[0].message);
+    let young = &sim.status("young").node_statuses;
+    assert_eq!(young[0].drain_message, "Evacuating (fast-forwarded by older old)");
+    assert_eq!(young[1].drain_message, "Evacuating");
+}

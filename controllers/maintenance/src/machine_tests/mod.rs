@@ -1,0 +1,242 @@
+//! Rules of design/controllers.md on the node maintenance controller: each test's name is the rule.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod blockers;
+mod conditions;
+mod cordon;
+mod drain;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::{DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, Stage};
+use drydock_runtime::{Node, Pod};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::actions::{Action, Task};
+use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
+
+const NOW: &str = "2026-01-01T12:00:00Z";
+
+/// A cluster in memory, with the effects of actions.
+struct Sim {
+    world: World,
+    memory: Memory,
+    config: Config,
+    now: Timestamp,
+    notes: Vec<Note>,
+    version: u64,
+}
+
+impl Sim {
+    fn new(nodes: &[&str]) -> Self {
+        let mut sim = Self {
+            world: World::default(),
+            memory: Memory::default(),
+            config: Config::default(),
+            now: NOW.parse().unwrap(),
+            notes: Vec::new(),
+            version: 1,
+        };
+        nodes.iter().for_each(|n| sim.node(n, false));
+        sim
+    }
+
+    fn node(&mut self, name: &str, unschedulable: bool) {
+        let labels = BTreeMap::from([("name".to_owned(), name.to_owned())]);
+        let node = Node {
+            name: name.into(),
+            uid: format!("uid-{name}"),
+            unschedulable,
+            labels,
+            ..Default::default()
+        };
+        self.put_node(node);
+    }
+
+    fn put_node(&mut self, mut node: Node) {
+        self.version += 1;
+        node.resource_version = self.version.to_string();
+        self.world.pods.entry(node.name.clone()).or_default();
+        self.world.nodes.insert(node.name.clone(), Arc::new(node));
+    }
+
+    fn change_node(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
+        let mut node = (*self.world.nodes[name]).clone();
+        change(&mut node);
+        self.put_node(node);
+    }
+
+    fn pod(&mut self, node: &str, name: &str, extra: &Value) {
+        let mut value = json!({
+            "metadata": { "name": name, "namespace": "ns", "uid": format!("uid-{name}") },
+            "spec": { "nodeName": node }, "status": { "phase": "Running" },
+        });
+        merge(&mut value, extra);
+        let pod: Pod = serde_json::from_value(value).unwrap();
+        self.world.pods.entry(node.to_owned()).or_default().push(Arc::new(pod));
+        self.locate();
+    }
+
+    fn remove_pod(&mut self, name: &str) {
+        self.world.pods.values_mut().for_each(|pods| pods.retain(|p| p.name != name));
+        let key = ("ns".to_owned(), format!("uid-{name}"));
+        if let Some(request) = self.world.requests.get_mut(&key) {
+            let mut evicted = (**request).clone();
+            evicted.status.conditions = conditions("Evicted", "PodDeleted", "");
+            *request = Arc::new(evicted);
+        }
+        self.locate();
+    }
+
+    fn maintenance(&mut self, name: &str, stage: &str, nodes: &[&str]) {
+        self.maintenance_with(name, stage, json!([{ "podPriority": 10, "podType": "Default" },
+            { "podPriority": i32::MAX, "podType": "Default" }, { "podPriority": i32::MAX, "podType": "DaemonSet" },
+            { "podPriority": i32::MAX, "podType": "Static" }]), nodes);
+    }
+
+    fn maintenance_with(&mut self, name: &str, stage: &str, plan: Value, nodes: &[&str]) {
+        let term = json!({ "matchExpressions": [{ "key": "name", "operator": "In", "values": nodes }] });
+        let finalizers = if stage == "Idle" { json!([]) } else { json!([FINALIZER]) };
+        let value = json!({
+            "metadata": { "name": name, "uid": format!("uid-{name}"), "generation": 1, "finalizers": finalizers,
+                "creationTimestamp": format!("2026-01-01T11:00:{:02}Z", self.world.maintenances.len()) },
+            "spec": { "nodeSelector": { "nodeSelectorTerms": [term] }, "stage": stage, "drainPlan": plan },
+        });
+        self.world.maintenances.push(Arc::new(serde_json::from_value(value).unwrap()));
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut NodeMaintenance)) {
+        let slot = self.world.maintenances.iter_mut().find(|m| m.metadata.name == name).unwrap();
+        let mut maintenance = (**slot).clone();
+        change(&mut maintenance);
+        *slot = Arc::new(maintenance);
+    }
+
+    fn stage(&mut self, name: &str, stage: Stage) {
+        self.change(name, |m| {
+            m.spec.stage = stage;
+            m.metadata.generation += 1;
+            if !m.metadata.finalizers.iter().any(|f| f == FINALIZER) {
+                m.metadata.finalizers.push(FINALIZER.to_owned());
+            }
+        });
+    }
+
+    fn request(&mut self, name: &str, change: impl FnOnce(&mut EvictionRequest)) {
+        let key = ("ns".to_owned(), format!("uid-{name}"));
+        let mut request = self.world.requests.get(&key).map(|r| (**r).clone()).unwrap_or_else(|| {
+            let mut new = EvictionRequest::named("ns", &key.1);
+            new.metadata.uid = format!("request-{name}");
+            let pod = json!({ "name": name, "uid": key.1 });
+            new.spec.target.pod = serde_json::from_value(pod).unwrap();
+            new
+        });
+        change(&mut request);
+        self.world.requests.insert(key, Arc::new(request));
+        self.locate();
+    }
+
+    fn locate(&mut self) {
+        let pods = self.world.pods.values().flatten();
+        self.world.located = pods.map(|p| (p.uid.clone(), p.node_name.clone())).collect();
+    }
+
+    fn step(&mut self) -> BTreeMap<Task, Action> {
+        let decision = step(&self.world, &mut self.memory, self.now, &self.config);
+        self.notes.extend(decision.notes);
+        decision.actions
+    }
+
+    /// Steps and carries out until nothing is left to do.
+    fn settle(&mut self) {
+        for _ in 0..20 {
+            let actions = self.step();
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|(task, action)| self.carry_out(&task, action));
+        }
+        panic!("does not settle: {:#?}", self.step());
+    }
+
+    fn carry_out(&mut self, task: &Task, action: Action) {
+        match (task, action) {
+            (Task::Cordon(name), Action::Cordon { unschedulable, annotation, .. }) => {
+                self.change_node(name, |n| {
+                    n.unschedulable = unschedulable.unwrap_or(n.unschedulable);
+                    n.annotations.remove(CORDONED_BY);
+                    n.annotations.extend(annotation.map(|a| (CORDONED_BY.to_owned(), a.to_owned())));
+                })
+            }
+            (Task::Conditions(name), Action::Conditions { set, remove, .. }) => self.change_node(name, |n| {
+                n.conditions
+                    .retain(|c| !remove.contains(&&*c.type_) && !set.iter().any(|s| s.type_ == c.type_));
+                n.conditions.extend(set.iter().map(|s| drydock_runtime::cache::NodeCondition {
+                    type_: s.type_.to_owned(),
+                    status: s.status.to_owned(),
+                    reason: s.reason.to_owned(),
+                    message: s.message.clone(),
+                }));
+            }),
+            (Task::Request(..), Action::Ask { pod, .. }) => self.request(&pod, |r| {
+                r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
+            }),
+            (Task::Request(..), Action::Withdraw { pod, .. }) => {
+                self.request(&pod, |r| r.spec.requesters.retain(|q| q.name != REQUESTER));
+            }
+            (Task::Request(ns, uid), Action::Replace { .. }) => {
+                self.world.requests.remove(&(ns.clone(), uid.clone()));
+            }
+            (Task::Status(name), Action::Status { status, .. }) => self.change(name, |m| m.status = *status),
+            (Task::Finalizer(name), _) => self.change(name, |m| m.metadata.finalizers.clear()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn status(&self, name: &str) -> &NodeMaintenanceStatus {
+        &self.world.maintenances.iter().find(|m| m.metadata.name == name).unwrap().status
+    }
+
+    fn drained(&self, name: &str) -> Option<(String, String)> {
+        let found = self.status(name).conditions.iter().find(|c| c.type_ == DRAINED);
+        found.map(|c| (c.status.clone(), c.reason.clone()))
+    }
+
+    fn requested(&self) -> Vec<String> {
+        let ours = self.world.requests.values().filter(|r| r.has_requester(REQUESTER));
+        let mut names: Vec<_> = ours.map(|r| r.spec.target.pod.as_ref().unwrap().name.clone()).collect();
+        names.sort();
+        names
+    }
+
+    fn cordon_of(&self, node: &str) -> (bool, Option<&str>) {
+        let node = &self.world.nodes[node];
+        (node.unschedulable, node.annotations.get(CORDONED_BY).map(String::as_str))
+    }
+
+    fn condition(&self, node: &str, type_: &str) -> Option<(String, String, String)> {
+        let found = self.world.nodes[node].condition(type_);
+        found.map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
+    }
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            from.iter().for_each(|(k, v)| merge(into.entry(k.clone()).or_insert(Value::Null), v));
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+fn conditions(type_: &str, reason: &str, message: &str) -> Vec<drydock_api::meta::Condition> {
+    let value = json!([{ "type": type_, "status": "True", "reason": reason, "message": message }]);
+    serde_json::from_value(value).unwrap()
+}
+
+fn pair(a: &str, b: &str) -> Option<(String, String)> {
+    Some((a.to_owned(), b.to_owned()))
+}
