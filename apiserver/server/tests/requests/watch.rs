@@ -189,3 +189,28 @@ async fn bad_watch_options_are_answered_before_the_stream() {
     let yaml = server.send("GET", &format!("{GADGETS}?watch=1"), &[("accept", "application/yaml")], "").await;
     assert_eq!(yaml.status, 406);
 }
+
+#[tokio::test]
+async fn a_bookmark_comes_before_the_end() {
+    let server = Server::start().await;
+    let made = server.gadget("a", json!({})).await;
+    let version = made["metadata"]["resourceVersion"].as_str().unwrap();
+    let query = format!("resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=3");
+    let mut watch = Watch::json(&server, &query).await;
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(
+        (bookmark["type"].as_str(), &bookmark["object"]["metadata"]["resourceVersion"]),
+        (Some("BOOKMARK"), &json!(version))
+    );
+    assert_eq!(bookmark["object"]["metadata"].get("annotations"), None);
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_dropped_watch_leaves_nothing_behind_and_others_go_on() {
+    let server = Server::start().await;
+    let mut kept = Watch::json(&server, "").await;
+    drop(Watch::json(&server, "").await);
+    server.gadget("a", json!({})).await;
+    assert_eq!(kept.types(1).await, [r#"ADDED "a""#]);
+}
