@@ -125,17 +125,19 @@ impl Parts {
                 admission: vec![Arc::new(NodeDelete::new(self.reviews.authorizer.clone(), self.nodes))],
             },
         ];
+        let metrics = Metrics::new();
         let identity = Identity { title: "Drydock", version: env!("CARGO_PKG_VERSION") };
         let api = ApiGroup::new(resources)
             .with_identity(identity)
             .with_authorizer(self.reviews.authorizer.clone())
+            .with_watch_events(metrics.watch_events())
             .with_shutdown(stop);
         Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.reviews.tokens), true),
             authorizer: self.reviews.authorizer,
             limits: InFlight::new(flags.max_requests_inflight, flags.max_mutating_requests_inflight),
             health,
-            metrics: Metrics::new(),
+            metrics,
             api,
             request_timeout: flags.request_timeout,
         }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Warnings};
 use crate::discovery::Discovery;
+use crate::metrics::WatchEvents;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer};
@@ -39,6 +40,7 @@ pub struct ApiGroup {
     discovery: Discovery,
     openapi: OpenApi,
     version: Value,
+    watch_events: WatchEvents,
 }
 
 /// What a server calls itself, in `/version` and in its OpenAPI documents.
@@ -81,6 +83,7 @@ impl ApiGroup {
             discovery,
             openapi,
             version: identity.info(),
+            watch_events: WatchEvents::default(),
         }
     }
 
@@ -107,6 +110,18 @@ impl ApiGroup {
         self
     }
 
+    /// Counts the events of watches.
+    #[must_use]
+    pub fn with_watch_events(mut self, watch_events: WatchEvents) -> Self {
+        self.watch_events = watch_events;
+        self
+    }
+
+    /// Whether a request's URL names a resource that is served, whatever the object.
+    pub fn is_mounted(&self, info: &RequestInfo) -> bool {
+        self.find(info).is_ok()
+    }
+
     /// Answers a request; errors are answered too.
     pub async fn handle(&self, request: Request) -> Response<Body> {
         let (headers, query) = (request.headers.clone(), request.info.query.clone());
@@ -125,7 +140,19 @@ impl ApiGroup {
         let resource = self.find(&info)?.clone();
         let now = jiff::Timestamp::now();
         let (authorizer, shutdown) = (self.authorizer.clone(), self.shutdown.clone());
-        let call = Call { resource, info, user, headers, deadline, warnings, now, authorizer, shutdown };
+        let watch_events = self.watch_events.clone();
+        let call = Call {
+            resource,
+            info,
+            user,
+            headers,
+            deadline,
+            warnings,
+            now,
+            authorizer,
+            shutdown,
+            watch_events,
+        };
         if !verbs::is_served(&call, &method) {
             return Err(ApiError::method_not_allowed());
         }

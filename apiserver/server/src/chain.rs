@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use rustls::pki_types::CertificateDer;
 
@@ -56,7 +56,7 @@ impl Chain {
             Err(_) => refusal(&panicked(&info)),
         };
         decorate(response.headers_mut(), &audit_id);
-        self.metrics.answered(&info, response.status(), started.elapsed());
+        self.metrics.answered(&self.countable(info), response.status(), started.elapsed());
         response
     }
 
@@ -80,15 +80,24 @@ impl Chain {
             return Ok(self.metrics.answer());
         }
         let streams = info.verb == Verb::Watch;
+        let open = (streams && self.api.is_mounted(&info)).then(|| self.metrics.watch_opened(&info));
         let (method, headers, audit_id) = (parts.method, parts.headers, audit_id.to_owned());
         let request = Request { method, info, user: Arc::new(user), headers, body, deadline, audit_id };
         let answer = self.api.handle(request);
         if streams {
-            return Ok(answer.await);
+            return Ok(hold(answer.await, open));
         }
         let answer = tokio::time::timeout_at(deadline.into(), answer).await;
         drop(place);
         answer.map_err(|_| out_of_time())
+    }
+
+    /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
+    fn countable(&self, info: RequestInfo) -> RequestInfo {
+        if !info.is_resource || self.api.is_mounted(&info) {
+            return info;
+        }
+        RequestInfo { verb: info.verb, ..RequestInfo::default() }
     }
 
     /// Watches hold no place: they are bounded by time, not by number.
@@ -110,6 +119,16 @@ impl Chain {
         let asked = asked.and_then(|t| Duration::try_from(t).ok()).filter(|t| !t.is_zero());
         asked.unwrap_or(self.request_timeout).min(self.request_timeout)
     }
+}
+
+/// Keeps `guard` until the body has been sent or dropped.
+fn hold(response: Response<Body>, guard: impl Send + 'static) -> Response<Body> {
+    response.map(|body| {
+        let held = body.into_data_stream().inspect(move |_| {
+            let _ = &guard;
+        });
+        Body::from_stream(held)
+    })
 }
 
 /// Acting for somebody else is not served: going on with the caller's own rights would do what nobody asked for.

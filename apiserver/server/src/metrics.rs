@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use drydock_machinery::kind::Names;
 use http::{Response, StatusCode, header};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -53,6 +54,36 @@ struct Kind {
     request_kind: &'static str,
 }
 
+/// Labels of the watch metrics.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Watched {
+    group: &'static str,
+    version: &'static str,
+    resource: &'static str,
+}
+
+/// Events that watches have sent, and their sizes.
+#[derive(Clone, Debug)]
+pub struct WatchEvents {
+    sent: Family<Watched, Counter>,
+    sizes: Family<Watched, Histogram, fn() -> Histogram>,
+}
+
+impl Default for WatchEvents {
+    fn default() -> Self {
+        Self { sent: Family::default(), sizes: Family::new_with_constructor(|| Histogram::new(SIZES)) }
+    }
+}
+
+impl WatchEvents {
+    /// Counts an event of this many bytes.
+    pub fn count(&self, names: &Names, bytes: usize) {
+        let of = Watched { group: names.group, version: names.version, resource: names.plural };
+        self.sent.get_or_create(&of).inc();
+        self.sizes.get_or_create(&of).observe(bytes as f64);
+    }
+}
+
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// The metrics of one server.
@@ -62,6 +93,7 @@ pub struct Metrics {
     duration: Histograms,
     in_flight: Family<Kind, Gauge>,
     long_running: Family<Labels, Gauge>,
+    watch_events: WatchEvents,
 }
 
 impl Default for Metrics {
@@ -91,10 +123,17 @@ impl Metrics {
             in_flight.clone(),
         );
         registry.register("apiserver_longrunning_requests", "Watches that are open", long_running.clone());
-        Self { registry, total, duration, in_flight, long_running }
+        let watch_events = WatchEvents::default();
+        registry.register("apiserver_watch_events", "Events sent by watches", watch_events.sent.clone());
+        registry.register(
+            "apiserver_watch_events_sizes",
+            "Sizes of events sent by watches, in bytes",
+            watch_events.sizes.clone(),
+        );
+        Self { registry, total, duration, in_flight, long_running, watch_events }
     }
 
-    /// Counts an answered request.
+    /// Counts an answered request. `info` must name a resource that is served, or none: each is a series.
     pub fn answered(&self, info: &RequestInfo, code: StatusCode, took: Duration) {
         let labels = labels(info);
         if info.verb != Verb::Watch {
@@ -119,6 +158,11 @@ impl Metrics {
         let gauge = self.long_running.get_or_create_owned(&labels(info));
         gauge.inc();
         OpenWatch(gauge)
+    }
+
+    /// Where watches count what they send.
+    pub fn watch_events(&self) -> WatchEvents {
+        self.watch_events.clone()
     }
 
     /// The answer to a scrape.
@@ -149,6 +193,9 @@ impl Drop for OpenWatch {
 const BUCKETS: [f64; 18] =
     [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0, 30.0, 60.0];
 
+/// Buckets of the sizes of watch events: 1 KiB to 128 KiB.
+const SIZES: [f64; 8] = [1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131072.0];
+
 fn labels(info: &RequestInfo) -> Labels {
     let scope = match info {
         i if !i.is_resource => "",
@@ -172,7 +219,10 @@ fn reported_verb(info: &RequestInfo) -> String {
     match &info.verb {
         Verb::Create => "POST".to_owned(),
         Verb::Update => "PUT".to_owned(),
-        Verb::Other(method) if method.is_empty() => "OTHER".to_owned(),
+        // Any text can stand for a method, and every one would be a series of its own.
+        Verb::Other(method) if !matches!(method.as_str(), "get" | "head" | "post" | "put" | "options") => {
+            "OTHER".to_owned()
+        }
         verb => verb.as_str().to_ascii_uppercase(),
     }
 }

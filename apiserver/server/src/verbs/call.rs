@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::{Attributes, Operation, Phase, Warnings};
 use crate::api_group::Resource;
 use crate::encode::{self, ObjectView, include_object};
+use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
 use crate::request_info::RequestInfo;
 use crate::storage_error;
@@ -49,6 +50,8 @@ pub struct Call {
     pub authorizer: Option<Arc<dyn CreateAuthorizer>>,
     /// Ends watches.
     pub shutdown: CancellationToken,
+    /// Counts the events of watches.
+    pub watch_events: WatchEvents,
 }
 
 impl Call {

@@ -33,6 +33,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
         bookmarks: options.bookmarks,
         ends,
         shutdown: call.shutdown.clone(),
+        counts: call.watch_events.clone(),
         watcher: match opened {
             Ok(watcher) => Ok(watcher),
             Err(error) => Err(as_event(call, error)?),

@@ -8,6 +8,7 @@ use drydock_storage::storage::Stored;
 use serde_json::json;
 
 use crate::encode::{self, ObjectView, object_bytes, protobuf};
+use crate::metrics::WatchEvents;
 use crate::negotiate::{Format, Output, Transform};
 
 /// Frames the events of one watch.
@@ -15,12 +16,13 @@ pub struct Framer {
     view: ObjectView,
     /// Column definitions go with the first row only.
     headers_due: bool,
+    counts: WatchEvents,
 }
 
 impl Framer {
     /// For a watch that nothing has been sent on.
-    pub fn new(view: ObjectView) -> Self {
-        Self { view, headers_due: true }
+    pub fn new(view: ObjectView, counts: WatchEvents) -> Self {
+        Self { view, headers_due: true, counts }
     }
 
     /// Names of the kind.
@@ -58,6 +60,7 @@ impl Framer {
     }
 
     fn event(&self, type_: &str, object: &[u8], out: &mut BytesMut) {
+        self.counts.count(self.names(), object.len());
         if self.view.output.format == Format::Protobuf {
             return protobuf::watch_frame(out, type_, object);
         }

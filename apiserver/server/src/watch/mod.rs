@@ -23,6 +23,7 @@ use http::{HeaderValue, Response};
 use tokio_util::sync::CancellationToken;
 
 use crate::encode::ObjectView;
+use crate::metrics::WatchEvents;
 use crate::negotiate::Format;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
@@ -37,6 +38,8 @@ pub struct Opening {
     pub ends: Instant,
     /// Ends it earlier.
     pub shutdown: CancellationToken,
+    /// Counts what is sent.
+    pub counts: WatchEvents,
     /// The events, or the error that is the only one.
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
 }
@@ -83,7 +86,7 @@ impl Stream {
             Err(error) => (None, Some(error)),
         };
         Self {
-            framer: Framer::new(opening.view),
+            framer: Framer::new(opening.view, opening.counts),
             watcher,
             pending: VecDeque::new(),
             failure,
