@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use drydock_machinery::decode;
 use drydock_machinery::managed_fields::{self, FieldManager, Set};
 use drydock_machinery::{ApiError, Object};
 
@@ -50,7 +51,14 @@ pub fn applied(
     let applied = with_manager(call, |manager| {
         manager.apply(live, Object(patch), &options.manager, options.force, call.now)
     })?;
-    let mut object = applied.unwrap_or_else(|| live.clone());
+    let mut object = match applied {
+        // The configuration was no decoded object: empty lists and texts that are no times are seen to here.
+        Some(mut new) => {
+            decode::conform(&mut new, call.kind().schema())?;
+            new
+        }
+        None => live.clone(),
+    };
     call.kind().default(&mut object);
     Ok(object)
 }

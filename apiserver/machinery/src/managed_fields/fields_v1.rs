@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::path::PathElement;
 use super::set::Set;
+use super::value::number_text;
 
 /// Levels that are read; what serde_json reads from text is not deeper.
 const MAX_DEPTH: usize = 128;
@@ -168,10 +169,7 @@ fn serialize(element: &PathElement) -> String {
 fn write_value(value: &Value, out: &mut String) {
     match value {
         Value::String(s) => write_string(s, true, out),
-        Value::Number(n) => match n.as_f64().filter(|f| n.is_f64() && f.fract() == 0.0 && f.abs() < 1e15) {
-            Some(whole) => out.push_str(&format!("{whole:.0}")),
-            None => out.push_str(&n.to_string()),
-        },
+        Value::Number(n) => out.push_str(&number_text(n)),
         Value::Array(items) => {
             out.push('[');
             for (i, item) in items.iter().enumerate() {

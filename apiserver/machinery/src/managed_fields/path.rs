@@ -89,11 +89,12 @@ fn keys(a: &[(Cow<'static, str>, Value)], b: &[(Cow<'static, str>, Value)]) -> O
     pairs.fold(Ordering::Equal, Ordering::then).then_with(|| a.len().cmp(&b.len()))
 }
 
-fn text(value: &Value) -> String {
-    match value {
+fn text(of: &Value) -> String {
+    match of {
         Value::String(s) => go_quote(s),
         Value::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),
         Value::Object(map) => map.iter().map(|(k, v)| format!("{k}={}", text(v))).collect(),
+        Value::Number(number) => value::number_text(number),
         other => other.to_string(),
     }
 }

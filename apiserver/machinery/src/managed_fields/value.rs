@@ -21,6 +21,14 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
+/// A number as Go prints it: a whole one without a fraction.
+pub(super) fn number_text(number: &Number) -> String {
+    match number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() < 1e15) {
+        Some(whole) => format!("{whole:.0}"),
+        None => number.to_string(),
+    }
+}
+
 fn lexical(mut pairs: impl Iterator<Item = Ordering>, a: usize, b: usize) -> Ordering {
     pairs.find(|o| o.is_ne()).unwrap_or_else(|| a.cmp(&b))
 }

@@ -1,5 +1,8 @@
-//! Managed fields against what k8s.io/apimachinery's field manager made of the same sequences of writes.
+//! Managed fields against what k8s.io/apimachinery's field manager and structured-merge-diff made of the same input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod hostile;
+mod manager;
 mod schema;
 mod sequences;
+mod sets;

@@ -3,7 +3,7 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::managed_fields::{FieldManager, Set};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 const SEQUENCES: &str = include_str!("../data/managed_fields/sequences.jsonl");
 
@@ -16,13 +16,16 @@ fn every_write_has_the_outcome_that_the_host_gives_it() {
             let outcome = write(live.as_ref(), step);
             match (outcome, step.get("result")) {
                 (Ok(new), Some(want)) => {
-                    let (mut have, mut want) = (Value::Object(new.0), want.clone());
-                    have["metadata"]["uid"] = "u".into();
-                    tidy(&mut have);
-                    tidy(&mut want);
+                    let (mut have, want) = (settled(new), settled(object(want)));
+                    have.set_meta("uid", Some("u".into()));
                     assert_eq!(have, want, "line {line} step {at}: {step:#}");
-                    have["metadata"]["managedFields"].as_array_mut().into_iter().flatten().for_each(age);
-                    live = Some(object(&have));
+                    have.meta_mut()
+                        .get_mut("managedFields")
+                        .and_then(Value::as_array_mut)
+                        .into_iter()
+                        .flatten()
+                        .for_each(age);
+                    live = Some(have);
                 }
                 (Err(error), None) => assert_eq!(error, failure(step), "line {line} step {at}"),
                 (have, want) => panic!("line {line} step {at}: {have:?}, want {want:?}\n{step:#}\n{live:#?}"),
@@ -48,9 +51,9 @@ fn write(live: Option<&Object>, step: &Value) -> Result<Object, (u64, Vec<String
     let (name, body) = (step["manager"].as_str().unwrap(), object(&step["object"]));
     let now = "2021-01-01T00:00:00.5Z".parse().unwrap();
     if step["op"] == "update" {
-        return Ok(manager.update(live, pruned(body), name, now));
+        return Ok(manager.update(live, settled(body), name, now));
     }
-    let empty = object(&serde_json::json!({"apiVersion": "example.io/v1", "kind": "Sample"}));
+    let empty = settled(object(&json!({"apiVersion": "example.io/v1", "kind": "Sample"})));
     let force = step["force"] == true;
     let new = manager.apply(live.unwrap_or(&empty), body, name, force, now).map_err(|e| {
         let causes = e.status.details.map(|d| d.causes).unwrap_or_default();
@@ -58,7 +61,16 @@ fn write(live: Option<&Object>, step: &Value) -> Result<Object, (u64, Vec<String
         causes.sort();
         (u64::from(e.status.code), causes)
     })?;
-    Ok(new.unwrap_or_else(|| live.unwrap_or(&empty).clone()))
+    // An unchanged object keeps the order that its entries had before `age` made their times equal.
+    let sorted = |mut unchanged: Object| {
+        if let Some(Value::Array(entries)) = unchanged.meta_mut().get_mut("managedFields") {
+            entries.sort_by_key(|e| {
+                ["operation", "manager", "subresource"].map(|f| e[f].as_str().map(str::to_owned))
+            });
+        }
+        unchanged
+    };
+    Ok(new.unwrap_or_else(|| sorted(live.unwrap_or(&empty).clone())))
 }
 
 fn failure(step: &Value) -> (u64, Vec<String>) {
@@ -68,13 +80,17 @@ fn failure(step: &Value) -> (u64, Vec<String>) {
     (step["code"].as_u64().unwrap_or_default(), causes)
 }
 
-/// What Go's JSON leaves out.
-fn pruned(mut object: Object) -> Object {
-    for part in ["spec", "status", "metadata"] {
-        if let Some(part) = object.0.get_mut(part) {
-            drop_empty(part);
-        }
+/// As decoding leaves an object: what Go's `omitempty` leaves out is out, structs that are no pointers are in.
+fn settled(mut object: Object) -> Object {
+    for part in ["spec", "status"] {
+        let part = object.0.entry(part).or_insert_with(|| json!({}));
+        drop_empty(part);
     }
+    let spec = object.0["spec"].as_object_mut().unwrap();
+    spec.entry("target").or_insert_with(|| json!({}));
+    let meta = object.meta_mut();
+    meta.retain(|_, v| !v.as_object().is_some_and(Map::is_empty) && !v.as_array().is_some_and(Vec::is_empty));
+    meta.remove("creationTimestamp");
     object
 }
 
@@ -92,20 +108,6 @@ fn drop_empty(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(drop_empty),
         _ => {}
     }
-}
-
-/// Leaves out empty structs, maps and lists, which Go's types write differently, but not those of managed fields.
-fn tidy(value: &mut Value) {
-    for part in ["spec", "status"] {
-        if let Some(part) = value.get_mut(part) {
-            drop_empty(part);
-        }
-    }
-    let map = value.as_object_mut().unwrap();
-    map.retain(|_, v| v.as_object().is_none_or(|m| !m.is_empty()));
-    let meta = map["metadata"].as_object_mut().unwrap();
-    meta.retain(|_, v| !v.as_object().is_some_and(Map::is_empty) && !v.as_array().is_some_and(Vec::is_empty));
-    meta.remove("creationTimestamp");
 }
 
 fn age(entry: &mut Value) {
