@@ -110,13 +110,12 @@ impl Worker {
         if !self.context.may_write() {
             return Err(Error::NoLease);
         }
-        self.warn(&request, &decision);
         if decision.delete {
             return self.delete(&request).await;
         }
         if let Some(status) = &decision.status {
             // Labels and wake-ups follow from the changed object, when it comes back.
-            return self.write_status(&request, status).await;
+            return self.write_status(&request, status, &decision.warnings).await;
         }
         if let Some(of_pod) = &decision.labels {
             self.apply_labels(&request, of_pod).await?;
@@ -142,16 +141,11 @@ impl Worker {
         Ok(step(request, seen, now, &self.config))
     }
 
-    fn warn(&self, request: &EvictionRequest, decision: &Decision) {
-        for warning in &decision.warnings {
-            self.context.recorder.warning(request, "InvalidInterceptor", warning.clone());
-        }
-    }
-
     async fn write_status(
         &self,
         request: &EvictionRequest,
         status: &EvictionRequestStatus,
+        warnings: &[String],
     ) -> Result<Outcome, Error> {
         let key = request.key();
         let patch = status_patch(request, status);
@@ -160,6 +154,9 @@ impl Worker {
         match api.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
             Ok(_) => {
                 report(&key, &request.status, status);
+                for warning in warnings {
+                    self.context.recorder.warning(request, "InvalidInterceptor", warning.clone());
+                }
                 Ok(Outcome::Done)
             }
             Err(error) => match classify(&error) {

@@ -11,6 +11,7 @@ mod serve;
 
 use std::process::ExitCode;
 
+use drydock_runtime::error::with_causes;
 use tracing_subscriber::EnvFilter;
 
 use crate::flags::Flags;
@@ -23,12 +24,14 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // What kube_client says of failed requests, we say ourselves, with what it means.
+    let quiet = || EnvFilter::new("info,kube_client=off");
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("drydock-controller-manager: {error:#}");
+            eprintln!("drydock-controller-manager: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 use tracing::{info, warn};
 
+use crate::error::with_causes;
 use crate::lease::LeaseHandle;
 
 /// Carries the lease's epoch (`leaseTransitions`) with every write, so that a server that knows it can refuse a writer
@@ -21,7 +22,7 @@ pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The kubeconfig could not be used.
-    #[error("kubeconfig {path}: {source}")]
+    #[error("--kubeconfig {path}")]
     Kubeconfig {
         /// Path as given.
         path: String,
@@ -29,10 +30,10 @@ pub enum ClientError {
         source: Box<kube::config::KubeconfigError>,
     },
     /// Neither a kubeconfig nor an in-cluster configuration.
-    #[error("no --kubeconfig, and no configuration found in the environment: {0}")]
+    #[error("no --kubeconfig, and no configuration found in the environment")]
     Infer(#[source] Box<kube::config::InferConfigError>),
     /// The client could not be built from the configuration.
-    #[error("cannot build a client: {0}")]
+    #[error("cannot build a client")]
     Build(#[source] Box<kube::Error>),
 }
 
@@ -81,7 +82,9 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
                 info!(version = version.git_version, "API server answers");
                 return true;
             }
-            Ok(Err(error)) => warn!(%error, retry_in = ?delay, "waiting for the API server"),
+            Ok(Err(error)) => {
+                warn!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
+            }
             Err(_) => warn!(retry_in = ?delay, "waiting for the API server: no answer in time"),
         }
         tokio::select! {

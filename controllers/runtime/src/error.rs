@@ -41,3 +41,45 @@ pub fn retry_after(error: &kube::Error) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds).min(3600)))
 }
+
+/// An error with its causes in one line; what an error says of its cause itself is not repeated.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let inner = std::io::Error::other("connection refused");
+        let error = kube::Error::Service(Box::new(std::io::Error::other(inner)));
+        assert_eq!(with_causes(&error), "ServiceError: connection refused");
+    }
+
+    #[test]
+    fn failures_are_sorted_by_code_and_reason() {
+        let of = |code: u16, reason: &str| {
+            let status = kube::core::Status::failure("m", reason).with_code(code);
+            classify(&kube::Error::Api(status.boxed()))
+        };
+        assert_eq!(of(404, ""), Failure::NotFound);
+        assert_eq!(of(409, "Conflict"), Failure::Conflict);
+        assert_eq!(of(409, "AlreadyExists"), Failure::AlreadyExists);
+        assert_eq!(of(403, ""), Failure::Forbidden);
+        assert_eq!(of(422, ""), Failure::Invalid);
+        assert_eq!(of(429, ""), Failure::Throttled);
+        assert_eq!(of(503, ""), Failure::Unavailable);
+        assert_eq!(classify(&kube::Error::Service("broken pipe".into())), Failure::Unavailable);
+    }
+}

@@ -11,6 +11,7 @@ use tracing::{debug, info, warn};
 
 use super::cacheable::{Cacheable, ObjectKey, Wire, api_all};
 use super::store::Store;
+use crate::error::with_causes;
 
 /// An unreachable server is asked again after at most this.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
@@ -66,10 +67,11 @@ fn backoff(failures: u32) -> Duration {
 }
 
 fn report_failure<T: Cacheable>(error: &watcher::Error, earlier: u32) {
+    let error = with_causes(error);
     if earlier == 0 {
-        warn!(resource = T::PLURAL, group = T::GROUP, %error, "cannot watch; trying again until it works");
+        warn!(resource = T::PLURAL, group = T::GROUP, error, "cannot watch; trying again until it works");
     } else {
-        debug!(resource = T::PLURAL, group = T::GROUP, %error, earlier, "still cannot watch");
+        debug!(resource = T::PLURAL, group = T::GROUP, error, earlier, "still cannot watch");
     }
 }
 
