@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::conflict::conflict_error;
+use super::last_applied;
 use super::managed::{self, Managed, Manager, Operation, Owned};
 use super::path::PathElement;
 use super::set::Set;
@@ -78,19 +79,50 @@ impl FieldManager<'_> {
             self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
         }
         let who = Manager::new(manager, Operation::Apply, "", self.subresource);
-        let new = self.updater().apply(&old, patch, &mut managed, &who, force);
-        let mut new = new.map_err(|conflicts| conflict_error(&conflicts))?;
+        let config = (manager == last_applied::MANAGER).then(|| last_applied::text(&patch));
+        let mut new = self.merge(&old, patch, &mut managed, &who, force)?;
         strip(&mut managed, &who);
         drop_nulls(&mut new);
-        if new != old {
+        let changed = new != old;
+        last_applied::refresh(&mut new, config);
+        if changed {
             if let Some(owned) = managed.get_mut(&who) {
                 owned.time = Some(managed::stamp(now));
             }
-        } else if managed::decode(live).is_ok_and(|before| same_owners(&managed, &before)) {
+        } else if new == old && managed::decode(live).is_ok_and(|before| same_owners(&managed, &before)) {
             return Ok(None);
         }
         managed::encode(&mut new, &managed);
         Ok(Some(new))
+    }
+
+    /// Merges; kubectl may take over what its client-side apply owned.
+    fn merge(
+        &self,
+        old: &Object,
+        patch: Object,
+        managed: &mut Managed,
+        who: &Manager,
+        force: bool,
+    ) -> Result<Object, ApiError> {
+        let updater = self.updater();
+        if force || who.name != last_applied::MANAGER {
+            return updater.apply(old, patch, managed, who, force).map_err(|all| conflict_error(&all));
+        }
+        let mut tried = managed.clone();
+        match updater.apply(old, patch.clone(), &mut tried, who, false) {
+            Ok(new) => {
+                *managed = tried;
+                return Ok(new);
+            }
+            Err(all) => {
+                let left = last_applied::remaining(all, old, self.schema, self.api_version);
+                if !left.is_empty() {
+                    return Err(conflict_error(&left));
+                }
+            }
+        }
+        updater.apply(old, patch, managed, who, true).map_err(|all| conflict_error(&all))
     }
 
     /// Tracks `new` as a write of `manager`.

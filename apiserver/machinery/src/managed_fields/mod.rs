@@ -11,6 +11,7 @@
 
 mod conflict;
 mod fields_v1;
+mod last_applied;
 mod managed;
 mod manager;
 mod path;

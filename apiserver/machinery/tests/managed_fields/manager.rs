@@ -196,3 +196,34 @@ fn entries_of_other_versions_are_dropped_and_paths_into_atomic_fields_end_there(
     let cut = json!({"f:spec": {"f:fixed": {}, "f:atoms": {"k:{\"name\":\"n\"}": {}}}});
     assert_eq!(entries(&updated), [entry("example.io/v1", cut)]);
 }
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+#[test]
+fn kubectl_takes_over_what_its_client_side_apply_set() {
+    let last = sample(json!({"name": "x"}), json!({"stage": "a", "count": 1})).to_json();
+    let last = std::str::from_utf8(&last).unwrap();
+    let meta = json!({"name": "x", "annotations": {LAST_APPLIED: last}});
+    // Somebody has changed the count since.
+    let live = fixture(|m, now| m.update(None, sample(meta, json!({"stage": "a", "count": 5})), "up", now));
+    let apply = |name: &str, spec: Value| {
+        fixture(|m, now| m.apply(&live, sample(json!({"name": "x"}), spec), name, false, now))
+    };
+    assert_eq!(apply("other", json!({"stage": "<b>"})).unwrap_err().code(), 409);
+    let error = apply("kubectl", json!({"stage": "<b>", "count": 2})).unwrap_err().status;
+    assert!(error.message.ends_with("1 conflict: conflict with \"up\" using example.io/v1: .spec.count"));
+    let new = apply("kubectl", json!({"stage": "<b>"})).unwrap().unwrap();
+    assert_eq!(new.0["spec"]["stage"], "<b>");
+    let want = r#"{"apiVersion":"example.io/v1","kind":"Sample","metadata":{"name":"x"},"spec":{"stage":"\u003cb\u003e"}}"#;
+    assert_eq!(new.meta().unwrap()["annotations"][LAST_APPLIED], format!("{want}\n"));
+}
+
+#[test]
+fn an_annotation_that_is_no_configuration_lets_nothing_through() {
+    for text in ["{", "[]", "{}", r#"{"apiVersion":"example.io/v2","spec":{"stage":"a"}}"#] {
+        let meta = json!({"name": "x", "annotations": {LAST_APPLIED: text}});
+        let live = fixture(|m, now| m.update(None, sample(meta, json!({"stage": "a"})), "up", now));
+        let patch = sample(json!({"name": "x"}), json!({"stage": "b"}));
+        assert_eq!(fixture(|m, now| m.apply(&live, patch, "kubectl", false, now)).unwrap_err().code(), 409);
+    }
+}

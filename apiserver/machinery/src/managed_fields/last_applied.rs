@@ -1,0 +1,81 @@
+//! The way from client-side apply to server-side apply: kubectl's annotation with the configuration it applied last
+//! (managedfields/internal lastappliedmanager.go, lastappliedupdater.go).
+
+use serde_json::Value;
+
+use super::conflict::Conflicts;
+use super::set::Set;
+use super::typed::{compare, to_set, validate};
+use crate::meta::ANNOTATIONS_MAX;
+use crate::object::Object;
+use crate::schema::Schema;
+
+/// The only manager that this is for; others opt out by their names.
+pub(super) const MANAGER: &str = "kubectl";
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The conflicts that are left where those count for nothing whose fields still have the value that client-side apply
+/// gave them.
+pub(super) fn remaining(
+    conflicts: Conflicts,
+    live: &Object,
+    schema: &Schema,
+    api_version: &str,
+) -> Conflicts {
+    let Some(own) = owned(live, schema, api_version) else { return conflicts };
+    let left = conflicts.into_iter().map(|(manager, set)| (manager, set.difference(&own)));
+    left.filter(|(_, set)| !set.is_empty()).collect()
+}
+
+/// Brings the annotation up to date, if there is one.
+pub(super) fn refresh(object: &mut Object, config: Option<String>) {
+    let Some(config) = config.filter(|_| annotation(object).is_some()) else { return };
+    let Some(Value::Object(annotations)) = object.meta_mut().get_mut("annotations") else { return };
+    annotations.insert(ANNOTATION.to_owned(), Value::from(config));
+    let size: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum();
+    if size > ANNOTATIONS_MAX {
+        annotations.remove(ANNOTATION);
+    }
+}
+
+/// A configuration as the annotation holds it: without the annotation, as Go's encoder writes it.
+pub(super) fn text(config: &Object) -> String {
+    let mut config = config.clone();
+    if let Some(Value::Object(annotations)) = config.meta_mut().get_mut("annotations") {
+        annotations.remove(ANNOTATION);
+    }
+    let mut text = Value::Object(config.0).to_string();
+    // These stand in strings only.
+    let escapes = [
+        ("<", "\\u003c"),
+        (">", "\\u003e"),
+        ("&", "\\u0026"),
+        ("\u{2028}", "\\u2028"),
+        ("\u{2029}", "\\u2029"),
+    ];
+    for (character, escape) in escapes {
+        text = text.replace(character, escape);
+    }
+    text.push('\n');
+    text
+}
+
+fn annotation(object: &Object) -> Option<&str> {
+    let text = object.meta()?.get("annotations")?.get(ANNOTATION)?.as_str()?;
+    (!text.is_empty()).then_some(text)
+}
+
+/// What the last configuration set and nobody has changed since.
+fn owned(live: &Object, schema: &Schema, api_version: &str) -> Option<Set> {
+    let last: Value = serde_json::from_str(annotation(live)?).ok()?;
+    let Value::Object(last) = last else { return None };
+    let last = Object(last);
+    let same_version = last.0.get("apiVersion").and_then(Value::as_str) == Some(api_version);
+    if !same_version || validate(&last, schema).is_err() {
+        return None;
+    }
+    let changed = compare(&last, live, schema);
+    let set = to_set(&last, schema).difference(&changed.modified);
+    Some(set.difference(&changed.added).difference(&changed.removed))
+}
