@@ -93,11 +93,11 @@ fn of_text(text: &str) -> Messages {
         if let Some(name) = line.strip_prefix("message ").and_then(|l| l.strip_suffix(" {")) {
             current = name.to_owned();
             assert!(messages.insert(current.clone(), BTreeMap::new()).is_none(), "{name} stands twice");
-        } else if let Some((field, number)) = line.strip_suffix(';').and_then(|l| l.rsplit_once(" = ")) {
-            if let Ok(number) = number.parse() {
-                let before = messages.get_mut(&current).unwrap().insert(number, field.to_owned());
-                assert!(before.is_none(), "{current} has {number} twice");
-            }
+        } else if let Some((field, number)) = line.strip_suffix(';').and_then(|l| l.rsplit_once(" = "))
+            && let Ok(number) = number.parse()
+        {
+            let before = messages.get_mut(&current).unwrap().insert(number, field.to_owned());
+            assert!(before.is_none(), "{current} has {number} twice");
         }
     }
     messages
