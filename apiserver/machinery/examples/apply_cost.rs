@@ -53,9 +53,7 @@ fn schema() -> Schema {
 }
 
 fn items() -> Vec<Value> {
-    (0..8)
-        .map(|n| json!({"name": format!("interceptor-{n}.example.com"), "message": "working on it"}))
-        .collect()
+    (0..8).map(|n| json!({"name": format!("worker-{n}.example.com"), "message": "working on it"})).collect()
 }
 
 fn as_object(value: Value) -> Object {

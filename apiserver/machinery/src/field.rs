@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::StatusCause;
 use crate::quote::go_quote;
 
-/// A path to a field: `spec.requesters[0].name`, `metadata.labels[a.b/c]`.
+/// A path to a field: `spec.items[0].name`, `metadata.labels[a.b/c]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(String);
 
@@ -269,22 +269,22 @@ mod tests {
 
     #[test]
     fn errors_read_as_kubernetes_writes_them() {
-        let path = || Path::new("spec").child("requesters").index(0);
+        let path = || Path::new("spec").child("items").index(0);
         let cases = [
-            (Error::required(path(), ""), "spec.requesters[0]: Required value"),
-            (Error::invalid(path(), 3, "must be 4"), "spec.requesters[0]: Invalid value: 3: must be 4"),
-            (Error::duplicate(path(), "a"), r#"spec.requesters[0]: Duplicate value: "a""#),
+            (Error::required(path(), ""), "spec.items[0]: Required value"),
+            (Error::invalid(path(), 3, "must be 4"), "spec.items[0]: Invalid value: 3: must be 4"),
+            (Error::duplicate(path(), "a"), r#"spec.items[0]: Duplicate value: "a""#),
             (
                 Error::not_supported(path(), "c", &["a", "b"]),
-                r#"spec.requesters[0]: Unsupported value: "c": supported values: "a", "b""#,
+                r#"spec.items[0]: Unsupported value: "c": supported values: "a", "b""#,
             ),
-            (Error::too_long(path(), 1), "spec.requesters[0]: Too long: may not be more than 1 byte"),
-            (Error::too_many(path(), 17, 15), "spec.requesters[0]: Too many: 17: must have at most 15 items"),
-            (Error::forbidden(path(), "no"), "spec.requesters[0]: Forbidden: no"),
-            (Error::internal(path(), "oh"), "spec.requesters[0]: Internal error: oh"),
+            (Error::too_long(path(), 1), "spec.items[0]: Too long: may not be more than 1 byte"),
+            (Error::too_many(path(), 17, 15), "spec.items[0]: Too many: 17: must have at most 15 items"),
+            (Error::forbidden(path(), "no"), "spec.items[0]: Forbidden: no"),
+            (Error::internal(path(), "oh"), "spec.items[0]: Internal error: oh"),
             (
                 Error::invalid(path(), serde_json::json!(["<"]), ""),
-                r#"spec.requesters[0]: Invalid value: ["\u003c"]"#,
+                r#"spec.items[0]: Invalid value: ["\u003c"]"#,
             ),
         ];
         for (error, text) in cases {

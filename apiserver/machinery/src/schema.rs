@@ -44,7 +44,7 @@ pub enum Shape {
 /// A struct's fields.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectShape {
-    /// OpenAPI definition name (`io.k8s.api.coordination.v1alpha1.EvictionRequestSpec`); empty inlines it.
+    /// OpenAPI definition name (`io.k8s.api.coordination.v1.LeaseSpec`); empty inlines it.
     pub definition: &'static str,
     /// In the order of the Go struct.
     pub fields: Vec<Field>,

@@ -1,3 +1,5 @@
+//! What probes are answered.
+
 use super::*;
 
 fn health(storage: Result<(), String>) -> Health {

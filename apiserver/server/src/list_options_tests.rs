@@ -1,3 +1,5 @@
+//! Which reads the options of a list and a watch mean, and which are refused.
+
 use super::*;
 
 fn list(query: &str) -> Result<Read, ApiError> {

@@ -1,3 +1,5 @@
+//! Which form a client gets by its Accept header.
+
 use super::*;
 use http::HeaderValue;
 

@@ -1,3 +1,5 @@
+//! What a path and a method mean.
+
 use super::*;
 
 fn info(method: &str, uri: &str) -> RequestInfo {

@@ -1,3 +1,5 @@
+//! What the controller's patches carry.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};

@@ -1,3 +1,5 @@
+//! The eviction request machine, step by step.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;

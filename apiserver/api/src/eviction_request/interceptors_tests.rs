@@ -1,3 +1,5 @@
+//! Which interceptors a pod gets, in which order, and what is ignored with a warning.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Where the twelve entries of KEP-4212 go among a plan's own.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Matching as node affinity does it, and the rules of core/v1 in their words.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::{Value, json};

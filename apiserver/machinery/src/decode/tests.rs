@@ -1,3 +1,5 @@
+//! What is read of a body, what is dropped and told, and what hostile input gets.
+
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! The documents that kubectl and the aggregator read.
+
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::testing::{NAMES, Thing};

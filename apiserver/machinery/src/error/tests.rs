@@ -1,3 +1,5 @@
+//! Status bodies in the words that clients match.
+
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::field::{Error, Path};

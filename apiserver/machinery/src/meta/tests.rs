@@ -1,3 +1,5 @@
+//! The rules on metadata: what is refused, what the server keeps to itself.
+
 #![allow(clippy::unwrap_used)]
 use serde_json::json;
 

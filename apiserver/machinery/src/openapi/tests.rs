@@ -1,3 +1,5 @@
+//! The documents that kubectl explain and --validate read, and that the aggregator merges.
+
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::schema::common;

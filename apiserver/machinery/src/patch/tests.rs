@@ -1,3 +1,5 @@
+//! JSON patch and merge patch by their RFCs, and refusals that change nothing.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Label and field selectors: the grammar, its errors, and that printing parses back.
+
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,3 +1,5 @@
+//! What kubectl get prints from.
+
 #![allow(clippy::unwrap_used)]
 use jiff::SignedDuration;
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! What a deployment's admission sees, and what it can stop.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

@@ -1,3 +1,5 @@
+//! Server-side apply over HTTP: owners, conflicts, refusals.
+
 use serde_json::{Value, json};
 
 use crate::fixture::{GADGETS, Server, gadget};

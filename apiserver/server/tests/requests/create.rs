@@ -1,3 +1,5 @@
+//! Create over HTTP.
+
 use serde_json::json;
 
 use crate::fixture::{GADGETS, Server, WIDGETS, gadget};

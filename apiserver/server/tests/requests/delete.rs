@@ -1,3 +1,5 @@
+//! Delete and deletecollection over HTTP: finalizers, policies, preconditions.
+
 use serde_json::json;
 
 use crate::fixture::{GADGETS, Server};

@@ -1,3 +1,5 @@
+//! What is mounted where, in which form answers come, and what is refused before a verb is reached.
+
 use serde_json::json;
 
 use crate::fixture::{GADGETS, Server, WIDGETS, gadget};

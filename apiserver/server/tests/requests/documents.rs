@@ -1,3 +1,5 @@
+//! Discovery and OpenAPI over HTTP.
+
 use serde_json::json;
 
 use crate::fixture::Server;

@@ -1,3 +1,5 @@
+//! Lists over HTTP: selectors, pages, versions.
+
 use drydock_storage::backend::Revision;
 use serde_json::{Value, json};
 

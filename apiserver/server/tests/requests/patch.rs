@@ -1,3 +1,5 @@
+//! JSON patch and merge patch over HTTP.
+
 use serde_json::json;
 
 use crate::fixture::{GADGETS, Server};

@@ -1,3 +1,5 @@
+//! Update over HTTP, of objects and of their status.
+
 use serde_json::{Value, json};
 
 use crate::fixture::{GADGETS, Server, WIDGETS, gadget, merge};

@@ -1,3 +1,5 @@
+//! Watches over HTTP: resuming, bookmarks, selectors, the end.
+
 use axum::body::Body;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! What imperative eviction does with each pod, and what it says of it.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_runtime::ObjectKey;

@@ -1,3 +1,5 @@
+//! What the caches keep of the host's objects, and their indexes.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;

@@ -1,3 +1,5 @@
+//! Who may hold the lease, from when and until when.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Keys are given once, later, again after a failure, and never to two workers.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! A revision is delivered whole and once, however etcd cuts its responses.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use etcd_client::proto::PbKeyValue;

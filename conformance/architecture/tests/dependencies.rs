@@ -1,0 +1,147 @@
+//! Who may depend on whom.
+
+use drydock_architecture::manifest::{self, Crate};
+use drydock_architecture::{none, repository};
+
+/// Each of our crates and those of ours that it may use. A crate uses only crates that stand above it: one way.
+const TABLE: &[(&str, &[&str])] = &[
+    ("drydock-machinery", &[]),
+    ("drydock-api", &["drydock-machinery"]),
+    ("drydock-storage", &["drydock-machinery"]),
+    ("drydock-server", &["drydock-machinery", "drydock-storage"]),
+    ("drydock-apiserver", &["drydock-machinery", "drydock-api", "drydock-storage", "drydock-server"]),
+    ("drydock-plan", &["drydock-api"]),
+    ("drydock-runtime", &["drydock-api"]),
+    ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
+    ("drydock-interceptors", &["drydock-api", "drydock-runtime"]),
+    ("drydock-maintenance", &["drydock-api", "drydock-runtime", "drydock-plan"]),
+    // The API server's TLS is the manager's too.
+    (
+        "drydock-controller-manager",
+        &[
+            "drydock-runtime",
+            "drydock-eviction",
+            "drydock-interceptors",
+            "drydock-maintenance",
+            "drydock-server",
+        ],
+    ),
+];
+
+/// Crates that decide and never do: bytes and objects in, bytes and objects out.
+const PURE: [&str; 3] = ["drydock-machinery", "drydock-api", "drydock-plan"];
+/// What gives a crate I/O, a clock or chance.
+const IMPURE: [&str; 14] = [
+    "axum",
+    "etcd-client",
+    "hyper",
+    "hyper-util",
+    "k8s-openapi",
+    "kube",
+    "rand",
+    "rusqlite",
+    "rustls",
+    "rustix",
+    "tokio",
+    "tokio-util",
+    "tower",
+    "uuid",
+];
+
+#[test]
+fn crates_use_what_the_table_says_and_no_other_of_ours() {
+    for member in product() {
+        let Some((_, allowed)) = TABLE.iter().find(|(name, _)| *name == member.name) else {
+            panic!("{}: not in the table of {}; put it at its place", member.name, file!());
+        };
+        let mut used: Vec<&str> = ours(&member.dependencies);
+        let mut allowed = allowed.to_vec();
+        used.sort_unstable();
+        allowed.sort_unstable();
+        assert_eq!(used, allowed, "{}: left what its Cargo.toml says, right the table", member.folder);
+    }
+}
+
+#[test]
+fn the_table_leads_one_way() {
+    for (at, (name, uses)) in TABLE.iter().enumerate() {
+        for used in *uses {
+            assert!(TABLE[..at].iter().any(|(above, _)| above == used), "{name} stands above {used}");
+        }
+        assert!(product().iter().any(|member| member.name == *name), "{name} is gone: take it off the table");
+    }
+}
+
+#[test]
+fn tests_of_a_crate_see_no_crate_above_it() {
+    for member in product() {
+        let at = TABLE.iter().position(|(name, _)| *name == member.name);
+        for used in ours(&member.other_dependencies) {
+            let below = TABLE.iter().position(|(name, _)| *name == used);
+            assert!(below < at, "{}: its tests use {used}, which is built on it", member.folder);
+        }
+    }
+}
+
+#[test]
+fn nothing_of_the_product_depends_on_conformance() {
+    let tools: Vec<String> = manifest::crates().into_iter().filter(is_tool).map(|c| c.name).collect();
+    for member in product() {
+        let mut all = member.dependencies.iter().chain(&member.other_dependencies);
+        let found = all.find(|name| tools.contains(name));
+        assert_eq!(found, None, "{}: what tests it is not part of it", member.folder);
+    }
+}
+
+#[test]
+fn pure_crates_do_no_io() {
+    for member in product().iter().filter(|member| PURE.contains(&member.name.as_str())) {
+        let found = member.dependencies.iter().find(|name| IMPURE.contains(&name.as_str()));
+        assert_eq!(found, None, "{}: decides from what it is given, and nothing else", member.folder);
+    }
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let sources = repository::files(".rs");
+    let mut found = Vec::new();
+    for member in manifest::crates() {
+        let folder = format!("{}/", member.folder);
+        let texts: Vec<_> = sources.iter().filter(|f| f.path.starts_with(&folder)).collect();
+        let is_used = |name: &&String| texts.iter().any(|f| has_word(&f.text, &name.replace('-', "_")));
+        let all = member.dependencies.iter().chain(&member.other_dependencies);
+        found.extend(all.filter(|name| !is_used(name)).map(|name| format!("{folder}Cargo.toml: {name}")));
+    }
+    none(&found, "listed but not used: take it off");
+}
+
+#[test]
+fn every_dependency_of_the_workspace_has_a_crate_that_uses_it() {
+    let crates = manifest::crates();
+    let is_used = |name: &String| {
+        crates.iter().any(|c| c.dependencies.contains(name) || c.other_dependencies.contains(name))
+    };
+    let all = manifest::keys(&repository::read("Cargo.toml"), "workspace.dependencies");
+    let found: Vec<String> = all.into_iter().filter(|name| !is_used(name)).collect();
+    none(&found, "listed in Cargo.toml, and no crate takes it: take it off");
+}
+
+fn product() -> Vec<Crate> {
+    manifest::crates().into_iter().filter(|member| !is_tool(member)).collect()
+}
+
+/// Crates of conformance/ test the others and may use any of them.
+fn is_tool(member: &Crate) -> bool {
+    member.folder.starts_with("conformance/")
+}
+
+fn ours(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).filter(|name| name.starts_with("drydock-")).collect()
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(word).any(|(at, _)| {
+        !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
+    })
+}
