@@ -3,12 +3,10 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-
-use crate::config_file;
+use drydock_command::{Refusal, duration};
 
 /// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.
 #[derive(Clone, Debug, Parser)]
@@ -91,7 +89,8 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
     pub heartbeat_deadline: Duration,
     /// Whether writers of an EvictionRequest must be allowed to delete its pod
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub require_pod_delete_permission: bool,
 
     /// Reading requests that are answered at one time
@@ -108,48 +107,25 @@ pub struct Flags {
     pub shutdown_delay_duration: Duration,
 }
 
-/// Why the flags could not be taken, or that help was asked for.
-#[derive(Debug)]
-pub struct Refusal(clap::Error);
-
-impl Refusal {
-    /// Prints help in full and an error as one line; returns what the process exits with.
-    pub fn print(self) -> ExitCode {
-        if !self.0.use_stderr() {
-            let _ = self.0.print();
-            return ExitCode::SUCCESS;
-        }
-        let text = self.0.to_string();
-        let paragraph = text.split("\n\n").next().unwrap_or_default();
-        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        eprintln!("drydock-apiserver: {line}; see drydock-apiserver --help");
-        ExitCode::from(2)
-    }
-}
-
 impl Flags {
     /// Reads the command line and the file that --config names.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
-        let arguments: Vec<OsString> = arguments.into_iter().collect();
-        let merged = config_file::merge(arguments)
-            .map_err(|why| Refusal(clap::Error::raw(clap::error::ErrorKind::Io, why)))?;
-        Self::try_parse_from(merged).map_err(Refusal)
+        drydock_command::read(arguments, Self::contradiction)
     }
 
     /// Where to listen.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind_address, self.secure_port)
     }
+
+    /// Flags that do not go together.
+    fn contradiction(&self) -> Option<&'static str> {
+        self.heartbeat_deadline.is_zero().then_some("--heartbeat-deadline must be positive")
+    }
 }
 
 fn default_sans() -> Vec<String> {
     vec!["drydock-apiserver.drydock-system.svc".to_owned()]
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: jiff::SignedDuration =
-        text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
-    Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
 }
 
 #[cfg(test)]
@@ -159,14 +135,19 @@ mod tests {
 
     fn read(arguments: &[&str]) -> Result<Flags, String> {
         let all = std::iter::once("drydock-apiserver").chain(arguments.iter().copied());
-        Flags::read(all.map(OsString::from)).map_err(|r| r.0.to_string())
+        Flags::read(all.map(OsString::from)).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
-    fn durations_are_written_as_in_kubernetes() {
-        let flags = read(&["--heartbeat-deadline=1m30s"]).unwrap();
-        assert_eq!(flags.heartbeat_deadline, Duration::from_secs(90));
-        assert!(read(&["--heartbeat-deadline=-1s"]).unwrap_err().contains("--heartbeat-deadline"));
+    fn a_deadline_of_nothing_is_refused() {
+        assert!(read(&["--heartbeat-deadline=0"]).unwrap_err().contains("--heartbeat-deadline must be"));
+        assert_eq!(read(&["--heartbeat-deadline=1m30s"]).unwrap().heartbeat_deadline.as_secs(), 90);
+    }
+
+    #[test]
+    fn a_switch_may_stand_alone() {
+        assert!(read(&["--require-pod-delete-permission"]).unwrap().require_pod_delete_permission);
+        assert!(!read(&["--require-pod-delete-permission=false"]).unwrap().require_pod_delete_permission);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! Parse all configuration, then build, then bind, then run.
 
 mod admission;
-mod config_file;
 mod flags;
 mod host;
 mod server;
@@ -11,7 +10,7 @@ mod store;
 
 use std::process::ExitCode;
 
-use tracing_subscriber::EnvFilter;
+use drydock_command::logs;
 
 use crate::flags::Flags;
 
@@ -23,8 +22,7 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    logs::start("info");
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -9,7 +9,11 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-api", &["drydock-machinery"]),
     ("drydock-storage", &["drydock-machinery"]),
     ("drydock-server", &["drydock-machinery", "drydock-storage"]),
-    ("drydock-apiserver", &["drydock-machinery", "drydock-api", "drydock-storage", "drydock-server"]),
+    ("drydock-command", &[]),
+    (
+        "drydock-apiserver",
+        &["drydock-machinery", "drydock-api", "drydock-storage", "drydock-server", "drydock-command"],
+    ),
     ("drydock-plan", &["drydock-api"]),
     ("drydock-runtime", &["drydock-api"]),
     ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
@@ -24,6 +28,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-interceptors",
             "drydock-maintenance",
             "drydock-server",
+            "drydock-command",
         ],
     ),
 ];

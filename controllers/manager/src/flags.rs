@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use drydock_command::{Refusal, duration};
 
-use crate::config_file;
 use crate::controllers;
 
 /// Runs the controllers of coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance.
@@ -80,36 +79,10 @@ pub struct Flags {
     pub advertise_planned: bool,
 }
 
-/// Why the flags could not be taken, or that help was asked for.
-#[derive(Debug)]
-pub struct Refusal(clap::Error);
-
-impl Refusal {
-    /// Prints help in full and an error as one line; returns what the process exits with.
-    pub fn print(self) -> ExitCode {
-        if !self.0.use_stderr() {
-            let _ = self.0.print();
-            return ExitCode::SUCCESS;
-        }
-        let text = self.0.to_string();
-        let paragraph = text.split("\n\n").next().unwrap_or_default();
-        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        eprintln!("drydock-controller-manager: {line}; see drydock-controller-manager --help");
-        ExitCode::from(2)
-    }
-}
-
 impl Flags {
     /// Reads the command line and the file that --config names.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
-        let invalid = |kind, why| Refusal(clap::Error::raw(kind, why));
-        let merged = config_file::merge(arguments.into_iter().collect())
-            .map_err(|why| invalid(clap::error::ErrorKind::Io, why))?;
-        let flags = Self::try_parse_from(merged).map_err(Refusal)?;
-        match flags.contradiction() {
-            Some(why) => Err(invalid(clap::error::ErrorKind::ValueValidation, format!("error: {why}\n"))),
-            None => Ok(flags),
-        }
+        drydock_command::read(arguments, Self::contradiction)
     }
 
     /// Where to listen, unless nowhere.
@@ -127,15 +100,6 @@ impl Flags {
         }
         self.heartbeat_deadline.is_zero().then_some("--heartbeat-deadline must be positive")
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let parsed: jiff::SignedDuration =
-        text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
-    Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
 }
 
 fn controller(text: &str) -> Result<String, String> {
@@ -156,7 +120,7 @@ mod tests {
 
     fn read(arguments: &[&str]) -> Result<Flags, String> {
         let all = std::iter::once("drydock-controller-manager").chain(arguments.iter().copied());
-        Flags::read(all.map(OsString::from)).map_err(|r| r.0.to_string())
+        Flags::read(all.map(OsString::from)).map_err(|refusal| refusal.to_string())
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //!
 //! Parse all configuration, then build, then bind, then run.
 
-mod config_file;
 mod controllers;
 mod flags;
 mod gate;
@@ -11,8 +10,8 @@ mod serve;
 
 use std::process::ExitCode;
 
+use drydock_command::logs;
 use drydock_runtime::error::with_causes;
-use tracing_subscriber::EnvFilter;
 
 use crate::flags::Flags;
 
@@ -25,9 +24,7 @@ fn main() -> ExitCode {
         Err(refusal) => return refusal.print(),
     };
     // What kube_client says of failed requests, we say ourselves, with what it means.
-    let quiet = || EnvFilter::new("info,kube_client=off");
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    logs::start("info,kube_client=off");
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,20 +1,22 @@
 //! The configuration file: any flag as a key, without its dashes. What the command line says goes before it.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use serde_yaml_ng::{Mapping, Value};
 
-/// The command line with the flags of the file that `--config` names put in; the error names the file.
+/// The command line with the flags of the file that `--config` names put in.
+///
+/// # Errors
+/// What is wrong with the file, by its name.
 pub fn merge(arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let Some(file) = named_file(&arguments) else { return Ok(arguments) };
     let text = std::fs::read_to_string(&file).map_err(|e| format!("--config: {file}: {e}\n"))?;
-    let settings: Mapping = serde_yaml_ng::from_str(&text)
+    let settings: Option<Mapping> = serde_yaml_ng::from_str(&text)
         .map_err(|e| format!("--config: {file}: not a YAML map of flags: {e}\n"))?;
     let mut merged = arguments.clone();
-    for (key, value) in settings {
+    for (key, value) in settings.unwrap_or_default() {
         let Value::String(key) = key else {
-            return Err(format!("--config: {}: a key is no flag name\n", Path::new(&file).display()));
+            return Err(format!("--config: {file}: a key is no flag name\n"));
         };
         if !is_given(&arguments, &key) {
             merged.extend(as_flags(&file, &key, value)?);
@@ -80,6 +82,11 @@ mod tests {
     fn a_key_is_a_flag_and_a_list_repeats_it() {
         let flags = merged("secure-port: 1\ntls-san: [a, b]\n", &[]).unwrap();
         assert_eq!(flags, ["--secure-port=1", "--tls-san=a", "--tls-san=b"]);
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_changes_nothing() {
+        assert!(merged("# secure-port: 1\n", &[]).unwrap().is_empty());
     }
 
     #[test]

@@ -1,0 +1,34 @@
+//! Durations as Kubernetes' flags take them.
+
+use std::time::Duration;
+
+/// `20m`, `1m30s`, and `0` for none.
+///
+/// # Errors
+/// What is wrong with it, for the line that refuses the flag.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
+    Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_in_kubernetes() {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("24h"), Ok(Duration::from_secs(24 * 3600)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_no_time_to_wait_is_refused() {
+        assert_eq!(duration("-1s"), Err("must not be negative".into()));
+        assert_eq!(duration("soon"), Err("not a duration like 20m or 90s".into()));
+    }
+}

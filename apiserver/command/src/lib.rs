@@ -1,0 +1,10 @@
+//! The command line of a program, the same for each of ours: flags, the file that holds them too, values as Kubernetes
+//! writes them, refusals in one line, logs.
+
+pub mod config_file;
+pub mod duration;
+pub mod logs;
+pub mod read;
+
+pub use duration::duration;
+pub use read::{Refusal, read};

@@ -1,0 +1,95 @@
+//! Reads the flags of a program, or says in one line why not.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::config_file;
+
+/// Reads the command line and the file that `--config` names. `contradiction` tells of flags that do not go together.
+///
+/// # Errors
+/// The refusal to print and exit with.
+pub fn read<F: Parser>(
+    arguments: impl IntoIterator<Item = OsString>,
+    contradiction: impl Fn(&F) -> Option<&'static str>,
+) -> Result<F, Refusal> {
+    let refuse = |error| Refusal { program: F::command().get_name().to_owned(), error };
+    let merged = config_file::merge(arguments.into_iter().collect())
+        .map_err(|why| refuse(clap::Error::raw(ErrorKind::Io, why)))?;
+    let flags = F::try_parse_from(merged).map_err(refuse)?;
+    match contradiction(&flags) {
+        Some(why) => Err(refuse(clap::Error::raw(ErrorKind::ValueValidation, format!("error: {why}\n")))),
+        None => Ok(flags),
+    }
+}
+
+/// Why the flags could not be taken, or that help was asked for.
+#[derive(Debug)]
+pub struct Refusal {
+    program: String,
+    error: clap::Error,
+}
+
+impl Refusal {
+    /// Prints help in full and an error as one line; returns what the process exits with.
+    pub fn print(self) -> ExitCode {
+        if !self.error.use_stderr() {
+            let _ = self.error.print();
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("{self}");
+        ExitCode::from(2)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.error.to_string();
+        let paragraph = text.split("\n\n").next().unwrap_or_default();
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        write!(f, "{program}: {line}; see {program} --help", program = self.program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    #[command(name = "drydock-example")]
+    struct Flags {
+        #[arg(long, default_value_t = 1)]
+        secure_port: u16,
+    }
+
+    fn line(arguments: &[&str]) -> String {
+        let all = std::iter::once("drydock-example").chain(arguments.iter().copied()).map(OsString::from);
+        let odd = |flags: &Flags| (flags.secure_port == 2).then_some("--secure-port must not be 2");
+        read(all, odd).map_or_else(|refusal| refusal.to_string(), |flags| format!("{flags:?}"))
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_that_names_the_flag_and_leads_to_help() {
+        let line = line(&["--secure-prot=1"]);
+        assert!(
+            line.starts_with("drydock-example: error: unexpected argument '--secure-prot' found"),
+            "{line}"
+        );
+        assert!(line.ends_with("; see drydock-example --help") && !line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn flags_that_do_not_go_together_are_refused() {
+        assert!(line(&["--secure-port=2"]).contains("--secure-port must not be 2"));
+        assert_eq!(line(&["--secure-port=3"]), "Flags { secure_port: 3 }");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        assert!(line(&["--config=/nowhere.yaml"]).contains("--config: /nowhere.yaml: No such file"));
+    }
+}
