@@ -81,13 +81,17 @@ fn from_status(error: &kube::Error) -> Answer {
     match classify(error) {
         Failure::NotFound => Answer::Gone,
         // Two kinds of conflict: the precondition on the UID, and the race for the budget's status.
-        Failure::Conflict | Failure::AlreadyExists if status.message.contains("UID in the precondition") => {
-            Answer::Gone
-        }
+        Failure::Conflict | Failure::AlreadyExists if is_another(&status.message) => Answer::Gone,
         Failure::Conflict | Failure::AlreadyExists | Failure::Unavailable => Answer::TryAgain,
         Failure::Throttled => Answer::Throttled(retry_after(error)),
         Failure::Forbidden | Failure::Invalid => Answer::Refused(shortened(&status.message)),
     }
+}
+
+/// A pod of another UID has the name, as the eviction itself words it and as the store below it does
+/// (k8s.io/apiserver pkg/storage/interfaces.go).
+fn is_another(message: &str) -> bool {
+    message.contains("UID in the precondition") || message.contains("UID in precondition")
 }
 
 fn budget_cause(status: &Status) -> Option<&str> {
@@ -167,8 +171,12 @@ mod tests {
     #[test]
     fn missing_and_replaced_pods_are_gone() {
         assert_eq!(refused(json!({"status": "Failure", "code": 404})), Answer::Gone);
-        let message = "Operation cannot be fulfilled: the UID in the precondition (a) does not match";
-        assert_eq!(refused(json!({"status": "Failure", "code": 409, "message": message})), Answer::Gone);
+        for message in [
+            "Operation cannot be fulfilled: the UID in the precondition (a) does not match",
+            "StorageError: invalid object: Precondition failed: UID in precondition: a, UID in object meta: b",
+        ] {
+            assert_eq!(refused(json!({"status": "Failure", "code": 409, "message": message})), Answer::Gone);
+        }
     }
 
     #[test]

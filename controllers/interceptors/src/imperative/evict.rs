@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use drydock_runtime::{Context, ObjectKey};
 use k8s_openapi::api::core::v1::Pod as HostPod;
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
 use kube::Api;
-use kube::api::{DeleteParams, EvictParams, Preconditions};
+use kube::api::PostParams;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
@@ -91,14 +93,46 @@ async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
 }
 
 async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
-    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-    let params = EvictParams {
-        delete_options: Some(DeleteParams::default().preconditions(preconditions)),
-        ..Default::default()
-    };
     let api: Api<HostPod> = Api::namespaced(context.client.clone(), &pod.namespace);
-    match tokio::time::timeout(ANSWERS_WITHIN, api.evict(&pod.name, &params)).await {
+    let (params, body) = (PostParams::default(), eviction(pod, uid));
+    let asked = api.create_subresource("eviction", &pod.name, &params, &body);
+    match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
         Ok(result) => read(result),
         Err(_) => Answer::TryAgain,
+    }
+}
+
+/// The eviction of this very pod, and not of one that has its name after it.
+///
+/// Not `Api::evict`: it sends the options as `delete_options`, which no host knows, so that all of them ignore the
+/// precondition (kube-core 5, subresource.rs).
+fn eviction(pod: &ObjectKey, uid: &str) -> Eviction {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    Eviction {
+        metadata: ObjectMeta {
+            name: Some(pod.name.to_string()),
+            namespace: Some(pod.namespace.to_string()),
+            ..ObjectMeta::default()
+        },
+        delete_options: Some(DeleteOptions {
+            preconditions: Some(preconditions),
+            ..DeleteOptions::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_eviction_is_bound_to_the_uid_in_the_field_that_the_host_reads() {
+        let sent = serde_json::to_value(eviction(&ObjectKey::new("ns", "db-0"), "u-1")).unwrap();
+        assert_eq!(sent["deleteOptions"], json!({ "preconditions": { "uid": "u-1" } }));
+        assert_eq!(sent["metadata"], json!({ "name": "db-0", "namespace": "ns" }));
+        assert_eq!((&sent["apiVersion"], &sent["kind"]), (&json!("policy/v1"), &json!("Eviction")));
     }
 }
