@@ -1,39 +1,99 @@
-//! What the host itself says about evictions: its audit log.
+//! What the host itself says about requests: its audit log, in one clock and from nobody's pen but its own.
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 
-/// An eviction that the host refused with 429.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Namespace of the pod.
+/// One request as the host logged it when it was answered.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Request {
+    /// `create`, `patch`, `delete` and so on.
+    pub verb: String,
+    /// Who asked.
+    pub user: User,
+    /// About what.
+    pub object_ref: ObjectRef,
+    /// How it was answered.
+    pub response_status: Answer,
+    /// When the host received it.
+    #[serde(rename = "requestReceivedTimestamp")]
+    pub received: Option<Timestamp>,
+    /// The body, where the policy asks for it.
+    pub request_object: Value,
+    /// The answer's body, where the policy asks for it.
+    pub response_object: Value,
+}
+
+/// Who asked.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct User {
+    /// As the host authenticated them.
+    pub username: String,
+}
+
+/// About what.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ObjectRef {
+    /// Plural.
+    pub resource: String,
+    /// Empty for the resource itself.
+    pub subresource: String,
+    /// Empty for what is in none.
     pub namespace: String,
-    /// Name of the pod.
-    pub pod: String,
-    /// The host's words, which name the budget.
-    pub message: String,
+    /// Empty for collections.
+    pub name: String,
 }
 
-/// All evictions that the host has refused so far for a budget's sake.
-pub fn refusals(log: &Path) -> Result<Vec<Refusal>> {
-    let text = std::fs::read_to_string(log)?;
-    // The last line may still be in the writing.
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(|e| refusal(&e)).collect())
+/// How it was answered.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// HTTP status.
+    pub code: u16,
 }
 
-fn refusal(event: &Value) -> Option<Refusal> {
-    let status = &event["responseStatus"];
-    if event["objectRef"]["subresource"] != "eviction" || status["code"] != 429 {
-        return None;
+impl Request {
+    /// Whether it did what it asked for.
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.response_status.code)
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Some(Refusal {
-        namespace: text(&event["objectRef"]["namespace"]),
-        pod: text(&event["objectRef"]["name"]),
-        message: format!("{} {}", text(&status["message"]), status["details"]["causes"]),
+
+    /// Whether it is about this resource, written `pods` or `pods/eviction`.
+    pub fn is_about(&self, resource: &str) -> bool {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        self.object_ref.resource == resource && self.object_ref.subresource == subresource
+    }
+}
+
+/// The audit policy: what the judges read of pods and of our own kinds, and nothing else.
+pub(super) fn policy() -> Value {
+    serde_json::json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            // The body names the pod's UID.
+            {"level": "Request", "verbs": ["create"],
+             "resources": [{"group": "", "resources": ["pods/eviction"]}]},
+            // The answer is the pod as it was last: its UID, its node, its priority.
+            {"level": "RequestResponse", "verbs": ["delete"],
+             "resources": [{"group": "", "resources": ["pods"]}]},
+            {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"],
+             "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests"]}]},
+            {"level": "None"},
+        ],
     })
+}
+
+/// All requests that were answered so far.
+pub fn requests(log: &Path) -> Result<Vec<Request>> {
+    let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
+    // A line may be cut short: the last is still in the writing, and one of a killed server stays so.
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
 #[cfg(test)]
@@ -41,17 +101,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_refused_evictions_count() {
-        let event = |code: u16, subresource: &str| {
-            serde_json::json!({
-                "objectRef": {"namespace": "n", "name": "p", "subresource": subresource},
-                "responseStatus": {"code": code, "message": "no",
-                                   "details": {"causes": [{"reason": "DisruptionBudget"}]}},
-            })
-        };
-        let found = refusal(&event(429, "eviction")).map(|refusal| refusal.message);
-        assert_eq!(found.as_deref(), Some(r#"no [{"reason":"DisruptionBudget"}]"#));
-        assert_eq!(refusal(&event(201, "eviction")), None);
-        assert_eq!(refusal(&event(429, "binding")), None);
+    fn a_line_of_the_log_is_read_and_one_that_was_cut_short_is_not() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let log = dir.path().join("audit.log");
+        let line = r#"{"kind":"Event","verb":"create","user":{"username":"u","groups":["g"]},"objectRef":{"resource":"pods","namespace":"n","name":"p","apiVersion":"v1","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z"}"#;
+        std::fs::write(&log, format!("{line}\n{}", &line[..90]))?;
+        let read = requests(&log)?;
+        assert_eq!(read.len(), 1);
+        let request = &read[0];
+        assert!(request.is_about("pods/eviction") && !request.is_about("pods") && !request.succeeded());
+        assert_eq!(request.received, Some("2026-01-02T03:04:05.000006Z".parse()?));
+        Ok(())
     }
 }

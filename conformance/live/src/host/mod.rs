@@ -1,13 +1,12 @@
 //! The host: one control plane on loopback, on free ports, in one temporary folder.
 
-mod audit;
+pub mod audit;
 mod config;
 mod pki;
 mod ports;
 mod process;
 mod programs;
 
-pub use audit::{Refusal, refusals};
 pub use config::kubeconfig;
 pub use pki::{Identity, Pki};
 pub use ports::free_ports;

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Host, repository};
+use super::{Host, audit, repository};
 use crate::wait::{http_ready, server_ready};
 
 /// Requests a second that the host's own controllers may make: far above what a test needs, so that it is the
 /// API server that sets the pace.
 const QPS: u32 = 1000;
+
+/// Who the kubelets are, for the audit log.
+const KUBELETS: &str = "kwok";
 
 /// Starts etcd, the API server, and then those who talk to it.
 pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
@@ -28,7 +31,7 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
     for (name, flags) in [
         ("kube-controller-manager", manager_flags(host, &admin, manager)),
         ("kube-scheduler", scheduler_flags(host, &admin, scheduler)),
-        ("kwok", kwok_flags(&admin, kwok)),
+        ("kwok", kwok_flags(&host.kubeconfig(KUBELETS, &["system:masters"])?, kwok)),
     ] {
         host.processes.start(name, &host.bin.join(name), &flags)?;
     }
@@ -38,15 +41,7 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
 fn write_files(host: &Host) -> Result<()> {
     let made = host.kubeconfig("admin", &["system:masters"])?;
     debug_assert_eq!(made, host.admin());
-    let policy = serde_json::json!({
-        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-        "rules": [
-            {"level": "Metadata", "verbs": ["create"],
-             "resources": [{"group": "", "resources": ["pods/eviction"]}]},
-            {"level": "None"},
-        ],
-    });
-    Ok(std::fs::write(host.dir.join("audit-policy.json"), policy.to_string())?)
+    Ok(std::fs::write(host.dir.join("audit-policy.json"), audit::policy().to_string())?)
 }
 
 fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
@@ -122,9 +117,9 @@ fn controller_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
     ]
 }
 
-fn kwok_flags(admin: &Path, port: u16) -> Vec<String> {
+fn kwok_flags(kubeconfig: &Path, port: u16) -> Vec<String> {
     vec![
-        format!("--kubeconfig={}", admin.display()),
+        format!("--kubeconfig={}", kubeconfig.display()),
         "--manage-all-nodes=false".into(),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
         "--node-lease-duration-seconds=40".into(),

@@ -1,84 +1,197 @@
 //! An application's interceptor, as an application owner would write it: it is asked before its pod goes, says
 //! that it works, checkpoints (which is imaginary), deletes the pod itself, and says that it is done.
+//!
+//! It looks before each step, so that a step may be repeated: when a server was killed, nobody knows whether it had
+//! carried out the last one.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
-use drydock_api::eviction_request::EvictionRequest;
+use anyhow::{Context, Result, bail};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use futures::StreamExt;
-use jiff::{Timestamp, Unit};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use super::verdict::Finding;
 use super::workload::NAMESPACE;
 
 /// The interceptor's name in requests, which the pods' annotation carries.
 pub const NAME: &str = "checkpoint.demo.example.com";
+/// The user that it is for the host.
+pub const USER: &str = "demo-interceptor";
+
+/// Heartbeats may not be closer (KEP-4563).
+const HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
+/// How soon a failed step is tried again, and for how long.
+const RETRY: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What the API server accepted from the interceptor for one request.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The heartbeats, as they stood in its answers.
+    pub heartbeats: BTreeSet<Timestamp>,
+    /// Whether it took the end, or had ended the request itself when it was told: the pod was gone by then.
+    pub over: bool,
+}
+
+/// Reports by request, which is the pod's UID.
+type Reports = Arc<Mutex<BTreeMap<String, Report>>>;
 
 /// The running interceptor; it ends when it is dropped.
 pub struct Interceptor {
-    task: JoinHandle<()>,
-    done: Arc<Mutex<BTreeSet<String>>>,
-    failed: Arc<Mutex<Vec<String>>>,
+    _tasks: JoinSet<()>,
+    reports: Reports,
 }
 
 impl Interceptor {
     /// Starts to watch the namespace's requests.
     pub fn start(client: Client) -> Interceptor {
-        let (done, failed) =
-            (Arc::<Mutex<BTreeSet<String>>>::default(), Arc::<Mutex<Vec<String>>>::default());
-        let task = tokio::spawn(watch(client, done.clone(), failed.clone()));
-        Interceptor { task, done, failed }
+        let reports = Reports::default();
+        let worker = Worker { client, reports: reports.clone() };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(worker.watch());
+        Interceptor { _tasks: tasks, reports }
     }
 
-    /// It was asked at least once, and never failed.
-    pub fn verdict(&self) -> Vec<Finding> {
-        let done = lock(&self.done).len();
-        let failed = lock(&self.failed).join("; ");
-        vec![Finding::new(
-            done > 0 && failed.is_empty(),
-            format!("interceptor {NAME}: moved {done} pods itself {failed}"),
-        )]
+    /// What was accepted so far.
+    pub fn reports(&self) -> BTreeMap<String, Report> {
+        lock(&self.reports).clone()
     }
 }
 
-impl Drop for Interceptor {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// The resource of both the interceptor and whoever else reads requests.
+/// The resource of requests.
 pub fn eviction_requests() -> ApiResource {
     let kind = GroupVersionKind::gvk(drydock_api::GROUP, drydock_api::VERSION, "EvictionRequest");
     ApiResource::from_gvk_with_plural(&kind, drydock_api::eviction_request::RESOURCE)
 }
 
-async fn watch(client: Client, done: Arc<Mutex<BTreeSet<String>>>, failed: Arc<Mutex<Vec<String>>>) {
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &eviction_requests());
-    let events = watcher::watcher(api.clone(), watcher::Config::default()).default_backoff();
-    let mut objects = events.applied_objects().boxed();
-    while let Some(object) = objects.next().await {
-        let request = match object.map_err(anyhow::Error::from).and_then(read) {
-            Ok(request) => request,
-            Err(error) => {
-                eprintln!("interceptor: {error:#}");
-                continue;
+#[derive(Clone)]
+struct Worker {
+    client: Client,
+    reports: Reports,
+}
+
+/// What comes after a step.
+enum Next {
+    Step,
+    Wait(Duration),
+    Nothing,
+}
+
+impl Worker {
+    async fn watch(self) {
+        let events = watcher::watcher(self.requests(), watcher::Config::default()).default_backoff();
+        let mut objects = events.applied_objects().boxed();
+        let mut serving = JoinSet::new();
+        let mut known = BTreeSet::new();
+        while let Some(object) = objects.next().await {
+            // What goes wrong here is a server that is away: the watch goes on when it is back.
+            let Ok(request) = object.map_err(anyhow::Error::from).and_then(read) else { continue };
+            if is_ours(&request) && known.insert(request.metadata.name.clone()) {
+                // The first has much to save, and is still at it when the next heartbeat is due.
+                let beats = if known.len() == 1 { 2 } else { 1 };
+                serving.spawn(self.clone().serve(request.metadata.name, beats));
             }
+        }
+    }
+
+    async fn serve(self, name: String, beats: usize) {
+        let mut failing: Option<Instant> = None;
+        loop {
+            let pause = match self.step(&name, beats).await {
+                Ok(Next::Nothing) => return,
+                Ok(next) => {
+                    failing = None;
+                    if let Next::Wait(pause) = next { pause } else { Duration::ZERO }
+                }
+                Err(error) if failing.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
+                    return eprintln!("interceptor: gave up on {name}: {error:#}");
+                }
+                Err(_) => RETRY,
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn step(&self, name: &str, beats: usize) -> Result<Next> {
+        let request = self.requests().get_opt(name).await?.map(read).transpose()?;
+        let Some(request) = request.filter(is_ours) else {
+            lock(&self.reports).entry(name.to_owned()).or_default().over = true;
+            return Ok(Next::Nothing);
         };
-        if !is_asked(&request) || !lock(&done).insert(request.metadata.name.clone()) {
-            continue;
+        let mut entry = request.interceptor(NAME).cloned().unwrap_or_default();
+        let now = now()?;
+        let Some(beat) = entry.heartbeat_time else {
+            (entry.start_time, entry.heartbeat_time) = (Some(now), Some(now));
+            return self.report(&request, entry, "checkpointing").await;
+        };
+        if self.note(name, &entry) < beats {
+            let due = beat.checked_add(HEARTBEAT)?;
+            if now < due {
+                return Ok(Next::Wait(Duration::try_from(due.duration_since(now))?));
+            }
+            entry.heartbeat_time = Some(now);
+            return self.report(&request, entry, "still checkpointing").await;
         }
-        if let Err(error) = serve(&client, &api, &request).await {
-            lock(&failed).push(format!("{}: {error:#}", request.metadata.name));
+        self.delete_pod(&request).await?;
+        // The pod is terminating: the request is ours until its object is gone.
+        entry.completion_time = Some(now);
+        self.report(&request, entry, "checkpointed").await
+    }
+
+    async fn delete_pod(&self, request: &EvictionRequest) -> Result<()> {
+        let target = request.spec.target.pod.as_ref().context("a request without a pod")?;
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let same = Preconditions { uid: Some(target.uid.clone()), resource_version: None };
+        let delete = DeleteParams { preconditions: Some(same), ..DeleteParams::default() };
+        match pods.delete(&target.name, &delete).await {
+            // Gone, or another of the same name already.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            other => other.map(drop).context("deleting the pod"),
         }
+    }
+
+    /// An entry is atomic: the whole of it is sent, and taken over from whoever initialised it.
+    async fn report(
+        &self,
+        request: &EvictionRequest,
+        mut entry: InterceptorStatus,
+        message: &str,
+    ) -> Result<Next> {
+        (entry.name, entry.message) = (NAME.to_owned(), message.to_owned());
+        let name = &request.metadata.name;
+        let status = json!({
+            "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+            "metadata": {"name": name, "namespace": NAMESPACE, "uid": request.metadata.uid},
+            "status": {"interceptors": [entry]},
+        });
+        let params = PatchParams::apply(NAME).force();
+        let written = self.requests().patch_status(name, &params, &Patch::Apply(&status)).await?;
+        let written = read(written)?;
+        let Some(entry) = written.interceptor(NAME) else { bail!("the answer has no entry of ours") };
+        self.note(name, entry);
+        Ok(Next::Step)
+    }
+
+    /// Notes what the server says that it has; returns how many heartbeats it took.
+    fn note(&self, name: &str, entry: &InterceptorStatus) -> usize {
+        let mut reports = lock(&self.reports);
+        let report = reports.entry(name.to_owned()).or_default();
+        report.heartbeats.extend(entry.heartbeat_time);
+        report.heartbeats.len()
+    }
+
+    fn requests(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &eviction_requests())
     }
 }
 
@@ -86,49 +199,15 @@ fn read(object: DynamicObject) -> Result<EvictionRequest> {
     Ok(serde_json::from_value(serde_json::to_value(object)?)?)
 }
 
-fn is_asked(request: &EvictionRequest) -> bool {
-    let started = request.interceptor(NAME).is_some_and(|entry| entry.start_time.is_some());
-    request.active_interceptor() == Some(NAME) && !started && !request.is_finished()
-}
-
-async fn serve(client: &Client, api: &Api<DynamicObject>, request: &EvictionRequest) -> Result<()> {
-    let began = now()?;
-    report(api, request, json!({"startTime": began, "heartbeatTime": began, "message": "checkpointing"}))
-        .await?;
-    let target = request.spec.target.pod.as_ref().context("a request without a pod")?;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-    let same = Preconditions { uid: Some(target.uid.clone()), resource_version: None };
-    let delete = DeleteParams { preconditions: Some(same), ..DeleteParams::default() };
-    pods.delete(&target.name, &delete).await.context("deleting the pod")?;
-    // The pod is terminating: the request is still ours until its object is gone.
-    let entry = json!({
-        "startTime": began, "heartbeatTime": began, "completionTime": now()?, "message": "checkpointed",
-    });
-    report(api, request, entry).await
-}
-
-/// An entry is atomic: the whole of it is sent, and taken over from whoever initialised it.
-async fn report(
-    api: &Api<DynamicObject>,
-    request: &EvictionRequest,
-    mut entry: serde_json::Value,
-) -> Result<()> {
-    entry["name"] = NAME.into();
-    let status = json!({
-        "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
-        "metadata": {"name": request.metadata.name, "namespace": NAMESPACE},
-        "status": {"interceptors": [entry]},
-    });
-    let params = PatchParams::apply(NAME).force();
-    api.patch_status(&request.metadata.name, &params, &Patch::Apply(&status)).await.context("reporting")?;
-    Ok(())
+fn is_ours(request: &EvictionRequest) -> bool {
+    let completed = request.interceptor(NAME).is_some_and(|entry| entry.completion_time.is_some());
+    request.active_interceptor() == Some(NAME) && !completed && !request.is_finished()
 }
 
 fn now() -> Result<Timestamp> {
-    Ok(Timestamp::now()
-        .round(jiff::TimestampRound::new().smallest(Unit::Second).mode(jiff::RoundMode::Floor))?)
+    Ok(Timestamp::now().round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Floor))?)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

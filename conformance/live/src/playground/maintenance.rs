@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
@@ -53,6 +53,13 @@ impl Maintenance {
             Ok(followed) => followed.map(|()| seen),
             Err(_) => bail!("not drained within {LIMIT:?}: {:?}", self.api.get(NAME).await?.data),
         }
+    }
+
+    /// Its plan as the API server completed it.
+    pub async fn plan(&self) -> Result<Vec<DrainPlanEntry>> {
+        let stored: NodeMaintenance =
+            serde_json::from_value(serde_json::to_value(self.api.get(NAME).await?)?)?;
+        Ok(stored.spec.drain_plan)
     }
 
     /// Moves it to Complete and waits until its nodes are released and its finalizer is gone.

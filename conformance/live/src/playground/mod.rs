@@ -6,8 +6,11 @@
 //! ```
 
 mod display;
+mod evictions;
+mod history;
 mod interceptor;
 mod maintenance;
+mod order;
 mod verdict;
 
 pub mod observer;
@@ -68,7 +71,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     host.kubectl(&["cordon", &cordoned])?;
 
     let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
-    let interceptor_config = host.kubeconfig("demo-interceptor", &[])?;
+    let interceptor_config = host.kubeconfig(interceptor::USER, &[])?;
     let interceptor = Interceptor::start(client_of(&interceptor_config).await?);
     if arguments.plant_violation {
         workload::plant_violation(&host, "web")?;
@@ -76,11 +79,11 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
     say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
     let seen = maintenance.drain().await?;
-    let mut verdict = verdict::after_drain(&host, &client, &maintenance, &seen).await?;
+    let mut verdict = verdict::after_drain(&host, &client, &maintenance).await?;
     say("drained; the maintenance moves to Complete");
     maintenance.complete().await?;
     verdict.extend(verdict::after_completion(&client, &maintenance).await?);
-    verdict.extend(interceptor.verdict());
+    verdict.extend(verdict::of_the_way(&host, &maintenance, &seen, &interceptor).await?);
     verdict.extend(observer.finish()?);
     let failed = verdict::print(&verdict);
     if arguments.once {

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Api, ListParams};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, ResourceExt};
 
@@ -74,7 +75,7 @@ pub async fn observe(kubeconfig: &Path, namespace: &str) -> Result<ExitCode> {
     let mut count = Count::new(budgets(&client, namespace).await?);
     let mut ended = end_of_stdin();
     let pods: Api<Pod> = Api::namespaced(client, namespace);
-    let mut events = watcher::watcher(pods, watcher::Config::default()).boxed();
+    let mut events = watcher::watcher(pods, watcher::Config::default()).default_backoff().boxed();
     loop {
         tokio::select! {
             _ = &mut ended => break,

@@ -5,13 +5,14 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
+use super::interceptor::Interceptor;
 use super::maintenance::{Maintenance, Seen};
-use super::workload;
+use super::{evictions, history, order, workload};
 use crate::cluster::is_schedulable;
-use crate::host::{Host, Refusal, refusals};
+use crate::host::{Host, audit};
 
 /// Something that was checked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Finding {
     /// Is it as it should be?
     pub good: bool,
@@ -26,13 +27,8 @@ impl Finding {
     }
 }
 
-/// Drained=True means what it says, evicted pods are back elsewhere, and every tight budget was felt.
-pub async fn after_drain(
-    host: &Host,
-    client: &Client,
-    maintenance: &Maintenance,
-    seen: &Seen,
-) -> Result<Vec<Finding>> {
+/// Drained=True means what it says, and evicted pods are back elsewhere.
+pub async fn after_drain(host: &Host, client: &Client, maintenance: &Maintenance) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for node in &maintenance.nodes {
         let left = pods_on(client, node).await?;
@@ -40,9 +36,29 @@ pub async fn after_drain(
             .push(Finding::new(left.is_empty(), format!("{node} is empty by the host's own list {left:?}")));
     }
     workload::wait_ready(host)?;
-    findings.push(Finding::new(true, "every workload has all of its pods, on other nodes"));
-    let refused = refusals(&host.dir.join("audit.log"))?;
-    findings.extend(workload::TIGHT_BUDGETS.iter().map(|budget| felt(budget, &refused, seen)));
+    let pods: Api<Pod> = Api::namespaced(client.clone(), workload::NAMESPACE);
+    let nodes: Vec<_> =
+        pods.list(&ListParams::default()).await?.into_iter().filter_map(|p| p.spec?.node_name).collect();
+    let elsewhere = nodes.iter().filter(|node| !maintenance.nodes.contains(node)).count();
+    let what = format!("every workload has all of its pods; {elsewhere} of {} on other nodes", nodes.len());
+    findings.push(Finding::new(elsewhere == nodes.len() && elsewhere > 0, what));
+    Ok(findings)
+}
+
+/// The way there: what the host logged while the maintenance drained.
+pub async fn of_the_way(
+    host: &Host,
+    maintenance: &Maintenance,
+    seen: &Seen,
+    interceptor: &Interceptor,
+) -> Result<Vec<Finding>> {
+    let log = audit::requests(&host.dir.join("audit.log"))?;
+    let departures = history::departures(&log);
+    let nodes = &maintenance.nodes;
+    let mut findings = order::judge(&maintenance.plan().await?, nodes, &departures);
+    findings.extend(evictions::once_and_there(nodes, &departures, &history::evictions(&log)));
+    findings.extend(workload::TIGHT_BUDGETS.iter().map(|budget| evictions::felt(budget, &departures, seen)));
+    findings.extend(evictions::intercepted(nodes, &departures, &interceptor.reports()));
     Ok(findings)
 }
 
@@ -64,20 +80,6 @@ pub fn print(findings: &[Finding]) -> usize {
         eprintln!("    {} {}", if finding.good { "ok  " } else { "FAIL" }, finding.what);
     }
     findings.iter().filter(|finding| !finding.good).count()
-}
-
-/// A budget that refused nothing was not tested. What the host refused stands in its audit log.
-fn felt(budget: &str, refused: &[Refusal], seen: &Seen) -> Finding {
-    let prefix = format!("{budget}-");
-    let by_host = refused.iter().filter(|refusal| refusal.pod.starts_with(&prefix)).count();
-    let explained = seen.blockers.get("PodDisruptionBudget").into_iter().flatten();
-    let by_us = explained.filter(|message| message.contains(budget)).count();
-    Finding::new(
-        by_host > 0,
-        format!(
-            "budget {budget}: the host refused {by_host} evictions, the status explained it {by_us} times"
-        ),
-    )
 }
 
 async fn pods_on(client: &Client, node: &str) -> Result<Vec<String>> {
