@@ -4,6 +4,7 @@
 pub mod config_file;
 pub mod duration;
 pub mod logs;
+pub mod manual;
 pub mod read;
 
 pub use duration::duration;

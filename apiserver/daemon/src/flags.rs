@@ -151,6 +151,13 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_lists_every_flag() {
+        let readme = include_str!("../../../README.md");
+        let listed = drydock_command::manual::stands_in::<Flags>(readme);
+        assert!(listed.is_ok(), "README.md must have:\n{}", listed.unwrap_err());
+    }
+
+    #[test]
     fn an_unknown_flag_is_named() {
         assert!(read(&["--secure-prot=1"]).unwrap_err().contains("--secure-prot"));
     }

@@ -124,6 +124,13 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_lists_every_flag() {
+        let readme = include_str!("../../../README.md");
+        let listed = drydock_command::manual::stands_in::<Flags>(readme);
+        assert!(listed.is_ok(), "README.md must have:\n{}", listed.unwrap_err());
+    }
+
+    #[test]
     fn an_unknown_flag_is_named() {
         assert!(read(&["--leader-elekt"]).unwrap_err().contains("--leader-elekt"));
     }

@@ -1,0 +1,51 @@
+//! The flags of a program as a table, for README.md. A test of each program keeps the two alike.
+
+use clap::{Arg, CommandFactory};
+
+/// A Markdown table of the flags, in the order of `--help`.
+pub fn table<F: CommandFactory>() -> String {
+    let rows: String = F::command().get_arguments().filter(|arg| arg.get_long().is_some()).map(row).collect();
+    format!("| flag | default | what |\n|---|---|---|\n{rows}")
+}
+
+/// Whether `text` has the table of the flags; otherwise the table that it must have.
+///
+/// # Errors
+/// The table.
+pub fn stands_in<F: CommandFactory>(text: &str) -> Result<(), String> {
+    let table = table::<F>();
+    if text.contains(&table) { Ok(()) } else { Err(table) }
+}
+
+fn row(arg: &Arg) -> String {
+    let name = arg.get_long().unwrap_or_default();
+    let values = arg.get_default_values().iter().map(|value| value.to_string_lossy());
+    let default = values.map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+    let what = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    format!("| `--{name}` | {default} | {} |\n", what.replace('*', "\\*").replace('|', "\\|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        /// Port; '*' for any
+        #[arg(long, default_value_t = 1)]
+        secure_port: u16,
+        /// Folder
+        #[arg(long)]
+        data_dir: Option<String>,
+    }
+
+    #[test]
+    fn a_flag_is_a_row() {
+        let Flags { secure_port: _, data_dir: _ } = Flags::parse_from(["example"]);
+        let rows = "| `--secure-port` | `1` | Port; '\\*' for any |\n| `--data-dir` |  | Folder |\n";
+        assert_eq!(table::<Flags>(), format!("| flag | default | what |\n|---|---|---|\n{rows}"));
+        assert_eq!(stands_in::<Flags>("none"), Err(table::<Flags>()));
+    }
+}
