@@ -4,12 +4,18 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// Where the made files are.
 #[derive(Clone, Debug)]
@@ -22,24 +28,41 @@ pub struct Files {
     pub ca: PathBuf,
 }
 
-/// Days before its end at which a serving certificate is replaced at start.
-const RENEW_BEFORE_DAYS: i64 = 30;
-const SERVING_DAYS: i64 = 365;
-const CA_DAYS: i64 = 3650;
+/// Days before its end at which a serving certificate is replaced.
+const RENEW_BEFORE_DAYS: u64 = 30;
+const SERVING_DAYS: u64 = 365;
+const CA_DAYS: u64 = 3650;
+const DAY: Duration = Duration::from_secs(86_400);
+/// How often a running server looks whether its certificate has to be replaced.
+const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
 
 /// Makes `ca.crt`, `tls.crt` and `tls.key` in `dir` (and keeps the CA's key beside them, readable by the owner alone),
-/// or keeps those there when they still serve all of `names` and do not end soon.
+/// or keeps those there as long as they fit each other, serve all of `names` and do not end soon. Whatever a crash
+/// left half made is made anew.
 pub fn ensure(dir: &Path, names: &[String]) -> io::Result<Files> {
     fs::create_dir_all(dir)?;
     let files = Files { certificate: dir.join("tls.crt"), key: dir.join("tls.key"), ca: dir.join("ca.crt") };
-    let ca_key = dir.join("ca.key");
-    if !(files.ca.exists() && ca_key.exists()) {
-        make_ca(&files.ca, &ca_key).map_err(io::Error::other)?;
+    if serves(&files, names) {
+        return Ok(files);
     }
-    if !files.key.exists() || !still_serves(&files.certificate, names) {
-        make_serving(&files, &ca_key, names).map_err(io::Error::other)?;
+    let ca_key = dir.join("ca.key");
+    let signed = make_serving(&files, &ca_key, names);
+    if signed.is_err() || !serves(&files, names) {
+        make_ca(&files.ca, &ca_key)
+            .and_then(|()| make_serving(&files, &ca_key, names))
+            .map_err(io::Error::other)?;
     }
     Ok(files)
+}
+
+/// Replaces the serving certificate before it ends, until the future is dropped; whoever serves it reads it again.
+pub async fn renew(dir: PathBuf, names: Vec<String>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Err(error) = ensure(&dir, &names) {
+            tracing::error!(%error, dir = %dir.display(), "the serving certificate cannot be renewed");
+        }
+    }
 }
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -47,7 +70,9 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 fn make_ca(certificate: &Path, key: &Path) -> Result<(), AnyError> {
     let pair = KeyPair::generate()?;
     let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, format!("drydock-ca@{}", now()));
+    params
+        .distinguished_name
+        .push(DnType::CommonName, format!("drydock-ca@{}", jiff::Timestamp::now().as_second()));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     set_validity(&mut params, CA_DAYS);
@@ -72,46 +97,103 @@ fn make_serving(files: &Files, ca_key: &Path, names: &[String]) -> Result<(), An
     Ok(())
 }
 
-fn set_validity(params: &mut CertificateParams, days: i64) {
-    let start = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+fn set_validity(params: &mut CertificateParams, days: u64) {
+    let start = SystemTime::now() - Duration::from_secs(3600);
     params.not_before = start.into();
-    params.not_after = (start + std::time::Duration::from_secs(days as u64 * 86_400)).into();
+    params.not_after = (start + DAY * days as u32).into();
 }
 
-fn still_serves(certificate: &Path, names: &[String]) -> bool {
-    let Ok(pem) = fs::read(certificate) else { return false };
-    let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(&pem) else { return false };
-    let Ok((_, parsed)) = X509Certificate::from_der(&pem.contents) else { return false };
-    if parsed.validity().not_after.timestamp() < now() + RENEW_BEFORE_DAYS * 86_400 {
-        return false;
+/// Whether a client that trusts the CA is well served with the certificate, and will be for a while.
+fn serves(files: &Files, names: &[String]) -> bool {
+    served(files, names).is_ok()
+}
+
+fn served(files: &Files, names: &[String]) -> Result<(), AnyError> {
+    let pair = super::serving::read(&files.certificate, &files.key)?;
+    let leaf = pair.cert.first().ok_or("no certificate")?;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+    let then = SystemTime::now() + DAY * RENEW_BEFORE_DAYS as u32;
+    let then = UnixTime::since_unix_epoch(then.duration_since(SystemTime::UNIX_EPOCH)?);
+    for name in names {
+        let name = ServerName::try_from(name.as_str())?;
+        verifier.verify_server_cert(leaf, &[], &name, &[], then)?;
     }
-    let Ok(Some(san)) = parsed.subject_alternative_name() else { return false };
-    let served: Vec<String> = san.value.general_names.iter().filter_map(display_name).collect();
-    names.iter().all(|name| served.contains(name))
+    Ok(())
 }
 
-fn display_name(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(dns) => Some((*dns).to_owned()),
-        GeneralName::IPAddress(bytes) => match bytes.len() {
-            4 => <[u8; 4]>::try_from(*bytes).ok().map(|b| std::net::Ipv4Addr::from(b).to_string()),
-            16 => <[u8; 16]>::try_from(*bytes).ok().map(|b| std::net::Ipv6Addr::from(b).to_string()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Writes beside the target and renames, so that no reader sees half a file.
+/// Writes beside the target and renames, so that no reader sees half a file. The name beside it is the target's
+/// alone, and what a crash left there is removed: a file that is there already keeps its permissions.
 fn write_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let temporary = path.with_extension("new");
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(temporary, path)
 }
 
-fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn names() -> Vec<String> {
+        ["drydock.example.svc", "localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec()
+    }
+
+    fn contents(files: &Files) -> [Vec<u8>; 3] {
+        [&files.ca, &files.certificate, &files.key].map(|file| fs::read(file).unwrap())
+    }
+
+    #[test]
+    fn what_serves_is_kept_and_another_name_gets_another_certificate() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = contents(&ensure(dir.path(), &names()).unwrap());
+        assert_eq!(contents(&ensure(dir.path(), &names()).unwrap()), first);
+        let more = [names(), vec!["other.example".to_owned()]].concat();
+        let second = contents(&ensure(dir.path(), &more).unwrap());
+        assert_eq!(second[0], first[0], "the CA stays");
+        assert_ne!(second[1], first[1]);
+    }
+
+    #[test]
+    fn what_a_crash_left_between_key_and_certificate_is_made_anew() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let files = ensure(dir.path(), &names()).unwrap();
+        let foreign = ensure(other.path(), &names()).unwrap();
+        for (file, with) in [
+            (files.key.clone(), &foreign.key),
+            (files.ca.clone(), &foreign.ca),
+            (dir.path().join("ca.key"), &other.path().join("ca.key")),
+        ] {
+            fs::copy(with, &file).unwrap();
+            fs::remove_file(&files.certificate).unwrap();
+            ensure(dir.path(), &names()).unwrap();
+            assert!(serves(&files, &names()), "{}", file.display());
+        }
+        fs::write(&files.certificate, "half a certifi").unwrap();
+        ensure(dir.path(), &names()).unwrap();
+        assert!(serves(&files, &names()));
+    }
+
+    #[test]
+    fn keys_are_the_owners_alone_whatever_lay_there() {
+        let dir = tempfile::tempdir().unwrap();
+        for stale in ["tls.new", "tls.key.new", "ca.key.new"] {
+            fs::write(dir.path().join(stale), "x").unwrap();
+        }
+        let files = ensure(dir.path(), &names()).unwrap();
+        for key in [files.key, dir.path().join("ca.key")] {
+            assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600, "{}", key.display());
+        }
+    }
 }

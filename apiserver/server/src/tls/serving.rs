@@ -60,7 +60,8 @@ impl ResolvesServerCert for ServingCertificate {
     }
 }
 
-fn read(certificate_file: &PathBuf, key_file: &PathBuf) -> io::Result<CertifiedKey> {
+/// A certificate chain and the key that fits it.
+pub(super) fn read(certificate_file: &PathBuf, key_file: &PathBuf) -> io::Result<CertifiedKey> {
     let named = |file: &PathBuf, what: String| io::Error::other(format!("{}: {what}", file.display()));
     let pem = fs::read(certificate_file).map_err(|e| named(certificate_file, e.to_string()))?;
     let chain = CertificateDer::pem_slice_iter(&pem)
