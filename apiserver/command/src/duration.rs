@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Longest that a flag takes: added to the present moment, a longer one may lie beyond what a clock can tell.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// `20m`, `1m30s`, and `0` for none.
 ///
 /// # Errors
@@ -12,7 +15,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
     let parsed: jiff::SignedDuration =
         text.parse().map_err(|_| "not a duration like 20m or 90s".to_owned())?;
-    Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())
+    let duration = Duration::try_from(parsed).map_err(|_| "must not be negative".to_owned())?;
+    if duration > LONGEST { Err("must be at most 8760h, a year".to_owned()) } else { Ok(duration) }
 }
 
 #[cfg(test)]
@@ -29,6 +33,7 @@ mod tests {
     #[test]
     fn what_is_no_time_to_wait_is_refused() {
         assert_eq!(duration("-1s"), Err("must not be negative".into()));
+        assert_eq!(duration("9000h"), Err("must be at most 8760h, a year".into()));
         assert_eq!(duration("soon"), Err("not a duration like 20m or 90s".into()));
     }
 }

@@ -93,10 +93,10 @@ pub struct Flags {
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub require_pod_delete_permission: bool,
 
-    /// Reading requests that are answered at one time
+    /// Reading requests that are answered at one time; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub max_requests_inflight: usize,
-    /// Mutating requests that are answered at one time
+    /// Mutating requests that are answered at one time; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: usize,
     /// Longest time that a request may take which does not stream

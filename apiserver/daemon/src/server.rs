@@ -19,6 +19,7 @@ use drydock_server::chain::Chain;
 use drydock_server::health::{Check, Health};
 use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
+use drydock_server::serve::Patience;
 use drydock_server::tls::{self, ClientCa, ServingCertificate, self_signed};
 use drydock_server::{serve, tls as server_tls};
 use drydock_storage::backend::Backend;
@@ -32,9 +33,6 @@ use crate::admission::{NodeDelete, PodDelete};
 use crate::flags::Flags;
 use crate::host::{self, HostNamespaces, HostNodes};
 use crate::store;
-
-/// How long requests in flight may take to finish at shutdown.
-const DRAIN: Duration = Duration::from_secs(60);
 
 /// Serves until SIGTERM or SIGINT.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
@@ -56,7 +54,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     tokio::spawn(trusted.follow(client));
     announce(address, &flags);
     tokio::spawn(stop_on_signal(stopping, stop.clone(), flags.shutdown_delay_duration));
-    serve::serve(listener, tls, chain, stop, DRAIN).await;
+    serve::serve(listener, tls, chain, stop, Patience::default()).await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -175,11 +173,17 @@ fn serving_certificate(flags: &Flags) -> anyhow::Result<ServingCertificate> {
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {
         return ServingCertificate::load(certificate.clone(), key.clone()).context("--tls-cert-file");
     }
-    let mut names = flags.tls_san.clone();
-    names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+    let names = served_names(flags);
     let files = self_signed::ensure(&flags.cert_dir, &names)
         .with_context(|| format!("--cert-dir: {}", flags.cert_dir.display()))?;
+    tokio::spawn(self_signed::renew(flags.cert_dir.clone(), names));
     Ok(ServingCertificate::load(files.certificate, files.key)?)
+}
+
+fn served_names(flags: &Flags) -> Vec<String> {
+    let mut names = flags.tls_san.clone();
+    names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+    names
 }
 
 fn trust_flags(flags: &Flags) -> anyhow::Result<HostConfig> {

@@ -1,7 +1,7 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
-//! panics -> audit id -> request info -> cache control -> deadline -> authentication -> in-flight limit
-//! -> authorization -> health, metrics, the API
+//! panics -> audit id -> request info -> cache control -> deadline -> authentication -> impersonation
+//! -> in-flight limit -> authorization -> health, metrics, the API
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,18 +9,22 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use rustls::pki_types::CertificateDer;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api_group::ApiGroup;
-use crate::authn::Authenticator;
+use crate::authn::{Authenticator, impersonation};
 use crate::authz::{Attributes, Authorizer};
+use crate::encode;
 use crate::health::Health;
 use crate::limits::InFlight;
 use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
+use crate::sending;
+use crate::user::User;
 
 /// Everything that a request passes through.
 pub struct Chain {
@@ -43,21 +47,34 @@ pub struct Chain {
 /// The client certificates of a connection, as its handshake showed them.
 pub type PeerCertificates = Arc<Vec<CertificateDer<'static>>>;
 
+/// What an answer holds on to until it has been sent.
+enum Kept {
+    /// Nothing: it is at hand, or a stream that bounds itself.
+    Nothing,
+    /// A place among the requests in flight.
+    Place(Option<OwnedSemaphorePermit>),
+}
+
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
     pub async fn serve(&self, request: http::Request<Body>, peer: &PeerCertificates) -> Response<Body> {
         let started = Instant::now();
         let info = request_info::parse(request.method(), request.uri());
         let audit_id = audit_id(request.headers());
-        let guarded = AssertUnwindSafe(self.answer(request, info.clone(), &audit_id, peer)).catch_unwind();
-        let mut response = match guarded.await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => refusal(&error),
-            Err(_) => refusal(&panicked(&info)),
+        let deadline = self.deadline(&info);
+        let by = deadline.as_ref().map_or(started, |time| started + *time);
+        let guarded = AssertUnwindSafe(self.answer(request, info.clone(), &audit_id, peer, deadline));
+        let (mut response, kept) = match guarded.catch_unwind().await {
+            Ok(answer) => answer,
+            Err(_) => (encode::fallback(&panicked(&info)), Kept::Nothing),
         };
         decorate(response.headers_mut(), &audit_id);
-        self.metrics.answered(&self.countable(info), response.status(), started.elapsed());
-        response
+        let info = self.countable(info);
+        self.metrics.answered(&info, response.status(), started.elapsed());
+        match kept {
+            Kept::Nothing => response,
+            Kept::Place(place) => sending::bounded(response, by, place, self.metrics.sizes(&info)),
+        }
     }
 
     async fn answer(
@@ -66,30 +83,64 @@ impl Chain {
         info: RequestInfo,
         audit_id: &str,
         peer: &PeerCertificates,
-    ) -> Result<Response<Body>, ApiError> {
-        let deadline = Instant::now() + self.deadline(&info);
+        deadline: Result<Duration, ApiError>,
+    ) -> (Response<Body>, Kept) {
         let (mut parts, body) = request.into_parts();
-        let user = self.authenticator.authenticate(&mut parts.headers, peer).await?;
-        refuse_impersonation(&parts.headers)?;
-        let place = self.take_place(&info)?;
-        self.authorizer.require(&user, &Attributes::from(&info)).await?;
+        let refused = |error: &ApiError, headers: &HeaderMap| {
+            (encode::error(error, headers, &info.query), Kept::Nothing)
+        };
+        let deadline = match deadline {
+            Ok(time) => Instant::now() + time,
+            Err(error) => return refused(&error, &parts.headers),
+        };
+        let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &info, peer));
+        let (user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(&info))) {
+            Ok(let_in) => let_in,
+            Err(error) => return refused(&error, &parts.headers),
+        };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
-            return Ok(answer);
+            return (answer, Kept::Nothing);
         }
         if info.path == "/metrics" {
-            return Ok(self.metrics.answer());
+            return (self.metrics.answer(self.limits.taken()), Kept::Nothing);
         }
-        let streams = info.verb == Verb::Watch;
-        let open = (streams && self.api.is_mounted(&info)).then(|| self.metrics.watch_opened(&info));
         let (method, headers, audit_id) = (parts.method, parts.headers, audit_id.to_owned());
-        let request = Request { method, info, user: Arc::new(user), headers, body, deadline, audit_id };
+        let request =
+            Request { method, info: info.clone(), user: Arc::new(user), headers, body, deadline, audit_id };
+        self.handle(request, &info, place).await
+    }
+
+    /// The API's own answer: a watch bounds itself, anything else must come within its time.
+    async fn handle(
+        &self,
+        request: Request,
+        info: &RequestInfo,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> (Response<Body>, Kept) {
+        let deadline = request.deadline;
         let answer = self.api.handle(request);
-        if streams {
-            return Ok(hold(answer.await, open));
+        if info.verb == Verb::Watch {
+            let open = self.api.is_mounted(info).then(|| self.metrics.watch_opened(info));
+            return (sending::held(answer.await, open), Kept::Nothing);
         }
-        let answer = tokio::time::timeout_at(deadline.into(), answer).await;
-        drop(place);
-        answer.map_err(|_| out_of_time())
+        match tokio::time::timeout_at(deadline.into(), answer).await {
+            Ok(answer) => (answer, Kept::Place(place)),
+            Err(_) => (encode::fallback(&self.out_of_time(info)), Kept::Nothing),
+        }
+    }
+
+    /// Who asks, and the place taken for the answer, if the caller may ask this at all.
+    async fn let_in(
+        &self,
+        parts: &mut http::request::Parts,
+        info: &RequestInfo,
+        peer: &PeerCertificates,
+    ) -> Result<(User, Option<OwnedSemaphorePermit>), ApiError> {
+        let caller = self.authenticator.authenticate(&mut parts.headers, peer).await?;
+        let user = impersonation::act_as(caller, &mut parts.headers, &self.authorizer).await?;
+        let place = self.take_place(info)?;
+        self.authorizer.require(&user, &Attributes::from(info)).await?;
+        Ok((user, place))
     }
 
     /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
@@ -101,66 +152,40 @@ impl Chain {
     }
 
     /// Watches hold no place: they are bounded by time, not by number.
-    fn take_place(&self, info: &RequestInfo) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, ApiError> {
+    fn take_place(&self, info: &RequestInfo) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
         if info.verb == Verb::Watch {
             return Ok(None);
         }
-        let place = self.limits.enter(info.verb.is_mutating());
-        self.metrics.set_in_flight(self.limits.taken());
-        match place {
-            Some(place) => Ok(Some(place)),
-            None => Err(ApiError::too_many_requests("too many requests, please try again later", 1)),
-        }
+        self.limits.enter(info.verb.is_mutating()).map(Some).ok_or_else(|| {
+            self.metrics.terminated(&self.countable(info.clone()), StatusCode::TOO_MANY_REQUESTS);
+            ApiError::too_many_requests("too many requests, please try again later", 1)
+        })
     }
 
     /// `?timeout=` may shorten the time, never lengthen it (k8s.io/apiserver pkg/endpoints/filters/request_deadline.go).
-    fn deadline(&self, info: &RequestInfo) -> Duration {
-        let asked = info.query.non_empty("timeout").and_then(|t| t.parse::<jiff::SignedDuration>().ok());
-        let asked = asked.and_then(|t| Duration::try_from(t).ok()).filter(|t| !t.is_zero());
-        asked.unwrap_or(self.request_timeout).min(self.request_timeout)
+    fn deadline(&self, info: &RequestInfo) -> Result<Duration, ApiError> {
+        let Some(asked) = info.query.non_empty("timeout").filter(|text| *text != "0") else {
+            return Ok(self.request_timeout);
+        };
+        let asked: jiff::SignedDuration = asked.parse().map_err(|_| {
+            let quoted = drydock_machinery::quote::go_quote(asked);
+            let why = "invalid timeout specified in the request URL";
+            ApiError::bad_request(format!("{why} - time: invalid duration {quoted}"))
+        })?;
+        let asked = Duration::try_from(asked).ok().filter(|time| !time.is_zero());
+        Ok(asked.unwrap_or(self.request_timeout).min(self.request_timeout))
     }
-}
 
-/// Keeps `guard` until the body has been sent or dropped.
-fn hold(response: Response<Body>, guard: impl Send + 'static) -> Response<Body> {
-    response.map(|body| {
-        let held = body.into_data_stream().inspect(move |_| {
-            let _ = &guard;
-        });
-        Body::from_stream(held)
-    })
-}
-
-/// Acting for somebody else is not served: going on with the caller's own rights would do what nobody asked for.
-fn refuse_impersonation(headers: &HeaderMap) -> Result<(), ApiError> {
-    let impersonates = headers.keys().any(|name| name.as_str().starts_with("impersonate-"));
-    if impersonates {
-        let message = "impersonation is not served on direct requests; go through the kube-apiserver";
-        return Err(ApiError::forbidden("", "", "", message));
+    fn out_of_time(&self, info: &RequestInfo) -> ApiError {
+        self.metrics.terminated(&self.countable(info.clone()), StatusCode::GATEWAY_TIMEOUT);
+        let message = "the server was unable to return a response in the time allotted, but may still be processing the request";
+        ApiError::timeout(message, 0)
     }
-    Ok(())
-}
-
-fn out_of_time() -> ApiError {
-    let message = "the server was unable to return a response in the time allotted, but may still be processing the request";
-    ApiError::timeout(message, 0)
 }
 
 fn panicked(info: &RequestInfo) -> ApiError {
     tracing::error!(path = info.path, verb = %info.verb, "a request panicked");
     ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
-}
-
-/// A refusal that came before the API could be asked.
-fn refusal(error: &ApiError) -> Response<Body> {
-    let mut response = Response::new(Body::from(error.to_json()));
-    *response.status_mut() = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
-    if let Some(seconds) = error.retry_after() {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-    }
-    response
 }
 
 /// The caller's id if it sent a sensible one, a new one otherwise.

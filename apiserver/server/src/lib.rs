@@ -37,6 +37,8 @@ pub mod options;
 pub mod query;
 pub mod request;
 pub mod request_info;
+mod review;
+mod sending;
 pub mod storage_error;
 pub mod user;
 pub mod verbs;

@@ -14,8 +14,12 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// At most `reading` and `mutating` requests at a time.
+    /// At most `reading` and `mutating` requests at a time; 0 is no limit.
     pub fn new(reading: usize, mutating: usize) -> Self {
+        let [reading, mutating] = [reading, mutating].map(|limit| match limit {
+            0 => Semaphore::MAX_PERMITS,
+            limit => limit.min(Semaphore::MAX_PERMITS),
+        });
         Self {
             reading: Arc::new(Semaphore::new(reading)),
             mutating: Arc::new(Semaphore::new(mutating)),
@@ -48,5 +52,15 @@ mod tests {
         assert!(limits.enter(true).is_some());
         drop(reading);
         assert!(limits.enter(false).is_some());
+    }
+
+    #[test]
+    fn nought_and_more_than_there_can_be_are_no_limit() {
+        for limit in [0, usize::MAX] {
+            let limits = InFlight::new(limit, limit);
+            let place = limits.enter(true);
+            assert!(place.is_some() && limits.enter(true).is_some());
+            assert_eq!(limits.taken(), (0, 1));
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Who asks: front-proxy headers, then a client certificate, then a bearer token, then nobody
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
+mod headers;
 pub mod host_config;
+pub mod impersonation;
 pub mod request_header;
 pub mod token;
 pub mod x509;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use http::{HeaderMap, HeaderName};
-use percent_encoding::percent_decode_str;
+use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
 
 use super::HostConfig;
+use super::headers::{all, first, keys_under};
 use crate::tls::client_cert::subject;
 use crate::user::User;
 
@@ -25,10 +25,14 @@ pub fn authenticate(
     if !config.allowed_names.is_empty() && !config.allowed_names.contains(&common_name) {
         return None;
     }
-    let name = first(headers, &config.username_headers)?;
+    user(config, headers)
+}
+
+fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
+    let named = |names: &[String]| names.iter().find_map(|name| first(headers, name));
     Some(User {
-        name,
-        uid: first(headers, &config.uid_headers).unwrap_or_default(),
+        name: named(&config.username_headers)?,
+        uid: named(&config.uid_headers).unwrap_or_default(),
         groups: config.group_headers.iter().flat_map(|h| all(headers, h)).collect(),
         extra: extra(headers, &config.extra_prefixes),
     })
@@ -39,36 +43,98 @@ pub fn strip(config: &HostConfig, headers: &mut HeaderMap) {
     for name in config.username_headers.iter().chain(&config.uid_headers).chain(&config.group_headers) {
         headers.remove(name.as_str());
     }
-    let extras: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| config.extra_prefixes.iter().any(|p| has_prefix(name, p)))
-        .cloned()
-        .collect();
-    for name in extras {
-        headers.remove(name);
+    for prefix in &config.extra_prefixes {
+        for (name, _) in keys_under(headers, prefix) {
+            headers.remove(name);
+        }
     }
-}
-
-fn first(headers: &HeaderMap, names: &[String]) -> Option<String> {
-    names.iter().flat_map(|name| all(headers, name)).find(|value| !value.is_empty())
-}
-
-fn all(headers: &HeaderMap, name: &str) -> Vec<String> {
-    headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).map(str::to_owned).collect()
 }
 
 fn extra(headers: &HeaderMap, prefixes: &[String]) -> BTreeMap<String, Vec<String>> {
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for prefix in prefixes {
-        for name in headers.keys().filter(|name| has_prefix(name, prefix)) {
-            // Header names arrive in lower case; keys are percent-decoded after that.
-            let key = percent_decode_str(&name.as_str()[prefix.len()..]).decode_utf8_lossy().into_owned();
+        for (name, key) in keys_under(headers, prefix) {
             extra.entry(key).or_default().extend(all(headers, name.as_str()));
         }
     }
     extra
 }
 
-fn has_prefix(name: &HeaderName, prefix: &str) -> bool {
-    name.as_str().len() >= prefix.len() && name.as_str()[..prefix.len()].eq_ignore_ascii_case(prefix)
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn config() -> HostConfig {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        HostConfig {
+            username_headers: names(&["X-Remote-User", "X-User"]),
+            uid_headers: names(&["X-Remote-Uid"]),
+            group_headers: names(&["X-Remote-Group"]),
+            extra_prefixes: names(&["X-Remote-Extra-", "ü"]),
+            ..HostConfig::default()
+        }
+    }
+
+    fn headers(pairs: &[(&str, &[u8])]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            let name: HeaderName = name.parse().unwrap();
+            headers.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_first_name_header_that_says_something_counts() {
+        let user = user(&config(), &headers(&[("x-remote-user", b""), ("x-user", b"second")])).unwrap();
+        assert_eq!(user.name, "second");
+        assert_eq!(super::user(&config(), &headers(&[("x-remote-group", b"g")])), None);
+    }
+
+    #[test]
+    fn a_name_beyond_ascii_is_a_name() {
+        let sent = headers(&[("x-remote-user", "jürgen".as_bytes()), ("x-remote-group", "Köln".as_bytes())]);
+        let user = user(&config(), &sent).unwrap();
+        assert_eq!((user.name.as_str(), user.groups), ("jürgen", vec!["Köln".to_owned()]));
+    }
+
+    #[test]
+    fn groups_are_those_of_every_header_that_says_something() {
+        let sent = headers(&[
+            ("x-remote-user", b"a"),
+            ("x-remote-group", b"one"),
+            ("x-remote-group", b""),
+            ("x-remote-group", b"two, not three"),
+        ]);
+        assert_eq!(user(&config(), &sent).unwrap().groups, ["one", "two, not three"]);
+    }
+
+    #[test]
+    fn keys_of_extras_are_decoded_whole_or_not_at_all() {
+        let sent = headers(&[
+            ("x-remote-user", b"a"),
+            ("x-remote-extra-example.com%2fScope", b"read"),
+            ("X-Remote-Extra-a%zz%41", b"kept"),
+        ]);
+        let extra = user(&config(), &sent).unwrap().extra;
+        assert_eq!(extra.keys().collect::<Vec<_>>(), ["a%zz%41", "example.com/scope"]);
+    }
+
+    #[test]
+    fn nothing_behind_sees_what_only_a_proxy_may_set() {
+        let mut sent = headers(&[
+            ("x-remote-user", b"a"),
+            ("x-user", b"b"),
+            ("x-remote-uid", b"u"),
+            ("x-remote-group", b"g"),
+            ("x-remote-group", b"h"),
+            ("x-remote-extra-scope", b"s"),
+            ("accept", b"*/*"),
+        ]);
+        strip(&config(), &mut sent);
+        assert_eq!(sent.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
+    }
 }

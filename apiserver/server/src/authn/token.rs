@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use kube::api::PostParams;
 use kube::{Api, Client};
 use lru::LruCache;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
+use crate::review;
 use crate::user::User;
 
 const REMEMBER: Duration = Duration::from_secs(10);
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Questions on their way at one time. Anybody can send tokens: they must not flood the host.
+const AT_ONCE: usize = 200;
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8191);
 
 type Key = [u8; 32];
@@ -26,21 +28,28 @@ pub struct TokenReviewer {
     api: Api<TokenReview>,
     // Keyed by hash, so that no token stays in memory longer than its request.
     known: Mutex<LruCache<Key, (Option<User>, Instant)>>,
+    places: Semaphore,
 }
 
 impl TokenReviewer {
     /// Asks through `client`, which needs `create` on `tokenreviews` (ClusterRole system:auth-delegator).
     pub fn new(client: Client) -> Self {
-        Self { api: Api::all(client), known: Mutex::new(LruCache::new(CAPACITY)) }
+        Self {
+            api: Api::all(client),
+            known: Mutex::new(LruCache::new(CAPACITY)),
+            places: Semaphore::new(AT_ONCE),
+        }
     }
 
-    /// The token's user; 401 if the host does not know it, 500 if the host cannot be asked.
+    /// The token's user; 401 if the host does not know it or cannot be asked.
     pub async fn review(&self, token: &str) -> Result<User, ApiError> {
         let key: Key = Sha256::digest(token.as_bytes()).into();
         if let Some(answer) = self.remembered(&key) {
             return answer.ok_or_else(ApiError::unauthorized);
         }
+        let place = self.places.acquire().await.map_err(ApiError::internal)?;
         let answer = self.ask(token).await?;
+        drop(place);
         self.known.lock().put(key, (answer.clone(), Instant::now()));
         answer.ok_or_else(ApiError::unauthorized)
     }
@@ -56,15 +65,8 @@ impl TokenReviewer {
             spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
             ..TokenReview::default()
         };
-        let answer = tokio::time::timeout(TIMEOUT, self.api.create(&PostParams::default(), &review)).await;
-        let status = match answer {
-            Ok(Ok(review)) => review.status.unwrap_or_default(),
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the host did not answer a TokenReview");
-                return Err(ApiError::unauthorized());
-            }
-            Err(_) => return Err(ApiError::unauthorized()),
-        };
+        let answer = review::ask(&self.api, &review).await.ok_or_else(ApiError::unauthorized)?;
+        let status = answer.status.unwrap_or_default();
         Ok(status.authenticated.unwrap_or(false).then(|| user(status.user.unwrap_or_default())))
     }
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::PostParams;
 use kube::{Api, Client};
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -17,15 +16,15 @@ use parking_lot::Mutex;
 pub use attributes::Attributes;
 
 use crate::request_info::RequestInfo;
+use crate::review;
 use crate::user::{SYSTEM_MASTERS, User};
 use crate::verbs::CreateAuthorizer;
 
 const REMEMBER: Duration = Duration::from_secs(10);
-const TIMEOUT: Duration = Duration::from_secs(10);
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8191);
-/// Attempts at one review, and the pause before the second; each further pause is half as long again.
-const ATTEMPTS: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Longer questions are not remembered: their length is the caller's choice
+/// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
+const MEMORABLE: usize = 10_000;
 
 /// Paths that anybody may get.
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
@@ -63,7 +62,9 @@ impl Authorizer {
             return Ok(decision);
         }
         let decision = self.ask(&SubjectAccessReview { spec, ..SubjectAccessReview::default() }).await?;
-        self.known.lock().put(key, (decision.clone(), Instant::now()));
+        if key.len() < MEMORABLE {
+            self.known.lock().put(key, (decision.clone(), Instant::now()));
+        }
         Ok(decision)
     }
 
@@ -80,22 +81,10 @@ impl Authorizer {
     }
 
     async fn ask(&self, review: &SubjectAccessReview) -> Result<Decision, ApiError> {
-        let mut pause = FIRST_PAUSE;
-        for attempt in 1..=ATTEMPTS {
-            let answer = tokio::time::timeout(TIMEOUT, self.api.create(&PostParams::default(), review)).await;
-            match answer {
-                Ok(Ok(answer)) => return Ok(decision(answer)),
-                Ok(Err(error)) if !is_retryable(&error) || attempt == ATTEMPTS => {
-                    tracing::warn!(%error, "the host did not answer a SubjectAccessReview");
-                    break;
-                }
-                Err(_) if attempt == ATTEMPTS => break,
-                Ok(Err(_)) | Err(_) => {}
-            }
-            tokio::time::sleep(pause).await;
-            pause = pause.mul_f32(1.5);
-        }
-        Err(ApiError::internal("the host could not be asked for authorization; see the log of this server"))
+        let answer = review::ask(&self.api, review).await;
+        answer.map(decision).ok_or_else(|| {
+            ApiError::internal("the host could not be asked for authorization; see the log of this server")
+        })
     }
 }
 
@@ -103,14 +92,6 @@ fn decision(review: SubjectAccessReview) -> Decision {
     let status = review.status.unwrap_or_default();
     let allowed = status.allowed && !status.denied.unwrap_or(false);
     Decision { allowed, reason: status.reason.unwrap_or_default() }
-}
-
-/// Whether the same question may be answered a moment later: the host is unreachable, overloaded, or failed.
-fn is_retryable(error: &kube::Error) -> bool {
-    match error {
-        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
-        _ => true,
-    }
 }
 
 #[async_trait]

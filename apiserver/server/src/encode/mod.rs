@@ -20,5 +20,5 @@ mod table;
 pub use list::{ListPage, list};
 pub use object::{ObjectView, object_bytes, one, value};
 pub use response::bytes;
-pub use status::{encoded as status_bytes, error, success};
+pub use status::{encoded as status_bytes, error, fallback, success};
 pub use table::include_object;

@@ -23,6 +23,11 @@ pub fn error(error: &ApiError, headers: &HeaderMap, query: &Query) -> Response<B
     response
 }
 
+/// An error of a request whose headers are no longer known: JSON.
+pub fn fallback(error: &ApiError) -> Response<Body> {
+    self::error(error, &HeaderMap::new(), &Query::default())
+}
+
 /// A Status that is no error.
 pub fn success(code: StatusCode, success: &Status, output: Output, headers: &HeaderMap) -> Response<Body> {
     status(code, success, output, headers)

@@ -1,6 +1,8 @@
 //! Metrics by the names that dashboards of kube-apiserver rely on
 //! (k8s.io/apiserver pkg/endpoints/metrics), in the Prometheus text format.
 
+mod labels;
+
 use std::time::Duration;
 
 use axum::body::Body;
@@ -10,44 +12,11 @@ use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::request_info::{RequestInfo, Verb};
-
-/// Labels that tell requests apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
-    verb: String,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
-    component: &'static str,
-}
-
-/// Labels of `apiserver_request_total`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Total {
-    verb: String,
-    dry_run: String,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
-    component: &'static str,
-    code: u16,
-}
-
-impl From<Labels> for Total {
-    fn from(labels: Labels) -> Self {
-        let Labels { verb, group, version, resource, subresource, scope, component } = labels;
-        let (dry_run, code) = (String::new(), 0);
-        Self { verb, dry_run, group, version, resource, subresource, scope, component, code }
-    }
-}
+use labels::{DryRun, Labels, Terminated, Total, dry_run, labels};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
@@ -84,13 +53,16 @@ impl WatchEvents {
     }
 }
 
-type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// The metrics of one server.
 pub struct Metrics {
     registry: Registry,
     total: Family<Total, Counter>,
-    duration: Histograms,
+    duration: Histograms<DryRun>,
+    indicator: Histograms<Labels>,
+    sizes: Histograms<Labels>,
+    terminated: Family<Terminated, Counter>,
     in_flight: Family<Kind, Gauge>,
     long_running: Family<Labels, Gauge>,
     watch_events: WatchEvents,
@@ -105,52 +77,62 @@ impl Default for Metrics {
 impl Metrics {
     /// Registers every metric.
     pub fn new() -> Self {
-        let mut registry = Registry::default();
-        let total = Family::default();
-        let duration = Histograms::new_with_constructor(|| Histogram::new(BUCKETS));
-        let in_flight = Family::default();
-        let long_running = Family::default();
-        // The encoder itself appends `_total` to a counter's name.
-        registry.register("apiserver_request", "Requests by verb, resource and code", total.clone());
-        registry.register(
-            "apiserver_request_duration_seconds",
-            "Response latency of requests that do not stream",
-            duration.clone(),
-        );
-        registry.register(
-            "apiserver_current_inflight_requests",
-            "Requests that are being answered",
-            in_flight.clone(),
-        );
-        registry.register("apiserver_longrunning_requests", "Watches that are open", long_running.clone());
-        let watch_events = WatchEvents::default();
-        registry.register("apiserver_watch_events", "Events sent by watches", watch_events.sent.clone());
-        registry.register(
-            "apiserver_watch_events_sizes",
-            "Sizes of events sent by watches, in bytes",
-            watch_events.sizes.clone(),
-        );
-        Self { registry, total, duration, in_flight, long_running, watch_events }
+        let mut metrics = Self {
+            registry: Registry::default(),
+            total: Family::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            indicator: Family::new_with_constructor(|| Histogram::new(SECONDS.into_iter().skip(2))),
+            sizes: Family::new_with_constructor(|| Histogram::new(exponential_buckets(1000.0, 10.0, 7))),
+            terminated: Family::default(),
+            in_flight: Family::default(),
+            long_running: Family::default(),
+            watch_events: WatchEvents::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    /// The encoder itself appends `_total` to a counter's name.
+    fn register(&mut self) {
+        let r = &mut self.registry;
+        r.register("apiserver_request", "Requests by verb, resource and code", self.total.clone());
+        let what = "Response latency of requests that do not stream";
+        r.register("apiserver_request_duration_seconds", what, self.duration.clone());
+        let what = "Response latency of requests that do not stream and were no dry run";
+        r.register("apiserver_request_sli_duration_seconds", what, self.indicator.clone());
+        let what = "Sizes of the answers to reading requests, in bytes";
+        r.register("apiserver_response_sizes", what, self.sizes.clone());
+        let what = "Requests that were ended in self-defence: too many at a time, or out of time";
+        r.register("apiserver_request_terminations", what, self.terminated.clone());
+        let what = "Requests that are being answered";
+        r.register("apiserver_current_inflight_requests", what, self.in_flight.clone());
+        r.register("apiserver_longrunning_requests", "Watches that are open", self.long_running.clone());
+        r.register("apiserver_watch_events", "Events sent by watches", self.watch_events.sent.clone());
+        let what = "Sizes of events sent by watches, in bytes";
+        r.register("apiserver_watch_events_sizes", what, self.watch_events.sizes.clone());
     }
 
     /// Counts an answered request. `info` must name a resource that is served, or none: each is a series.
     pub fn answered(&self, info: &RequestInfo, code: StatusCode, took: Duration) {
-        let labels = labels(info);
+        let request = DryRun { request: labels(info), dry_run: dry_run(info) };
         if info.verb != Verb::Watch {
-            self.duration.get_or_create(&labels).observe(took.as_secs_f64());
+            self.duration.get_or_create(&request).observe(took.as_secs_f64());
+            if request.dry_run.is_empty() {
+                self.indicator.get_or_create(&request.request).observe(took.as_secs_f64());
+            }
         }
-        self.total
-            .get_or_create(&Total { dry_run: dry_run(info), code: code.as_u16(), ..labels.into() })
-            .inc();
+        self.total.get_or_create(&Total { request, code: code.as_u16() }).inc();
     }
 
-    /// Says how many requests are being answered: reading, mutating.
-    pub fn set_in_flight(&self, (reading, mutating): (usize, usize)) {
-        for (request_kind, taken) in [("readOnly", reading), ("mutating", mutating)] {
-            self.in_flight
-                .get_or_create(&Kind { request_kind })
-                .set(i64::try_from(taken).unwrap_or(i64::MAX));
-        }
+    /// Counts a request that was ended before it was answered.
+    pub fn terminated(&self, info: &RequestInfo, code: StatusCode) {
+        self.terminated.get_or_create(&Terminated { request: labels(info), code: code.as_u16() }).inc();
+    }
+
+    /// Where the size of an answer is counted, if the request reads objects.
+    pub fn sizes(&self, info: &RequestInfo) -> Option<Sizes> {
+        let reads = info.is_resource && matches!(info.verb, Verb::Get | Verb::List);
+        reads.then(|| Sizes(self.sizes.get_or_create_owned(&labels(info))))
     }
 
     /// Counts an open watch until the guard is dropped.
@@ -165,8 +147,12 @@ impl Metrics {
         self.watch_events.clone()
     }
 
-    /// The answer to a scrape.
-    pub fn answer(&self) -> Response<Body> {
+    /// The answer to a scrape, while this many requests are being answered: reading, mutating.
+    pub fn answer(&self, (reading, mutating): (usize, usize)) -> Response<Body> {
+        for (request_kind, taken) in [("readOnly", reading), ("mutating", mutating)] {
+            let taken = i64::try_from(taken).unwrap_or(i64::MAX);
+            self.in_flight.get_or_create(&Kind { request_kind }).set(taken);
+        }
         let mut body = String::new();
         let status = match text::encode(&mut body, &self.registry) {
             Ok(()) => StatusCode::OK,
@@ -189,44 +175,21 @@ impl Drop for OpenWatch {
     }
 }
 
-/// Buckets of kube-apiserver's request duration.
-const BUCKETS: [f64; 18] =
-    [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0, 30.0, 60.0];
+/// Counts the sizes of answers to requests of one sort.
+pub struct Sizes(Histogram);
+
+impl Sizes {
+    /// An answer of this many bytes.
+    pub fn observe(&self, bytes: u64) {
+        self.0.observe(bytes as f64);
+    }
+}
+
+/// Buckets of kube-apiserver's request duration; those of the service level indicator begin at the third.
+const SECONDS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
 
 /// Buckets of the sizes of watch events: 1 KiB to 128 KiB.
 const SIZES: [f64; 8] = [1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131072.0];
-
-fn labels(info: &RequestInfo) -> Labels {
-    let scope = match info {
-        i if !i.is_resource => "",
-        i if !i.name.is_empty() || i.verb == Verb::Create => "resource",
-        i if !i.namespace.is_empty() => "namespace",
-        _ => "cluster",
-    };
-    Labels {
-        verb: reported_verb(info),
-        group: info.group.clone(),
-        version: info.version.clone(),
-        resource: info.resource.clone(),
-        subresource: info.subresource.clone(),
-        scope,
-        component: "apiserver",
-    }
-}
-
-/// Upper case, with the method in place of a resource verb's name as kube-apiserver reports it.
-fn reported_verb(info: &RequestInfo) -> String {
-    match &info.verb {
-        Verb::Create => "POST".to_owned(),
-        Verb::Update => "PUT".to_owned(),
-        // Any text can stand for a method, and every one would be a series of its own.
-        Verb::Other(method) if !matches!(method.as_str(), "get" | "head" | "post" | "put" | "options") => {
-            "OTHER".to_owned()
-        }
-        verb => verb.as_str().to_ascii_uppercase(),
-    }
-}
-
-fn dry_run(info: &RequestInfo) -> String {
-    info.query.get("dryRun").filter(|v| *v == "All").unwrap_or_default().to_owned()
-}

@@ -47,10 +47,14 @@ impl ClientCa {
 }
 
 /// Common name and organizations of a certificate's subject: user and groups (Kubernetes: CommonNameUserConversion).
+/// Of several common names the last counts, as in Go's `pkix.Name`; without one there is no user.
 pub fn subject(certificate: &CertificateDer<'_>) -> Option<(String, Vec<String>)> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let subject = parsed.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let name = subject.iter_common_name().last()?.as_str().ok()?.to_owned();
+    if name.is_empty() {
+        return None;
+    }
     let groups = subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
     Some((name, groups))
 }
@@ -109,5 +113,33 @@ impl ClientCertVerifier for AskForAny {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Subject: CN=system:admin, O=one, CN=last, O=two.
+    const TWO_NAMES: &str = "-----BEGIN CERTIFICATE-----
+MIIB2TCCAX+gAwIBAgIUNmVDJyJszRk55lY1zrRmPqLPjxUwCgYIKoZIzj0EAwIw
+QjEVMBMGA1UEAwwMc3lzdGVtOmFkbWluMQwwCgYDVQQKDANvbmUxDTALBgNVBAMM
+BGxhc3QxDDAKBgNVBAoMA3R3bzAeFw0yNjExMjExNjE2NTJaFw0zNjExMTgxNjE2
+NTJaMEIxFTATBgNVBAMMDHN5c3RlbTphZG1pbjEMMAoGA1UECgwDb25lMQ0wCwYD
+VQQDDARsYXN0MQwwCgYDVQQKDAN0d28wWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAS4jHbyrJVssgtE9sYRO859mSvcFC03PT/aaLSkOZc/DDRw0ow5Q1JIwf/oRAGx
+nnqZn7FARqser3cY5Ft82zTWo1MwUTAdBgNVHQ4EFgQU0SifH+jLIxJ2DThv0KS1
+VN2jUa8wHwYDVR0jBBgwFoAU0SifH+jLIxJ2DThv0KS1VN2jUa8wDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAuD48Vg+6mHdy2ek3ElmTIT3o17Qb
+R9CAObqX0eW+m+kCIGsGJh0nh14kzkKtE6gAHFSEuCCJJXtXbJWn2s/U37Ie
+-----END CERTIFICATE-----
+";
+
+    #[test]
+    fn the_last_common_name_is_the_user_as_the_host_has_it() {
+        let certificate = CertificateDer::from_pem_slice(TWO_NAMES.as_bytes()).unwrap();
+        let groups = ["one", "two"].map(str::to_owned).to_vec();
+        assert_eq!(subject(&certificate), Some(("last".to_owned(), groups)));
     }
 }

@@ -27,7 +27,7 @@ pub struct Server {
     pub api: ApiGroup,
     pub backend: Arc<dyn Backend>,
     pub shutdown: CancellationToken,
-    _dir: tempfile::TempDir,
+    pub _dir: tempfile::TempDir,
 }
 
 pub struct Answer {

@@ -11,6 +11,7 @@ mod fixture;
 mod gadget;
 mod list;
 mod patch;
+mod port;
 mod protobuf;
 mod update;
 mod watch;

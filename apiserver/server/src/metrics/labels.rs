@@ -1,0 +1,78 @@
+//! What tells requests apart: labels as k8s.io/apiserver pkg/endpoints/metrics has them.
+
+use prometheus_client::encoding::EncodeLabelSet;
+
+use crate::request_info::{RequestInfo, Verb};
+
+/// Labels that tell requests apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Labels {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: &'static str,
+    component: &'static str,
+}
+
+/// The same, with whether nothing was to be stored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct DryRun {
+    #[prometheus(flatten)]
+    pub(super) request: Labels,
+    pub(super) dry_run: &'static str,
+}
+
+/// Labels of `apiserver_request_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Total {
+    #[prometheus(flatten)]
+    pub(super) request: DryRun,
+    pub(super) code: u16,
+}
+
+/// Labels of `apiserver_request_terminations_total`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Terminated {
+    #[prometheus(flatten)]
+    pub(super) request: Labels,
+    pub(super) code: u16,
+}
+
+/// The labels of a request.
+pub(super) fn labels(info: &RequestInfo) -> Labels {
+    let scope = match info {
+        i if !i.is_resource => "",
+        i if !i.name.is_empty() || i.verb == Verb::Create => "resource",
+        i if !i.namespace.is_empty() => "namespace",
+        _ => "cluster",
+    };
+    Labels {
+        verb: reported_verb(info),
+        group: info.group.clone(),
+        version: info.version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        scope,
+        component: "apiserver",
+    }
+}
+
+/// Upper case, with the method in place of a resource verb's name as kube-apiserver reports it.
+fn reported_verb(info: &RequestInfo) -> String {
+    match &info.verb {
+        Verb::Create => "POST".to_owned(),
+        Verb::Update => "PUT".to_owned(),
+        // Any text can stand for a method, and every one would be a series of its own.
+        Verb::Other(method) if !matches!(method.as_str(), "get" | "head" | "post" | "put" | "options") => {
+            "OTHER".to_owned()
+        }
+        verb => verb.as_str().to_ascii_uppercase(),
+    }
+}
+
+/// `All`, or nothing: other values are refused anyway.
+pub(super) fn dry_run(info: &RequestInfo) -> &'static str {
+    if info.query.get("dryRun") == Some("All") { "All" } else { "" }
+}

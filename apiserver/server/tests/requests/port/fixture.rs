@@ -1,0 +1,154 @@
+//! A server on a port of its own, and a host that answers its reviews.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
+use drydock_server::authz::Authorizer;
+use drydock_server::chain::Chain;
+use drydock_server::health::Health;
+use drydock_server::limits::InFlight;
+use drydock_server::metrics::Metrics;
+use drydock_server::serve::{self, Patience};
+use drydock_server::tls::{self, ServingCertificate, self_signed};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::certificates::{Authority, Identity, client};
+use crate::fixture::Server;
+
+/// Decides on a SubjectAccessReview's spec.
+pub type Rule = fn(&Value) -> bool;
+
+pub struct Port {
+    pub address: SocketAddr,
+    pub clients: Authority,
+    pub proxies: Authority,
+    pub stop: CancellationToken,
+    pub serving: AbortOnDropHandle<()>,
+    asked: Arc<Mutex<Vec<Value>>>,
+    root: CertificateDer<'static>,
+    _dir: tempfile::TempDir,
+    _server_dir: tempfile::TempDir,
+}
+
+pub struct Settings {
+    pub rule: Rule,
+    pub patience: Patience,
+    pub in_flight: usize,
+    pub request_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let request_timeout = Duration::from_secs(60);
+        Self { rule: |_| true, patience: Patience::default(), in_flight: 400, request_timeout }
+    }
+}
+
+impl Port {
+    pub async fn open(settings: Settings) -> Self {
+        let (clients, proxies) = (Authority::new(), Authority::new());
+        let Server { api, shutdown, _dir: server_dir, .. } = Server::start().await;
+        let asked = Arc::default();
+        let host = host(Arc::clone(&asked), settings.rule);
+        let trusted = HostConfigSource::new(trust(&clients, &proxies));
+        let chain = Chain {
+            authenticator: Authenticator::new(trusted, Some(TokenReviewer::new(host.clone())), true),
+            authorizer: Arc::new(Authorizer::new(host)),
+            limits: InFlight::new(settings.in_flight, settings.in_flight),
+            health: Health::default().live("ping", Arc::new(|| Ok(()))),
+            metrics: Metrics::new(),
+            api,
+            request_timeout: settings.request_timeout,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let files = self_signed::ensure(dir.path(), &["localhost".to_owned()]).unwrap();
+        let root = CertificateDer::from_pem_slice(&std::fs::read(&files.ca).unwrap()).unwrap();
+        let certificate = ServingCertificate::load(files.certificate, files.key).unwrap();
+        let tls = tls::server_config(Arc::new(certificate)).unwrap();
+        let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving =
+            tokio::spawn(serve::serve(listener, tls, Arc::new(chain), shutdown.clone(), settings.patience));
+        let serving = AbortOnDropHandle::new(serving);
+        let (stop, _dir, _server_dir) = (shutdown, dir, server_dir);
+        Self { address, clients, proxies, stop, serving, asked, root, _dir, _server_dir }
+    }
+
+    pub async fn connect(&self, identity: Option<&Identity>, protocol: &str) -> TlsStream<TcpStream> {
+        let connector = TlsConnector::from(Arc::new(client(self.root.clone(), identity, protocol)));
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
+    }
+
+    /// Sends one request over HTTP/1.1 and returns the answer as it came.
+    pub async fn send(&self, identity: Option<&Identity>, line: &str, headers: &[(&str, &str)]) -> String {
+        let mut stream = self.connect(identity, "http/1.1").await;
+        let mut request = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // The server may close without TLS' farewell.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The specs of the SubjectAccessReviews so far.
+    pub fn asked(&self) -> Vec<Value> {
+        std::mem::take(&mut self.asked.lock())
+    }
+}
+
+fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
+    let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+    HostConfig {
+        client_ca: Some(clients.client_ca()),
+        requestheader_ca: Some(proxies.client_ca()),
+        allowed_names: names(&["front-proxy"]),
+        username_headers: names(&["X-Remote-User"]),
+        uid_headers: names(&["X-Remote-Uid"]),
+        group_headers: names(&["X-Remote-Group"]),
+        extra_prefixes: names(&["X-Remote-Extra-"]),
+    }
+}
+
+/// Knows the token `good`, and decides by `rule`.
+fn host(asked: Arc<Mutex<Vec<Value>>>, rule: Rule) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let asked = asked.clone();
+        async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let mut review: Value = serde_json::from_slice(&body).unwrap();
+            review["status"] = if review["kind"] == "TokenReview" {
+                json!({"authenticated": review["spec"]["token"] == "good", "user": {"username": "tokened"}})
+            } else {
+                asked.lock().push(review["spec"].clone());
+                json!({"allowed": rule(&review["spec"]), "reason": "by rule"})
+            };
+            Ok::<_, std::convert::Infallible>(Response::new(Body::from(review.to_string().into_bytes())))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// The status code of a raw answer.
+#[track_caller]
+pub fn code(answer: &str) -> u16 {
+    answer.get(9..12).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("no answer: {answer:?}"))
+}

@@ -1,0 +1,132 @@
+//! Who is believed to ask, and what the host is asked about them.
+
+use serde_json::json;
+
+use super::fixture::{Port, Settings, code};
+
+const GADGETS: &str = "GET /apis/test.io/v1/namespaces/ns/gadgets";
+
+#[tokio::test]
+async fn headers_of_a_front_proxy_are_believed_with_its_certificate_alone() {
+    let port = Port::open(Settings::default()).await;
+    let headers = [
+        ("x-remote-user", "jane"),
+        ("X-Remote-Group", "a"),
+        ("x-remote-group", "b"),
+        ("X-REMOTE-EXTRA-Scopes%2Fx", "read"),
+    ];
+    let proxy = port.proxies.issue("front-proxy", "");
+    assert_eq!(code(&port.send(Some(&proxy), GADGETS, &headers).await), 200);
+    let spec = port.asked().remove(0);
+    assert_eq!(
+        (&spec["user"], &spec["groups"]),
+        (&json!("jane"), &json!(["a", "b", "system:authenticated"]))
+    );
+    assert_eq!(spec["extra"], json!({"scopes/x": ["read"]}));
+
+    let pretenders = [
+        (None, "system:anonymous"),
+        (Some(port.proxies.issue("another", "system:masters")), "system:anonymous"),
+        (Some(port.clients.issue("front-proxy", "g")), "front-proxy"),
+    ];
+    for (i, (identity, user)) in pretenders.into_iter().enumerate() {
+        // Each asks something else: answers are remembered.
+        port.send(identity.as_ref(), &format!("{GADGETS}/{i}"), &headers).await;
+        assert_eq!(port.asked()[0]["user"], user);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_401_and_a_good_one_names_its_user() {
+    let port = Port::open(Settings::default()).await;
+    let answer = port.send(None, GADGETS, &[("authorization", "Bearer bad")]).await;
+    assert_eq!(code(&answer), 401, "{answer}");
+    let answer = port.send(None, GADGETS, &[("authorization", "bearer good")]).await;
+    assert_eq!(code(&answer), 200, "{answer}");
+    assert_eq!(port.asked()[0]["user"], "tokened");
+}
+
+#[tokio::test]
+async fn impersonation_needs_leave_for_everything_that_it_names() {
+    let rule = |spec: &serde_json::Value| {
+        spec["resourceAttributes"]["verb"] != "impersonate" || spec["resourceAttributes"]["name"] != "admins"
+    };
+    let port = Port::open(Settings { rule, ..Settings::default() }).await;
+    let caller = port.clients.issue("caller", "callers");
+    let answer = port.send(Some(&caller), GADGETS, &[("impersonate-user", "jane")]).await;
+    assert_eq!(code(&answer), 200, "{answer}");
+    let asked = port.asked();
+    let what = |i: usize, field: &str| asked[i]["resourceAttributes"][field].clone();
+    assert_eq!(
+        (&asked[0]["user"], what(0, "verb"), what(0, "name")),
+        (&json!("caller"), json!("impersonate"), json!("jane"))
+    );
+    assert_eq!((&asked[1]["user"], what(1, "verb")), (&json!("jane"), json!("list")));
+    assert_eq!(asked[1]["groups"], json!(["system:authenticated"]));
+
+    let both = [("impersonate-user", "jane"), ("impersonate-group", "admins")];
+    let answer = port.send(Some(&caller), GADGETS, &both).await;
+    assert_eq!(code(&answer), 403, "{answer}");
+    assert!(answer.contains(r#"User \"caller\" cannot impersonate resource \"groups\""#), "{answer}");
+    let answer = port.send(Some(&caller), GADGETS, &[("impersonate-group", "system:masters")]).await;
+    assert_eq!(code(&answer), 400, "{answer}");
+}
+
+/// What the host was asked about is what is served, however the path is written.
+#[tokio::test]
+async fn a_path_is_authorized_as_it_is_served() {
+    let rule = |spec: &serde_json::Value| spec["resourceAttributes"]["namespace"] == "mine";
+    let port = Port::open(Settings { rule, ..Settings::default() }).await;
+    for path in [
+        "/apis/test.io/v1/namespaces/ns/gadgets",
+        "/apis/test.io/v1/namespaces/ns%2Fgadgets",
+        "/apis/test.io/v1/namespaces/mine/../ns/gadgets/x",
+        "/apis/test.io/v1/namespaces/mine%2F..%2Fns/gadgets/x",
+        "/apis/test.io/v1/namespaces//gadgets",
+        "//apis/test.io/v1/namespaces/ns/gadgets/",
+        "/apis/test.io/v1/gadgets?namespace=mine",
+        "/apis/test.io/v1/gadgets?fieldSelector=metadata.namespace%3Dmine",
+        "/apis/test.io/v1/NAMESPACES/mine/gadgets",
+        "/healthz/../apis/test.io/v1/gadgets",
+        "/healthz%2F..%2Fmetrics",
+        "/metrics",
+        "/metrics/",
+    ] {
+        let answer = port.send(None, &format!("GET {path}"), &[]).await;
+        assert!(matches!(code(&answer), 403 | 404), "{path}: {answer}");
+    }
+    let answer = port.send(None, "GET /apis/test.io/v1/namespaces/mine/gadgets/", &[]).await;
+    assert_eq!(code(&answer), 200, "{answer}");
+}
+
+#[tokio::test]
+async fn a_refusal_comes_in_the_form_that_was_asked_for() {
+    let port = Port::open(Settings { rule: |_| false, ..Settings::default() }).await;
+    let answer = port.send(None, GADGETS, &[("accept", "application/yaml")]).await;
+    assert_eq!(code(&answer), 403);
+    assert!(
+        answer.contains("content-type: application/yaml") && answer.contains("reason: Forbidden"),
+        "{answer}"
+    );
+    let answer = port
+        .send(
+            None,
+            GADGETS,
+            &[("authorization", "Bearer bad"), ("accept", "application/vnd.kubernetes.protobuf")],
+        )
+        .await;
+    assert!(answer.contains("application/vnd.kubernetes.protobuf") && answer.contains("k8s\0"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_user_may_be_in_hundreds_of_groups() {
+    let port = Port::open(Settings::default()).await;
+    let proxy = port.proxies.issue("front-proxy", "");
+    let groups: Vec<String> = (0..500).map(|i| format!("cn=group-{i},ou=groups,dc=example,dc=com")).collect();
+    let headers: Vec<(&str, &str)> = std::iter::once(("x-remote-user", "jane"))
+        .chain(groups.iter().map(|group| ("x-remote-group", group.as_str())))
+        .collect();
+    let answer = port.send(Some(&proxy), GADGETS, &headers).await;
+    assert_eq!(code(&answer), 200, "{answer}");
+    assert_eq!(port.asked()[0]["groups"].as_array().unwrap().len(), 501);
+}
