@@ -14,6 +14,7 @@ use drydock_machinery::ApiError;
 use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
 
+use crate::tls::ClientCa;
 use crate::user::User;
 pub use host_config::{HostConfig, HostConfigSource};
 pub use token::TokenReviewer;
@@ -59,6 +60,7 @@ impl Authenticator {
         headers.remove(http::header::AUTHORIZATION);
         match user {
             Some(user) => Ok(with_authenticated_group(user)),
+            None if is_unknown(&config, certificates, now) => Err(ApiError::unauthorized()),
             None if self.anonymous => Ok(anonymous()),
             None => Err(ApiError::unauthorized()),
         }
@@ -69,6 +71,14 @@ impl Authenticator {
         let Some(reviewer) = &self.tokens else { return Err(ApiError::unauthorized()) };
         reviewer.review(token).await.map(Some)
     }
+}
+
+/// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does not
+/// mean to be nobody.
+fn is_unknown(config: &HostConfig, certificates: &[CertificateDer<'static>], now: SystemTime) -> bool {
+    let refused = |ca: &ClientCa| ca.trusts(certificates, now).is_err();
+    let by_proxy_ca = || config.requestheader_ca.as_ref().is_some_and(refused);
+    !certificates.is_empty() && (config.client_ca.is_some() || by_proxy_ca())
 }
 
 fn anonymous() -> User {
@@ -83,4 +93,40 @@ fn with_authenticated_group(mut user: User) -> User {
         user.groups.push(AUTHENTICATED.into());
     }
     user
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+    use crate::tls::self_signed;
+
+    /// A CA, and a certificate by it.
+    fn issued() -> (ClientCa, Vec<CertificateDer<'static>>) {
+        let dir = tempfile::tempdir().unwrap();
+        let files = self_signed::ensure(dir.path(), &["localhost".to_owned()]).unwrap();
+        let ca = ClientCa::from_pem(&std::fs::read(dir.path().join("ca.crt")).unwrap()).unwrap();
+        (ca, vec![CertificateDer::from_pem_file(files.certificate).unwrap()])
+    }
+
+    /// Kubernetes answers 401 (x509.go: verifying certificate failed). We let such a caller in as anonymous: a client
+    /// with an outdated certificate was told that it may not, instead of that it is not known.
+    #[tokio::test]
+    async fn a_certificate_of_an_unknown_ca_is_not_anonymous() {
+        let (ca, _) = issued();
+        let (_, stranger) = issued();
+        let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
+            let authenticator = Authenticator::new(HostConfigSource::new(config), None, true);
+            authenticator.authenticate(&mut HeaderMap::new(), certificates).await
+        };
+        let client_ca = || HostConfig { client_ca: Some(ca.clone()), ..HostConfig::default() };
+        assert_eq!(asked(client_ca(), &stranger).await.unwrap_err().code(), 401);
+        let proxy_ca = HostConfig { requestheader_ca: Some(ca.clone()), ..HostConfig::default() };
+        assert_eq!(asked(proxy_ca, &stranger).await.unwrap_err().code(), 401);
+        assert_eq!(asked(client_ca(), &[]).await.unwrap().name, ANONYMOUS);
+        // Nobody is known yet: the host has not been asked.
+        assert_eq!(asked(HostConfig::default(), &stranger).await.unwrap().name, ANONYMOUS);
+    }
 }
