@@ -80,6 +80,16 @@ fn add_versions(definitions: &mut Map<String, Value>, name: &str, kind: &str, ki
 }
 
 fn add_schema(definitions: &mut Map<String, Value>, schema: &Schema) {
+    add_described(definitions, schema, schema.description);
+}
+
+/// A struct that is the value of a field is described there. Were it described in its definition too, in the same
+/// words, `kubectl explain` would print them twice.
+fn add_field(definitions: &mut Map<String, Value>, field: &Field) {
+    add_described(definitions, &field.schema, "");
+}
+
+fn add_described(definitions: &mut Map<String, Value>, schema: &Schema, description: &str) {
     match &schema.shape {
         Shape::Time | Shape::MicroTime | Shape::Raw => {
             add_published(definitions, &format!("{META}{}", scalar(schema)))
@@ -89,9 +99,9 @@ fn add_schema(definitions: &mut Map<String, Value>, schema: &Schema) {
             add_published(definitions, shape.definition);
         }
         Shape::Object(shape) => {
-            shape.fields.iter().for_each(|field| add_schema(definitions, &field.schema));
+            shape.fields.iter().for_each(|field| add_field(definitions, field));
             if !shape.definition.is_empty() && !definitions.contains_key(shape.definition) {
-                definitions.insert(shape.definition.to_owned(), render_struct(schema.description, shape));
+                definitions.insert(shape.definition.to_owned(), render_struct(description, shape));
             }
         }
         Shape::Boolean | Shape::Int32 | Shape::Int64 | Shape::String => (),

@@ -114,6 +114,14 @@ fn lists_of_the_schema_keep_their_merge_keys() {
     );
 }
 
+/// `kubectl explain` prints what stands at the field and what stands at the struct, one after the other.
+#[test]
+fn a_struct_that_is_described_at_its_field_is_not_described_again() {
+    let definitions = &v2()["definitions"];
+    assert_eq!(definitions["io.k8s.api.g.v1.ThingSpec"]["description"], Value::Null);
+    assert_ne!(definitions["io.k8s.api.g.v1.Thing"]["description"], Value::Null);
+}
+
 #[test]
 fn references_with_a_description_are_wrapped_in_v3() {
     let document = v3();
