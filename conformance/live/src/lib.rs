@@ -11,6 +11,8 @@ pub mod host;
 
 pub mod cluster;
 pub mod drydock;
+pub mod kinds;
+pub mod kubectl;
 pub mod wait;
 
 pub mod playground;

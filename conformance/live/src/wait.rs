@@ -88,6 +88,21 @@ pub async fn api_available(client: &Client, name: &str, limit: Duration) -> Resu
     until(Api::all(client.clone()), name, limit, "available", available).await.map(drop)
 }
 
+/// Retries until the host has merged our schema into its OpenAPI v3, which it does in its own time.
+pub async fn schema_served(client: &Client, group_version: &str, limit: Duration) -> Result<()> {
+    let (began, path) = (Instant::now(), format!("apis/{group_version}"));
+    loop {
+        let index: serde_json::Value = client.request(http_get("/openapi/v3")?).await?;
+        if index["paths"][&path].is_object() {
+            return Ok(());
+        }
+        if began.elapsed() > limit {
+            bail!("the host does not list {path} in /openapi/v3 within {limit:?}");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
 fn none_ended(processes: &Processes) -> Result<()> {
     match processes.ended() {
         Some(name) => bail!("{name} ended while starting. Its log:\n{}", processes.last_words(&name)),

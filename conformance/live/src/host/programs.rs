@@ -95,6 +95,9 @@ fn manager_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {
     let mut flags = controller_flags(host, admin, port);
     flags.push(format!("--service-account-private-key-file={}", host.pki.service_accounts.key.display()));
     flags.push(format!("--root-ca-file={}", host.pki.ca.display()));
+    // As in a real cluster each controller has its own rights only: what the garbage collector and the namespace
+    // controller may do to our kinds is theirs, not the admin's.
+    flags.push("--use-service-account-credentials=true".into());
     flags
 }
 

@@ -1,0 +1,42 @@
+//! Both kinds for a client that knows them only by name, as any user's is.
+
+use drydock_api::{GROUP, VERSION, eviction_request, node_maintenance};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+/// The EvictionRequests of a namespace.
+pub fn eviction_requests(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    let resource = resource("EvictionRequest", eviction_request::RESOURCE);
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+/// All NodeMaintenances.
+pub fn node_maintenances(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &resource("NodeMaintenance", node_maintenance::RESOURCE))
+}
+
+/// An EvictionRequest for a pod.
+pub fn eviction_request(pod: &str, uid: &str, requester: &str) -> Value {
+    json!({
+        "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": {"name": uid},
+        "spec": {"target": {"pod": {"name": pod, "uid": uid}}, "requesters": [{"name": requester}]},
+    })
+}
+
+/// A NodeMaintenance of the nodes with these host names.
+pub fn node_maintenance(name: &str, stage: &str, nodes: &[&str]) -> Value {
+    let selected = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
+    json!({
+        "apiVersion": drydock_api::API_VERSION, "kind": "NodeMaintenance", "metadata": {"name": name},
+        "spec": {
+            "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [selected]}]},
+            "stage": stage, "reason": "a test",
+        },
+    })
+}
+
+fn resource(kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, VERSION, kind), plural)
+}
