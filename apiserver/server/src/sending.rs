@@ -13,7 +13,7 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::Bytes;
 use http::Response;
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 

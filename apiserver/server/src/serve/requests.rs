@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 /// Counts the requests of one connection.
 #[derive(Clone, Default)]
