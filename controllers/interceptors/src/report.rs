@@ -53,6 +53,12 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
     (is_news || due).then_some(entry)
 }
 
+/// The entry that declines the turn (a completionTime without a startTime), or none if it is over already.
+pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<InterceptorStatus> {
+    let completion_time = Some(truncate_to_seconds(now));
+    old.completion_time.is_none().then(|| InterceptorStatus { completion_time, message: why, ..old.clone() })
+}
+
 /// When the next heartbeat is due after this entry, unless its work is over.
 pub fn next_heartbeat(entry: &InterceptorStatus) -> Option<Timestamp> {
     entry.heartbeat_time.filter(|_| entry.completion_time.is_none())?.checked_add(HEARTBEAT).ok()

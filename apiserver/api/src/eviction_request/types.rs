@@ -73,6 +73,12 @@ impl EvictionRequest {
         self.is_evicted() || self.is_canceled()
     }
 
+    /// Whether the eviction is wanted at this moment: somebody asks for it, it has not ended, and the request is not
+    /// being deleted. Between the last withdrawal and the controller's `Canceled` lies a moment in which nobody may act.
+    pub fn is_wanted(&self) -> bool {
+        !self.is_finished() && !self.spec.requesters.is_empty() && self.metadata.deletion_timestamp.is_none()
+    }
+
     /// Whether a requester of this name asks for the eviction.
     pub fn has_requester(&self, name: &str) -> bool {
         self.spec.requesters.iter().any(|r| r.name == name)

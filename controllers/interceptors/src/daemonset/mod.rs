@@ -2,7 +2,10 @@
 //!
 //! It stays responsible when its turn was passed over: imperative-eviction leaves these pods to it. While its turn lasts
 //! and the pod is not covered, it says nothing, so that the turn passes: such a request is not to be encouraged (KEP-4212).
+//! A DaemonSet that puts pods back as fast as they are deleted is slowed down to.
 
+mod decide;
+mod returns;
 mod targets;
 
 use std::sync::Arc;
@@ -16,13 +19,17 @@ use drydock_runtime::{
     Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, classify, clock, run_workers,
 };
 use futures::FutureExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
+use parking_lot::Mutex;
 use tracing::info;
 
 use crate::report::{self, News};
+use crate::taint::TAINT;
+use decide::{Deed, decide, is_ours};
+use returns::Returns;
 pub use targets::covering;
 pub(crate) use targets::drained_nodes;
 
@@ -50,16 +57,12 @@ pub async fn run(context: Context) {
     context.caches.maintenances.wait_until_synced().await;
     subscribe(&context, &queue);
     let stop = context.shutdown.clone();
+    let returns: Arc<Mutex<Returns>> = Arc::default();
     let work = move |key| {
-        let context = context.clone();
-        async move { reconcile(&context, key).await }.boxed()
+        let (context, returns) = (context.clone(), returns.clone());
+        async move { reconcile(&context, &returns, key).await }.boxed()
     };
     run_workers(queue, PARALLEL, stop, work).await;
-}
-
-/// Whether the request has us among its interceptors and is under way.
-fn is_ours(request: &EvictionRequest) -> bool {
-    !request.is_finished() && request.status.target_interceptors.iter().any(|i| i.name == NAME)
 }
 
 fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
@@ -88,33 +91,51 @@ fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
     });
 }
 
-async fn reconcile(context: &Context, key: ObjectKey) -> Result<Outcome, Error> {
+async fn reconcile(context: &Context, returns: &Mutex<Returns>, key: ObjectKey) -> Result<Outcome, Error> {
     let Some(request) = context.caches.requests.get(&key).filter(|r| is_ours(r)) else {
         return Ok(Outcome::Done);
     };
     let now = clock::now();
-    let Some(pod) = target(context, &request) else {
-        let done = News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() };
-        return tell(context, &request, &done, now).await;
-    };
-    if pod.is_terminating() {
-        return tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await;
-    }
+    let pod = target(context, &request);
     let maintenances = context.caches.maintenances.all();
-    if covering(&pod, &maintenances).is_empty() {
-        return Ok(Outcome::Done);
+    let deed = decide(&request, pod.as_deref(), &maintenances, &returns.lock(), now);
+    match (deed, pod) {
+        (Deed::Decline, _) => decline(context, &request, now).await,
+        (Deed::Gone, _) => {
+            let done =
+                News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() };
+            tell(context, &request, &done, now).await
+        }
+        (Deed::Terminating, Some(pod)) => {
+            tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
+        }
+        (Deed::Delete, Some(pod)) => {
+            if !context.may_write() {
+                return Err(Error::NoLease);
+            }
+            delete(context, &pod).await?;
+            returns.lock().deleted(&pod.node_name, owner(&pod).1, &pod.uid, now);
+            tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
+        }
+        (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
+        (Deed::Wait { until, times }, Some(pod)) => {
+            let told = tell(context, &request, &returned(&pod, times), now).await?;
+            Ok(sooner(told, until, now))
+        }
+        _ => Ok(Outcome::Done),
     }
-    if !context.may_write() {
-        return Err(Error::NoLease);
-    }
-    delete(context, &pod).await?;
-    tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
 }
 
+/// The target, unless it is gone or terminal.
 fn target(context: &Context, request: &EvictionRequest) -> Option<Arc<Pod>> {
     let target = request.spec.target.pod.as_ref()?;
     let pod = context.caches.pods.find(request.namespace(), &target.name)?;
-    (pod.uid == target.uid && !pod.is_terminal() && pod.is_daemon_set_pod()).then_some(pod)
+    (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
+}
+
+/// Name and UID of the DaemonSet.
+fn owner(pod: &Pod) -> (&str, &str) {
+    pod.controller.as_ref().map_or(("", ""), |owner| (owner.name.as_str(), owner.uid.as_str()))
 }
 
 /// Names and reasons of the maintenances that cover the pod.
@@ -129,13 +150,24 @@ fn why(context: &Context, pod: &Pod) -> String {
 
 /// The seed's words.
 fn terminating(pod: &Pod, why: &str) -> News {
-    let owner = pod.controller.as_ref().map_or("", |owner| owner.name.as_str());
+    let owner = owner(pod).0;
     let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
     News {
         message: format!("{owner} is terminating the pod{because}."),
         expected_finish: pod.deletion_timestamp,
         completed: false,
     }
+}
+
+/// The DaemonSet comes back as fast as its pods go.
+fn returned(pod: &Pod, times: u32) -> News {
+    let message = format!(
+        "DaemonSet {} has put a new pod on the node after its pod was deleted, {times} times in a row: it tolerates the \
+         taint {TAINT}. It is deleted again, later each time; a nodeAffinity or a narrower toleration of the DaemonSet \
+         ends this.",
+        owner(pod).0
+    );
+    News { message, ..News::default() }
 }
 
 async fn delete(context: &Context, pod: &Pod) -> Result<(), Error> {
@@ -174,8 +206,27 @@ async fn tell(
     Ok(at(report::next_heartbeat(&entry), now))
 }
 
+/// Passes the turn on: the pod is none of ours.
+async fn decline(context: &Context, request: &EvictionRequest, now: Timestamp) -> Result<Outcome, Error> {
+    let turn = request.active_interceptor_status().filter(|active| active.name == NAME);
+    let why = "The pod is not controlled by a DaemonSet.".to_owned();
+    let Some(entry) = turn.and_then(|old| report::decline(old, why, now)) else { return Ok(Outcome::Done) };
+    if !context.may_write() {
+        return Err(Error::NoLease);
+    }
+    report::send(context, request, &entry).await.map_err(Error::Report)?;
+    Ok(Outcome::Done)
+}
+
 fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
-    wake.map_or(Outcome::Done, |wake| {
-        Outcome::After(Duration::try_from(wake.duration_since(now)).unwrap_or_default())
-    })
+    let wait = |wake: Timestamp| wake.duration_since(now).max(SignedDuration::from_millis(10));
+    wake.map_or(Outcome::Done, |wake| Outcome::After(Duration::try_from(wait(wake)).unwrap_or_default()))
+}
+
+/// The earlier of an outcome's wake-up and `until`.
+fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
+    match (outcome, at(Some(until), now)) {
+        (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
+        (_, wait) => wait,
+    }
 }

@@ -51,7 +51,7 @@ pub async fn run(context: Context) {
 
 /// Whether the request is ours to act on.
 fn is_ours(request: &EvictionRequest) -> bool {
-    !request.is_finished() && request.active_interceptor() == Some(NAME)
+    request.is_wanted() && request.active_interceptor() == Some(NAME)
 }
 
 fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) {
@@ -78,4 +78,23 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
             board.to_wake(&budget.key(), change.new.as_deref()).into_iter().for_each(|key| budgets.add(key));
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_api::eviction_request::Requester;
+
+    use super::*;
+
+    #[test]
+    fn a_request_that_nobody_wants_any_more_is_left_alone_before_it_is_canceled() {
+        let mut request = EvictionRequest::named("ns", "uid");
+        request.spec.requesters = vec![Requester { name: "r.example.com".into() }];
+        request.status.active_interceptors = vec![NAME.into()];
+        assert!(is_ours(&request));
+        let withdrawn = EvictionRequest { spec: Default::default(), ..request.clone() };
+        assert!(!is_ours(&withdrawn));
+        request.metadata.deletion_timestamp = Some(Default::default());
+        assert!(!is_ours(&request));
+    }
 }
