@@ -154,6 +154,13 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_is_declined_by_a_completion_alone_and_once() {
+        let declined = decline(&InterceptorStatus::default(), "none of ours".into(), at(3)).unwrap();
+        assert_eq!((declined.completion_time, declined.start_time), (Some(at(3)), None));
+        assert_eq!(decline(&declined, "again".into(), at(4)), None);
+    }
+
+    #[test]
     fn completed_entry_is_never_touched_again() {
         let done = entry(&started(), &News { completed: true, ..news("m") }, at(9)).unwrap();
         assert_eq!(done.completion_time, Some(at(9)));

@@ -2,8 +2,6 @@
 //! the DaemonSet controller tolerates a cordon for its pods, but not this taint. Never NoExecute, which would kill pods
 //! outside their tier. It goes when no maintenance in Drain has the node's DaemonSet pods among its targets.
 
-use std::collections::BTreeSet;
-
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::cache::Taint;
 use drydock_runtime::queue::{Backoff, Queue};
@@ -15,7 +13,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tracing::info;
 
-use crate::daemonset::drained_nodes;
+use crate::daemonset::{drained_nodes, has_drained};
 
 /// Key of the taint.
 pub const TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
@@ -66,8 +64,7 @@ fn subscribe(context: &Context, queue: &Queue<String>) {
 
 async fn reconcile(context: &Context, name: String) -> Result<Outcome, Error> {
     let Some(node) = context.caches.nodes.find("", &name) else { return Ok(Outcome::Done) };
-    let wanted =
-        context.caches.maintenances.all().iter().map(|m| drained_nodes(m)).any(|n| contains(&n, &name));
+    let wanted = context.caches.maintenances.all().iter().any(|m| has_drained(m, &name));
     let Some(patch) = patch(&node, wanted) else { return Ok(Outcome::Done) };
     if !context.may_write() {
         return Err(Error::NoLease);
@@ -87,11 +84,9 @@ async fn reconcile(context: &Context, name: String) -> Result<Outcome, Error> {
     }
 }
 
-fn contains(nodes: &BTreeSet<String>, name: &str) -> bool {
-    nodes.contains(name)
-}
-
-/// The strategic merge patch that adds or removes the taint alone (taints merge by key), if it is to change.
+/// The strategic merge patch that adds or removes the taint alone (taints merge by key), if it is to change. It holds
+/// for the version that was seen only: applied to a node that has no taints any more, the directive that removes ours
+/// would itself be taken for a taint, one without an effect.
 fn patch(node: &Node, wanted: bool) -> Option<Value> {
     let ours = |taint: &&Taint| taint.key == TAINT;
     let present = node.taints.iter().find(ours);
@@ -101,7 +96,8 @@ fn patch(node: &Node, wanted: bool) -> Option<Value> {
         (false, Some(_)) => json!({"$patch": "delete", "key": TAINT}),
         (false, None) => return None,
     };
-    Some(json!({"metadata": {"uid": node.uid}, "spec": {"taints": [item]}}))
+    let seen = json!({"uid": node.uid, "resourceVersion": node.resource_version});
+    Some(json!({"metadata": seen, "spec": {"taints": [item]}}))
 }
 
 #[cfg(test)]
@@ -115,6 +111,7 @@ mod tests {
         Node {
             name: "n".into(),
             uid: "u".into(),
+            resource_version: "7".into(),
             taints: [Some(other), taint.map(ours)].into_iter().flatten().collect(),
             ..Default::default()
         }
@@ -128,7 +125,15 @@ mod tests {
         assert_eq!(added["spec"]["taints"], json!([{"key": TAINT, "effect": "NoSchedule"}]));
         let removed = patch(&node(Some(EFFECT)), false).unwrap();
         assert_eq!(removed["spec"]["taints"], json!([{"$patch": "delete", "key": TAINT}]));
-        assert_eq!(removed["metadata"]["uid"], "u");
+    }
+
+    /// The host answered 422 (`taints[0].effect: Required value`) to a removal that was decided on an old cache.
+    #[test]
+    fn the_patch_holds_for_the_version_that_was_seen_only() {
+        for (present, wanted) in [(Some(EFFECT), false), (None, true)] {
+            let seen = patch(&node(present), wanted).unwrap()["metadata"].clone();
+            assert_eq!(seen, json!({"uid": "u", "resourceVersion": "7"}));
+        }
     }
 
     #[test]

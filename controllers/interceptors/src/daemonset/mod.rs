@@ -31,7 +31,7 @@ use crate::taint::TAINT;
 use decide::{Deed, decide, is_ours};
 use returns::Returns;
 pub use targets::covering;
-pub(crate) use targets::drained_nodes;
+pub(crate) use targets::{drained_nodes, has_drained};
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;

@@ -1,9 +1,11 @@
 //! Which DaemonSet pods the drain targets cover. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, PodType, Stage};
+use drydock_api::node_maintenance::{
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage,
+};
 use drydock_runtime::{Change, Pod};
 
 /// The maintenances in Drain whose targets on the pod's node cover this DaemonSet pod.
@@ -17,23 +19,32 @@ pub(crate) fn drained_nodes(maintenance: &NodeMaintenance) -> BTreeSet<String> {
     if !is_draining(maintenance) {
         return BTreeSet::new();
     }
-    let statuses = maintenance.status.node_statuses.iter();
-    statuses
-        .filter(|s| s.drain_targets.iter().any(|t| t.pod_type == PodType::DaemonSet))
-        .map(|s| s.node_ref.name.clone())
-        .collect()
+    let statuses = maintenance.status.node_statuses.iter().filter(|s| names_daemon_sets(s));
+    statuses.map(|s| s.node_ref.name.clone()).collect()
 }
 
-/// Nodes whose targets differ between the two sides of a change.
+/// Whether a maintenance in Drain has come to DaemonSet pods on a node.
+pub(crate) fn has_drained(maintenance: &NodeMaintenance, node: &str) -> bool {
+    let mut statuses = maintenance.status.node_statuses.iter();
+    is_draining(maintenance) && statuses.any(|s| s.node_ref.name == node && names_daemon_sets(s))
+}
+
+fn names_daemon_sets(status: &NodeMaintenanceNodeStatus) -> bool {
+    status.drain_targets.iter().any(|t| t.pod_type == PodType::DaemonSet)
+}
+
+/// Nodes whose targets differ between the two sides of a change. Each side is read once: a status names thousands.
 pub(crate) fn changed_nodes(change: &Change<NodeMaintenance>) -> BTreeSet<String> {
-    let of = |m: &NodeMaintenance, node: &str| -> Vec<DrainPlanEntry> {
-        if is_draining(m) { targets_on(m, node).cloned().collect() } else { Vec::new() }
-    };
-    let sides = change.both().flat_map(|m| m.status.node_statuses.iter());
-    let names: BTreeSet<String> = sides.map(|s| s.node_ref.name.clone()).collect();
-    let side =
-        |m: &Option<Arc<NodeMaintenance>>, node: &str| m.as_ref().map(|m| of(m, node)).unwrap_or_default();
-    names.into_iter().filter(|node| side(&change.old, node) != side(&change.new, node)).collect()
+    let (old, new) = (by_node(change.old.as_deref()), by_node(change.new.as_deref()));
+    let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+    names.into_iter().filter(|node| old.get(node) != new.get(node)).map(str::to_owned).collect()
+}
+
+/// The targets of each node, while the maintenance drains.
+fn by_node(maintenance: Option<&NodeMaintenance>) -> BTreeMap<&str, &[DrainPlanEntry]> {
+    let statuses = maintenance.filter(|m| is_draining(m)).map(|m| m.status.node_statuses.as_slice());
+    let statuses = statuses.unwrap_or_default().iter().filter(|s| !s.drain_targets.is_empty());
+    statuses.map(|s| (s.node_ref.name.as_str(), s.drain_targets.as_slice())).collect()
 }
 
 fn is_draining(maintenance: &NodeMaintenance) -> bool {
@@ -106,13 +117,14 @@ mod tests {
         assert!(!is(&pod(0, "b"), &all(target(PodType::DaemonSet, 5000, Some("a")))));
         let elsewhere = [maintenance(Stage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)])];
         assert!(!is(&pod(0, "a"), &elsewhere));
+        assert!(has_drained(&elsewhere[0], "n2") && !has_drained(&elsewhere[0], "n1"));
     }
 
     #[test]
     fn only_the_drain_stage_covers() {
         for stage in [Stage::Idle, Stage::Cordon, Stage::Complete] {
             let m = maintenance(stage, "n1", vec![target(PodType::DaemonSet, 5000, None)]);
-            assert!(drained_nodes(&m).is_empty());
+            assert!(drained_nodes(&m).is_empty() && !has_drained(&m, "n1"));
             assert!(covering(&pod(0, "a"), &[m]).is_empty());
         }
     }
