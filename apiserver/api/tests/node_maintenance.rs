@@ -121,6 +121,27 @@ fn the_finalizer_is_added_with_the_stage_and_never_again() {
     }
 }
 
+/// The controller took a maintenance that went through Drain unseen for one that came straight from Idle.
+#[test]
+fn every_stage_is_noted_in_the_write_that_sets_it() {
+    let noted = |object: &Object| object.0["status"]["stageStatuses"].clone();
+    let mut made = stage("Drain");
+    kind().prepare_for_create(&mut made);
+    assert_eq!(noted(&made), json!([{ "name": "Drain" }]));
+    let mut same = stage("Drain");
+    kind().prepare_for_update(&mut same, &made);
+    assert_eq!(same.0["status"], made.0["status"], "nothing is noted twice");
+    let mut next = stage("Complete");
+    kind().prepare_for_update(&mut next, &made);
+    let both = json!([{ "name": "Drain" }, { "name": "Complete" }]);
+    assert_eq!(noted(&next), both);
+    kind().prepare_for_delete(&mut made);
+    assert_eq!(noted(&made), both);
+    let mut unknown = stage("Sleep");
+    kind().prepare_for_create(&mut unknown);
+    assert!(!unknown.0.contains_key("status"));
+}
+
 #[test]
 fn the_finalizer_stands_once_beside_others() {
     let mut new = stage("Drain");
@@ -234,7 +255,7 @@ fn status_and_spec_are_kept_apart() {
     let mut new = stage("Drain");
     new.0.insert("status".to_owned(), json!({ "observedGeneration": 1 }));
     kind().prepare_for_create(&mut new);
-    assert!(!new.0.contains_key("status"));
+    assert_eq!(new.0["status"], json!({ "stageStatuses": [{ "name": "Drain" }] }), "the client's is dropped");
     let mut new = stage("Complete");
     kind().prepare_for_status_update(&mut new, &stage("Drain"));
     assert_eq!(new.0["spec"]["stage"], "Drain");

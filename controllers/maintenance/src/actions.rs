@@ -42,6 +42,10 @@ pub enum Action {
         set: Vec<NodeCondition>,
         /// Types to be removed.
         remove: Vec<&'static str>,
+        /// Whether the node's emptiness must be confirmed by a live read first, because Drained turns True.
+        confirm: bool,
+        /// Told when it is written.
+        notes: Vec<Note>,
     },
     /// Asks for the eviction of a pod.
     Ask {

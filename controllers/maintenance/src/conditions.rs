@@ -1,6 +1,6 @@
 //! Conditions on nodes: MaintenanceInProgress, DrainInProgress, Drained, and MaintenancePlanned if asked for.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
@@ -19,19 +19,21 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, drained: &mut HashSet<String>, decision: &mut Decision) {
-    drained.retain(|node| view.is_draining(node));
+pub(crate) fn decide(view: &View<'_>, decision: &mut Decision) {
+    let planned = planned_on(view);
     for node in view.world.nodes.values() {
-        let wanted = wanted(view, node);
+        let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let wanted = wanted(view, node, planned);
         let remove: Vec<&str> = TYPES
             .into_iter()
             .filter(|t| node.condition(t).is_some() && !wanted.iter().any(|w| w.type_ == *t))
             .collect();
         let remove = if is_ours(node) { remove } else { Vec::new() };
         let set: Vec<NodeCondition> = wanted.into_iter().filter(|w| differs(node, w)).collect();
-        tell_drained(view, node, &set, drained, decision);
         if !set.is_empty() || !remove.is_empty() {
-            let action = Action::Conditions { uid: node.uid.clone(), set, remove };
+            let confirm = set.iter().any(|c| c.type_ == DRAINED && c.status == "True" && c.changed.is_some());
+            let notes = if confirm { drained(view, node) } else { Vec::new() };
+            let action = Action::Conditions { uid: node.uid.clone(), set, remove, confirm, notes };
             decision.actions.insert(Task::Conditions(node.name.clone()), action);
         }
     }
@@ -42,9 +44,9 @@ fn is_ours(node: &Node) -> bool {
     node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
 }
 
-fn wanted(view: &View<'_>, node: &Arc<Node>) -> Vec<NodeCondition> {
+fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
     let holders: Vec<_> = view.holders_of(&node.name).collect();
-    let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(view, node) };
+    let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(view, node, idle) };
     let message = message(&holders);
     let condition = |type_: &'static str, is: bool| {
         let status = if is { "True" } else { "False" };
@@ -60,20 +62,24 @@ fn wanted(view: &View<'_>, node: &Arc<Node>) -> Vec<NodeCondition> {
     list
 }
 
-fn planned(view: &View<'_>, node: &Arc<Node>) -> Vec<NodeCondition> {
-    if !view.config.advertise_planned {
-        return Vec::new();
+/// The maintenances in Idle of each node, if they are to be advertised.
+fn planned_on<'a>(view: &View<'a>) -> HashMap<&'a str, Vec<&'a Arc<NodeMaintenance>>> {
+    let mut on: HashMap<&str, Vec<_>> = HashMap::new();
+    let all = view.world.maintenances.iter().zip(&view.selected).filter(|_| view.config.advertise_planned);
+    let idle = |m: &NodeMaintenance| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none();
+    for (maintenance, nodes) in all.filter(|(m, _)| idle(m)) {
+        nodes.iter().for_each(|n| on.entry(n.name.as_str()).or_default().push(maintenance));
     }
-    let all = view.world.maintenances.iter().zip(&view.selected);
-    let idle = all.filter(|(m, _)| m.spec.stage == Stage::Idle && m.metadata.deletion_timestamp.is_none());
-    let here: Vec<_> =
-        idle.filter(|(_, nodes)| nodes.iter().any(|n| n.name == node.name)).map(|(m, _)| m).collect();
-    if here.is_empty() {
+    on
+}
+
+fn planned(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
+    if idle.is_empty() {
         return Vec::new();
     }
     let changed = node.condition(PLANNED).is_none().then_some(view.now);
     let (status, reason) = ("True", Stage::Idle.as_str());
-    vec![NodeCondition { type_: PLANNED, status, reason, message: message(&here), changed }]
+    vec![NodeCondition { type_: PLANNED, status, reason, message: message(idle), changed }]
 }
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
@@ -91,27 +97,13 @@ fn differs(node: &Node, wanted: &NodeCondition) -> bool {
         .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
 }
 
-fn tell_drained(
-    view: &View<'_>,
-    node: &Node,
-    set: &[NodeCondition],
-    drained: &mut HashSet<String>,
-    decision: &mut Decision,
-) {
-    let Some(condition) = set.iter().find(|c| c.type_ == DRAINED) else { return };
-    if condition.status != "True" {
-        drained.remove(&node.name);
-        return;
-    }
-    if condition.changed.is_none() || !drained.insert(node.name.clone()) {
-        return;
-    }
-    let mut tell = |about, message: String| {
-        decision.notes.push(Note { about, warning: false, reason: "NodeDrained", message });
-    };
-    tell(About::Node(node.name.clone()), "All pods have left the node".to_owned());
+/// What is told of a node that is drained.
+fn drained(view: &View<'_>, node: &Node) -> Vec<Note> {
+    let note = |about, message| Note { about, warning: false, reason: "NodeDrained", message };
+    let mut notes = vec![note(About::Node(node.name.clone()), "All pods have left the node".to_owned())];
     for maintenance in view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain) {
         let message = format!("All pods have left node {}", node.name);
-        tell(About::Maintenance(maintenance.metadata.name.clone()), message);
+        notes.push(note(About::Maintenance(maintenance.metadata.name.clone()), message));
     }
+    notes
 }

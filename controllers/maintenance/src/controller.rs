@@ -135,7 +135,7 @@ impl Controller {
         let now = clock::now();
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.gauges.look(&world, memory.blocked.count());
-        decision.notes.iter().for_each(|note| self.tell(&world, note));
+        decision.notes.iter().for_each(|note| self.tell(note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)
     }
@@ -152,17 +152,17 @@ impl Controller {
         due.into_iter().chain(pending.wake()).min()
     }
 
-    fn tell(&self, world: &World, note: &Note) {
-        let recorder = &self.writer.context.recorder;
+    fn tell(&self, note: &Note) {
+        let Context { recorder, caches, .. } = &self.writer.context;
         match &note.about {
             About::Node(name) => {
-                if let Some(node) = world.nodes.get(name) {
-                    record(recorder, &**node, note);
+                if let Some(node) = caches.nodes.find("", name) {
+                    record(recorder, &*node, note);
                 }
             }
             About::Maintenance(name) => {
-                if let Some(maintenance) = world.maintenances.iter().find(|m| m.metadata.name == *name) {
-                    record(recorder, &**maintenance, note);
+                if let Some(maintenance) = caches.maintenances.find("", name) {
+                    record(recorder, &*maintenance, note);
                 }
             }
         }
@@ -177,6 +177,9 @@ impl Controller {
             Ok(Written::At(version)) => {
                 debug!(?task, version, "written");
                 report(&task, &action);
+                if let Action::Conditions { notes, .. } = &action {
+                    notes.iter().for_each(|note| self.tell(note));
+                }
                 self.pending.lock().done(&task, &action, version, Instant::now());
                 Ok(Outcome::Done)
             }

@@ -1,6 +1,6 @@
 //! Cordoning and uncordoning: `spec.unschedulable`, and the annotation that remembers who set it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
@@ -33,6 +33,7 @@ struct Seen {
 /// Decides about every node.
 pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut Decision) {
     flips.0.retain(|node, _| view.is_held(node));
+    let straight = straight(view);
     for node in view.world.nodes.values() {
         let by = node.annotations.get(CORDONED_BY).map(String::as_str);
         let action = if view.is_held(&node.name) {
@@ -41,7 +42,7 @@ pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut Decision
             }
             hold(node, by)
         } else {
-            release(node, by).or_else(|| straight_release(view, node))
+            release(node, by).or_else(|| straight_release(&straight, node))
         };
         if let Some(action) = action {
             decision.actions.insert(Task::Cordon(node.name.clone()), action);
@@ -65,16 +66,21 @@ fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
     Some(cordon(node, (ours && node.unschedulable).then_some(false), None))
 }
 
-/// From Idle straight to Complete: makes the nodes schedulable, whoever cordoned them.
-fn straight_release(view: &View<'_>, node: &Arc<Node>) -> Option<Action> {
-    let selecting = view.world.maintenances.iter().zip(&view.selected);
-    let mut straight =
-        selecting.filter(|(m, nodes)| is_straight(m) && nodes.iter().any(|n| n.name == node.name));
-    (node.unschedulable && straight.next().is_some()).then(|| cordon(node, Some(false), None))
+/// Nodes of the maintenances that went from Idle straight to Complete.
+fn straight<'a>(view: &View<'a>) -> HashSet<&'a str> {
+    let all = view.world.maintenances.iter().zip(&view.selected);
+    all.filter(|(m, _)| is_straight(m)).flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str())).collect()
 }
 
-/// Whether a maintenance went from Idle straight to Complete, and its work is not done. One that is being deleted may
-/// have been in any stage.
+/// Makes a node of such a maintenance schedulable, whoever cordoned it.
+fn straight_release(straight: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
+    let due = node.unschedulable && straight.contains(node.name.as_str());
+    due.then(|| cordon(node, Some(false), None))
+}
+
+/// Whether a maintenance went from Idle straight to Complete, and its work is not done. The API server notes each stage
+/// in the write that sets it, so that no stage is missed however short it was. One that is being deleted may have been in
+/// any stage.
 pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
     let worked =
         |s: &drydock_api::node_maintenance::StageStatus| matches!(s.name, Stage::Cordon | Stage::Drain);

@@ -1,6 +1,5 @@
 //! The decision: from what is seen and remembered to what should be written. Pure but for its memory.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use drydock_plan::Planner;
@@ -56,8 +55,6 @@ pub struct Memory {
     pub(crate) planner: Planner,
     pub(crate) flips: Flips,
     pub(crate) blocked: Blocked,
-    /// Nodes whose drain has been told.
-    pub(crate) drained: HashSet<String>,
 }
 
 /// One step over all maintenances.
@@ -67,7 +64,7 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     memory.blocked.look(&view, &mut decision);
     cordon::decide(&view, &mut memory.flips, &mut decision);
     requests::decide(&view, &mut decision);
-    conditions::decide(&view, &mut memory.drained, &mut decision);
+    conditions::decide(&view, &mut decision);
     status::decide(&view, &memory.blocked, &mut decision);
     release::decide(&view, &mut decision);
     tell_fast_forwards(&view, &mut decision);

@@ -15,7 +15,8 @@ pub(crate) fn decide(view: &View<'_>, decision: &mut Decision) {
 }
 
 fn ask(view: &View<'_>, decision: &mut Decision) {
-    for pod in view.counted.values().flatten().filter(|p| view.targeted.contains(p.uid.as_str())) {
+    let off = view.counted.iter().filter(|(node, _)| view.is_cordoned_off(node));
+    for pod in off.flat_map(|(_, pods)| pods).filter(|p| view.targeted.contains(p.uid.as_str())) {
         if let Some(action) = wanted(pod, view.world.request(pod).map(|r| &**r)) {
             decision.actions.insert(task(&pod.namespace, &pod.uid), action);
         }
@@ -30,7 +31,12 @@ fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<Action> {
         return None;
     }
     let canceled = find_condition(&request.status.conditions, CANCELED).filter(|c| c.is_true());
-    if canceled.is_some_and(|c| c.reason == REASON_NO_REQUESTERS) {
+    // Somebody made a request of this pod's UID for another name: it serves no pod, and stands in the way of ours.
+    let astray = request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name);
+    if astray && canceled.is_none() {
+        return None;
+    }
+    if canceled.is_some_and(|c| astray || c.reason == REASON_NO_REQUESTERS) {
         let (request, resource_version) =
             (request.metadata.uid.clone(), request.metadata.resource_version.clone());
         return Some(Action::Replace { request, resource_version });

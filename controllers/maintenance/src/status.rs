@@ -1,6 +1,6 @@
 //! The status of each maintenance.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use drydock_api::meta::{Condition, find_condition, set_condition};
 use drydock_api::node_maintenance::validation::MAX_NODES;
@@ -25,20 +25,24 @@ pub(crate) fn decide(view: &View<'_>, blocked: &Blocked, decision: &mut Decision
         if status == maintenance.status {
             continue;
         }
-        let confirm = if turns_drained(maintenance, &status) {
-            view.nodes_of(i).iter().map(|n| n.name.clone()).collect()
-        } else {
-            Vec::new()
-        };
+        let confirm = to_confirm(maintenance, &status);
         let action = Action::Status { maintenance: maintenance.clone(), status: Box::new(status), confirm };
         decision.actions.insert(Task::Status(maintenance.metadata.name.clone()), action);
     }
 }
 
-fn turns_drained(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> bool {
-    let drained =
+/// Nodes whose emptiness nobody has confirmed yet: all of them when Drained turns True, those that join later.
+fn to_confirm(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Vec<String> {
+    let is_drained =
         |conditions: &[Condition]| find_condition(conditions, DRAINED).is_some_and(Condition::is_true);
-    drained(&status.conditions) && !drained(&maintenance.status.conditions)
+    if maintenance.spec.stage != Stage::Drain || !is_drained(&status.conditions) {
+        return Vec::new();
+    }
+    let old = &maintenance.status;
+    let known: HashSet<&str> = old.node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
+    let confirmed = |node: &str| is_drained(&old.conditions) && known.contains(node);
+    let names = status.node_statuses.iter().map(|s| s.node_ref.name.as_str());
+    names.filter(|name| !confirmed(name)).map(str::to_owned).collect()
 }
 
 struct Status<'v, 'a> {
@@ -54,8 +58,11 @@ impl Status<'_, '_> {
         status.observed_generation = self.maintenance.metadata.generation;
         let stage = self.maintenance.spec.stage;
         if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != Stage::Unknown {
-            let start_timestamp = Some(truncate_to_seconds(self.view.now));
-            status.stage_statuses.push(StageStatus { name: stage, start_timestamp });
+            status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });
+        }
+        // The API server notes a stage when it is set; the time is ours to give.
+        for started in status.stage_statuses.iter_mut().filter(|s| s.start_timestamp.is_none()) {
+            started.start_timestamp = Some(truncate_to_seconds(self.view.now));
         }
         status.node_statuses = self.node_statuses();
         if let Some(drained) = self.drained() {
@@ -155,12 +162,17 @@ impl Status<'_, '_> {
         }
         let left: Vec<usize> = nodes.iter().map(|n| self.view.pods_on(&n.name).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
-        if pods > 0 {
-            return (false, "Draining", format!("{pods} pods are left on {busy} of {} nodes", nodes.len()));
+        let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
+        let total = nodes.len();
+        if let Some(first) = open.first() {
+            let message = format!(
+                "{} of {total} nodes are not cordoned yet, {first} among them; evictions wait for that ({pods} pods are left)",
+                open.len()
+            );
+            return (false, "Draining", message);
         }
-        let open = nodes.iter().filter(|n| !n.unschedulable).count();
-        if open > 0 {
-            return (false, "Draining", format!("{open} of {} nodes are not cordoned yet", nodes.len()));
+        if pods > 0 {
+            return (false, "Draining", format!("{pods} pods are left on {busy} of {total} nodes"));
         }
         (true, "AllPodsTerminated", format!("All pods have left the {} selected nodes", nodes.len()))
     }

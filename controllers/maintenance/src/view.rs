@@ -28,6 +28,8 @@ pub(crate) struct View<'a> {
     pub(crate) planned: HashMap<usize, usize>,
     /// UIDs of the pods that are to leave now.
     pub(crate) targeted: HashSet<&'a str>,
+    /// Nodes of maintenances in Drain that have nodes which are still schedulable.
+    open: HashSet<&'a str>,
 }
 
 impl<'a> View<'a> {
@@ -50,9 +52,18 @@ impl<'a> View<'a> {
             outcome: Outcome::default(),
             planned: HashMap::new(),
             targeted: HashSet::new(),
+            open: HashSet::new(),
         };
+        view.open = view.open_nodes();
         view.plan(planner);
         view
+    }
+
+    fn open_nodes(&self) -> HashSet<&'a str> {
+        let all = self.world.maintenances.iter().zip(&self.selected);
+        let open =
+            all.filter(|(m, nodes)| m.spec.stage == Stage::Drain && nodes.iter().any(|n| !n.unschedulable));
+        open.flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str())).collect()
     }
 
     fn plan(&mut self, planner: &mut Planner) {
@@ -98,6 +109,13 @@ impl<'a> View<'a> {
 
     pub(crate) fn is_held(&self, node: &str) -> bool {
         self.holders.contains_key(node)
+    }
+
+    /// Whether every node that is drained together with this one is cordoned. The stage Cordon is always run first
+    /// (KEP-4212, Supported Stage Transitions): a pod that is evicted earlier may be scheduled to a node that is to be
+    /// drained next, and be evicted again.
+    pub(crate) fn is_cordoned_off(&self, node: &str) -> bool {
+        !self.open.contains(node)
     }
 
     /// Whether a maintenance in Drain selects a node.

@@ -36,7 +36,10 @@ impl Writer {
             (_, Action::Cordon { node, unschedulable, annotation }) => {
                 self.cordon(node, *unschedulable, *annotation).await
             }
-            (Task::Conditions(node), Action::Conditions { uid, set, remove }) => {
+            (Task::Conditions(node), Action::Conditions { uid, set, remove, confirm, .. }) => {
+                if *confirm && !self.are_empty(std::slice::from_ref(node)).await? {
+                    return Ok(Written::NotYet);
+                }
                 self.conditions(node, uid, set, remove).await
             }
             (Task::Request(namespace, uid), Action::Ask { pod, request }) => {

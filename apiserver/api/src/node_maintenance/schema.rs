@@ -106,7 +106,7 @@ fn status() -> Schema {
             "stageStatuses",
             2,
             list(
-                "StageStatuses tracks the statuses of started stages.",
+                "StageStatuses tracks the statuses of started stages. The API server notes a stage in the write that sets it; the node maintenance controller adds the time.",
                 stage_status,
                 ListType::Map(&["name"]),
             ),

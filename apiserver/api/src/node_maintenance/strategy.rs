@@ -4,7 +4,7 @@ use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::Schema;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::schema::schema;
 use super::transitions::{places_finalizer, stage_on_deletion};
@@ -63,6 +63,7 @@ impl Kind for NodeMaintenanceKind {
         if places_finalizer(None, stage_of(object)) {
             add_finalizer(object);
         }
+        note_stage(object);
     }
 
     fn validate_create(&self, object: &Object, _now: Now) -> ErrorList {
@@ -78,6 +79,9 @@ impl Kind for NodeMaintenanceKind {
         // No finalizer may be added to an object that is being deleted.
         if old.deletion_timestamp().is_none() && places_finalizer(Some(stage_of(old)), stage_of(new)) {
             add_finalizer(new);
+        }
+        if stage_of(old) != stage_of(new) {
+            note_stage(new);
         }
     }
 
@@ -106,6 +110,7 @@ impl Kind for NodeMaintenanceKind {
         if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("stage".to_owned(), stage.as_str().into());
         }
+        note_stage(object);
         add_finalizer(object);
     }
 
@@ -132,6 +137,27 @@ fn with_both(
 fn stage_of(object: &Object) -> Stage {
     let stage = object.0.get("spec").and_then(|s| s.get("stage"));
     stage.and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default()
+}
+
+/// Notes the stage in status.stageStatuses, in the write that sets it: the controller learns of every stage, however
+/// short it was, and gives it its time. (Whether nodes may be made schedulable that others cordoned hangs on it.)
+fn note_stage(object: &mut Object) {
+    let stage = stage_of(object);
+    if stage == Stage::Unknown {
+        return;
+    }
+    let status = object.0.entry("status").or_insert_with(|| json!({}));
+    if !status.is_object() {
+        *status = json!({});
+    }
+    if !status["stageStatuses"].is_array() {
+        status["stageStatuses"] = json!([]);
+    }
+    if let Some(noted) = status["stageStatuses"].as_array_mut()
+        && !noted.iter().any(|s| s["name"] == stage.as_str())
+    {
+        noted.push(json!({ "name": stage.as_str() }));
+    }
 }
 
 fn add_finalizer(object: &mut Object) {

@@ -66,6 +66,21 @@ fn a_deletion_before_anything_was_seen_is_no_straight_completion() {
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
 }
 
+/// A maintenance that was made in Drain and completed before the controller had written a status was taken for one that
+/// came straight from Idle, and made nodes schedulable that an admin had cordoned.
+#[test]
+fn a_drain_that_nobody_saw_is_no_straight_completion() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (true, None));
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+    let stages = &sim.status("m").stage_statuses;
+    assert!(stages.iter().all(|s| s.start_timestamp.is_some()), "{stages:?}");
+}
+
 #[test]
 fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
     let mut sim = Sim::new(&["a"]);

@@ -118,7 +118,8 @@ fn one_requester_entry_serves_overlapping_maintenances_until_the_last_ends() {
 
 #[test]
 fn a_request_of_another_requester_gets_our_entry_too() {
-    let mut sim = Sim::new(&["a"]);
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
     sim.pod("a", "p", &json!({}));
     sim.request("p", |r| r.spec.requesters = serde_json::from_value(json!([{ "name": "a.b" }])).unwrap());
     sim.maintenance("m", "Drain", &["a"]);
@@ -129,7 +130,8 @@ fn a_request_of_another_requester_gets_our_entry_too() {
 
 #[test]
 fn a_request_canceled_for_no_requesters_is_replaced_at_once() {
-    let mut sim = Sim::new(&["a"]);
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
     sim.pod("a", "p", &json!({}));
     sim.request("p", |r| r.status.conditions = conditions("Canceled", "NoRequesters", ""));
     sim.maintenance("m", "Drain", &["a"]);
@@ -154,4 +156,69 @@ fn a_newcomer_on_a_node_that_is_further_along_is_told() {
     let young = &sim.status("young").node_statuses;
     assert_eq!(young[0].drain_message, "Evacuating (fast-forwarded by older old)");
     assert_eq!(young[1].drain_message, "Evacuating");
+}
+
+/// Requests were made in the same step in which the nodes were cordoned: a pod that was evicted from the first node could
+/// be scheduled to the second, and be evicted again.
+#[test]
+fn nobody_is_asked_to_leave_before_every_node_that_is_drained_together_is_cordoned() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle_but(&Task::Cordon("b".into()));
+    assert!(sim.requested().is_empty());
+    let message = &sim.status("m").conditions[0].message;
+    assert!(message.contains("1 of 2 nodes are not cordoned yet, b among them"), "{message}");
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+#[test]
+fn a_node_is_called_drained_only_after_a_live_read_and_told_of_then() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    sim.maintenance("m", "Drain", &["a"]);
+    let actions = sim.step();
+    assert!(sim.notes.is_empty(), "not told before it is confirmed");
+    let Action::Conditions { confirm, notes, .. } = &actions[&Task::Conditions("a".into())] else {
+        panic!("{actions:?}")
+    };
+    assert!(confirm);
+    assert_eq!(notes.iter().filter(|n| n.reason == "NodeDrained").count(), 2);
+    sim.settle();
+    sim.change_node("a", |n| n.conditions.iter_mut().for_each(|c| c.message = "changed".to_owned()));
+    let actions = sim.step();
+    let again = &actions[&Task::Conditions("a".into())];
+    assert!(matches!(again, Action::Conditions { confirm: false, notes, .. } if notes.is_empty()));
+}
+
+#[test]
+fn a_node_that_joins_a_drained_maintenance_is_confirmed_too() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
+    sim.node("b", true);
+    let both = json!({ "nodeSelectorTerms": [{ "matchExpressions": [
+        { "key": "name", "operator": "In", "values": ["a", "b"] }] }] });
+    sim.change("m", |m| m.spec.node_selector = serde_json::from_value(both).unwrap());
+    let actions = sim.step();
+    let Action::Status { confirm, .. } = &actions[&Task::Status("m".into())] else { panic!("{actions:?}") };
+    assert_eq!(confirm, &["b"]);
+}
+
+/// The name of a request is the pod's UID; the API takes any pod name beside it. Such a request was a blocker for a day.
+#[test]
+fn a_request_of_the_pods_uid_for_another_pod_is_replaced_once_it_is_canceled() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    sim.pod("a", "p", &json!({}));
+    sim.request("p", |r| r.spec.target.pod.as_mut().unwrap().name = "other".into());
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert!(sim.requested().is_empty(), "its target cannot be changed");
+    let message = "Target Pod other was not found.";
+    sim.request("p", |r| r.status.conditions = conditions("Canceled", "ValidationFailed", message));
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
 }

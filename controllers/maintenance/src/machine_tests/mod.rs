@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::{DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, Stage};
+use drydock_api::node_maintenance::{
+    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, Stage, StageStatus,
+};
 use drydock_runtime::{Node, Pod};
 use serde_json::{Value, json};
 
@@ -104,6 +106,8 @@ impl Sim {
             "metadata": { "name": name, "uid": format!("uid-{name}"), "generation": 1, "finalizers": finalizers,
                 "creationTimestamp": format!("2026-01-01T11:00:{:02}Z", self.world.maintenances.len()) },
             "spec": { "nodeSelector": { "nodeSelectorTerms": [term] }, "stage": stage, "drainPlan": plan },
+            // The API server notes the stage.
+            "status": { "stageStatuses": [{ "name": stage }] },
         });
         self.world.maintenances.push(Arc::new(serde_json::from_value(value).unwrap()));
     }
@@ -118,6 +122,7 @@ impl Sim {
     fn stage(&mut self, name: &str, stage: Stage) {
         self.change(name, |m| {
             m.spec.stage = stage;
+            m.status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });
             m.metadata.generation += 1;
             if !m.metadata.finalizers.iter().any(|f| f == FINALIZER) {
                 m.metadata.finalizers.push(FINALIZER.to_owned());
@@ -162,6 +167,19 @@ impl Sim {
         panic!("does not settle: {:#?}", self.step());
     }
 
+    /// Like [`Sim::settle`], but this one task is not carried out.
+    fn settle_but(&mut self, held: &Task) {
+        for _ in 0..20 {
+            let mut actions = self.step();
+            actions.remove(held);
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|(task, action)| self.carry_out(&task, action));
+        }
+        panic!("does not settle: {:#?}", self.step());
+    }
+
     fn carry_out(&mut self, task: &Task, action: Action) {
         match (task, action) {
             (Task::Cordon(name), Action::Cordon { unschedulable, annotation, .. }) => {
@@ -171,16 +189,19 @@ impl Sim {
                     n.annotations.extend(annotation.map(|a| (CORDONED_BY.to_owned(), a.to_owned())));
                 })
             }
-            (Task::Conditions(name), Action::Conditions { set, remove, .. }) => self.change_node(name, |n| {
-                n.conditions
-                    .retain(|c| !remove.contains(&&*c.type_) && !set.iter().any(|s| s.type_ == c.type_));
-                n.conditions.extend(set.iter().map(|s| drydock_runtime::cache::NodeCondition {
-                    type_: s.type_.to_owned(),
-                    status: s.status.to_owned(),
-                    reason: s.reason.to_owned(),
-                    message: s.message.clone(),
-                }));
-            }),
+            (Task::Conditions(name), Action::Conditions { set, remove, notes, .. }) => {
+                self.notes.extend(notes);
+                self.change_node(name, |n| {
+                    n.conditions
+                        .retain(|c| !remove.contains(&&*c.type_) && !set.iter().any(|s| s.type_ == c.type_));
+                    n.conditions.extend(set.iter().map(|s| drydock_runtime::cache::NodeCondition {
+                        type_: s.type_.to_owned(),
+                        status: s.status.to_owned(),
+                        reason: s.reason.to_owned(),
+                        message: s.message.clone(),
+                    }));
+                });
+            }
             (Task::Request(..), Action::Ask { pod, .. }) => self.request(&pod, |r| {
                 r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
             }),
