@@ -12,7 +12,7 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, classify, clock, run_workers,
+    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -26,8 +26,6 @@ use crate::metrics::RequestMetrics;
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";
-/// A hand-over that the API server finds too early is tried again after this.
-const TOO_EARLY: Duration = Duration::from_secs(1);
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -59,6 +57,18 @@ enum Error {
     Delete(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
+}
+
+impl WorkError for Error {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::ReadPod(error)
+            | Self::WriteStatus(error)
+            | Self::ApplyLabels(error)
+            | Self::Delete(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
 }
 
 /// Runs until shutdown. Pods and EvictionRequests must be among the caches that are fed.
@@ -118,7 +128,7 @@ impl Worker {
             return self.write_status(&request, status, &decision.warnings).await;
         }
         if let Some(of_pod) = &decision.labels {
-            self.apply_labels(&request, of_pod).await?;
+            return self.apply_labels(&request, of_pod, decision.wake, now).await;
         }
         Ok(decision.wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
     }
@@ -159,15 +169,8 @@ impl Worker {
                 }
                 Ok(Outcome::Done)
             }
-            Err(error) => match classify(&error) {
-                Failure::NotFound => Ok(Outcome::Done),
-                Failure::Conflict => Ok(Outcome::Retry),
-                Failure::Invalid => {
-                    debug!(request = %key, %error, "refused; trying again when it may be due");
-                    Ok(Outcome::After(TOO_EARLY))
-                }
-                _ => Err(Error::WriteStatus(error)),
-            },
+            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
+            Err(error) => Err(Error::WriteStatus(error)),
         }
     }
 
@@ -175,7 +178,9 @@ impl Worker {
         &self,
         request: &EvictionRequest,
         of_pod: &std::collections::BTreeMap<String, String>,
-    ) -> Result<(), Error> {
+        wake: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Outcome, Error> {
         let key = request.key();
         // The UID keeps the apply from making a request that was deleted meanwhile.
         let body = json!({
@@ -188,8 +193,8 @@ impl Worker {
         let params = PatchParams::apply(labels::MANAGER).force();
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.patch(&key.name, &params, &Patch::Apply(body)).await {
-            Ok(_) => Ok(()),
-            Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
+            Ok(_) => Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now)))),
+            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
             Err(error) => Err(Error::ApplyLabels(error)),
         }
     }
@@ -206,13 +211,16 @@ impl Worker {
                 info!(request = %key, "removed a finished request");
                 Ok(Outcome::Done)
             }
-            Err(error) => match classify(&error) {
-                Failure::NotFound => Ok(Outcome::Done),
-                Failure::Conflict => Ok(Outcome::Retry),
-                _ => Err(Error::Delete(error)),
-            },
+            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
+            Err(error) => Err(Error::Delete(error)),
         }
     }
+}
+
+/// Whether the write was decided on an old state: to be decided again, with backoff. A 404 does not end the work either:
+/// an aggregator that does not know our API for a moment says the same, and the cache tells when a request is gone.
+fn is_stale(error: &kube::Error) -> bool {
+    matches!(classify(error), Failure::NotFound | Failure::Conflict)
 }
 
 fn until(at: Timestamp, now: Timestamp) -> Duration {

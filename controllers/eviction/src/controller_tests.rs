@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};
+use drydock_runtime::testing::{context, failure};
 
 use super::*;
 
@@ -51,4 +52,20 @@ fn patch_initialises_the_entries_with_the_targets() {
     let status = std::mem::take(&mut fresh.status);
     let patch = status_patch(&fresh, &status);
     assert_eq!(patch["status"]["interceptors"], json!([{"name": "a.example.com", "message": ""}]));
+}
+
+/// An aggregator that has just started answers 404 to every path of an API that it does not know yet: such a request was
+/// taken for one that is gone, and nobody looked at it again.
+#[tokio::test]
+async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_request() {
+    let context = context(|method, _, _| failure(if method == "GET" { 200 } else { 404 }, "NotFound"));
+    let mut fresh = EvictionRequest::named("ns", "uid");
+    fresh.spec.target.pod =
+        Some(drydock_api::eviction_request::LocalPodReference { name: "p".into(), uid: "uid".into() });
+    let key = fresh.key();
+    context.caches.requests.apply(fresh);
+    let worker = Worker { context, config: Config::default() };
+    assert_eq!(worker.reconcile(key.clone()).await.unwrap(), Outcome::Retry);
+    worker.context.caches.requests.remove(&key);
+    assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);
 }

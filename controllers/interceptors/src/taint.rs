@@ -5,7 +5,7 @@
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::cache::Taint;
 use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Change, Context, Failure, Node, Outcome, classify, run_workers};
+use drydock_runtime::{Change, Context, Failure, Node, Outcome, WorkError, classify, run_workers};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node as HostNode;
 use kube::Api;
@@ -29,6 +29,15 @@ enum Error {
     Patch(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
+}
+
+impl WorkError for Error {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Patch(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
 }
 
 /// Runs until shutdown. Nodes and NodeMaintenances must be among the caches that are fed.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_runtime::queue::{Backoff, Queue};
-use drydock_runtime::{Cacheable, Context, Failure, Node, Outcome, Store, classify, clock, run_workers};
+use drydock_runtime::{
+    Cacheable, Context, Failure, Node, Outcome, Store, WorkError, classify, clock, run_workers,
+};
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -185,8 +187,9 @@ impl Controller {
             }
             Ok(Written::NotYet) => Ok(Outcome::After(NOT_YET)),
             Err(error) => match classify(&error) {
-                // What was to be written is gone; the cache will say so.
-                Failure::NotFound => Ok(Outcome::Done),
+                // What was to be written is gone, and the cache will say so; or an aggregator does not know our API for a
+                // moment, and the write is still wanted.
+                Failure::NotFound => Ok(Outcome::Retry),
                 Failure::Conflict => {
                     self.wake.notify_one();
                     Ok(Outcome::Retry)
@@ -204,6 +207,15 @@ enum Failed {
     Write(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
+}
+
+impl WorkError for Failed {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Write(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
 }
 
 /// Whether the pods of a node matter: some maintenance selects it whose work is not done.

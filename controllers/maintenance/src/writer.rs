@@ -44,10 +44,11 @@ impl Writer {
             }
             (Task::Request(namespace, uid), Action::Ask { pod, request }) => {
                 let requesters = vec![Requester { name: REQUESTER.to_owned() }];
-                self.apply_request(namespace, uid, pod, request.as_deref(), requesters).await
+                let applied = self.apply_request(namespace, uid, pod, request.as_deref(), requesters);
+                Ok(at(&applied.await?))
             }
             (Task::Request(namespace, uid), Action::Withdraw { pod, request }) => {
-                self.apply_request(namespace, uid, pod, Some(request), Vec::new()).await
+                self.withdraw(namespace, uid, pod, request).await
             }
             (Task::Request(namespace, uid), Action::Replace { request, resource_version }) => {
                 self.delete_request(namespace, uid, request, resource_version).await
@@ -103,15 +104,36 @@ impl Writer {
         pod: &str,
         request: Option<&str>,
         requesters: Vec<Requester>,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<EvictionRequest, kube::Error> {
         let mut body = EvictionRequest::named(namespace, uid);
         body.metadata.uid = request.unwrap_or_default().to_owned();
         body.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
         body.spec.requesters = requesters;
         let requests = api::<EvictionRequest>(&self.context.client, namespace);
         let params = PatchParams::apply(REQUESTER).force();
-        let written = requests.patch(uid, &params, &Patch::Apply(body)).await?;
-        Ok(at(&written.object))
+        Ok(requests.patch(uid, &params, &Patch::Apply(body)).await?.object)
+    }
+
+    /// Withdraws our entry by no longer applying it. An entry that somebody else has set too stays then, and would keep
+    /// the maintenance from its end: it is ours all the same, and is taken out of the list.
+    async fn withdraw(
+        &self,
+        namespace: &str,
+        uid: &str,
+        pod: &str,
+        request: &str,
+    ) -> Result<Written, kube::Error> {
+        let left = self.apply_request(namespace, uid, pod, Some(request), Vec::new()).await?;
+        if !left.has_requester(REQUESTER) {
+            return Ok(at(&left));
+        }
+        let others: Vec<&Requester> = left.spec.requesters.iter().filter(|r| r.name != REQUESTER).collect();
+        let patch = json!({
+            "metadata": { "uid": left.metadata.uid, "resourceVersion": left.metadata.resource_version },
+            "spec": { "requesters": others },
+        });
+        let requests = api::<EvictionRequest>(&self.context.client, namespace);
+        Ok(at(&requests.patch(uid, &params(), &Patch::Merge(patch)).await?.object))
     }
 
     async fn delete_request(
@@ -208,3 +230,7 @@ fn params() -> PatchParams {
 fn at<T: Cacheable>(object: &T) -> Written {
     Written::At(object.resource_version().parse().unwrap_or_default())
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -42,6 +42,13 @@ pub fn retry_after(error: &kube::Error) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds).min(3600)))
 }
 
+/// How long to wait at least before the same again, if the server asked for less: what it says, else a second. (A 429 of
+/// the host's flow control names the time in a header alone, which does not get here.)
+pub fn pace(error: &kube::Error) -> Option<Duration> {
+    let second = Duration::from_secs(1);
+    (classify(error) == Failure::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))
+}
+
 /// An error with its causes in one line; what an error says of its cause itself is not repeated.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -65,6 +72,25 @@ mod tests {
         let inner = std::io::Error::other("connection refused");
         let error = kube::Error::Service(Box::new(std::io::Error::other(inner)));
         assert_eq!(with_causes(&error), "ServiceError: connection refused");
+    }
+
+    #[test]
+    fn a_server_that_asks_for_less_sets_the_pace() {
+        let status = |code: u16, seconds: u32| {
+            let mut status = kube::core::Status::failure("m", "").with_code(code);
+            status.details = Some(kube::core::response::StatusDetails {
+                retry_after_seconds: seconds,
+                name: String::new(),
+                group: String::new(),
+                kind: String::new(),
+                uid: String::new(),
+                causes: Vec::new(),
+            });
+            kube::Error::Api(status.boxed())
+        };
+        assert_eq!(pace(&status(429, 0)), Some(Duration::from_secs(1)));
+        assert_eq!(pace(&status(429, 7)), Some(Duration::from_secs(7)));
+        assert_eq!(pace(&status(503, 7)), None);
     }
 
     #[test]

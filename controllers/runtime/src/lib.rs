@@ -18,10 +18,12 @@ pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod queue;
+#[cfg(feature = "test-util")]
+pub mod testing;
 pub mod worker;
 
 pub use cache::{Budget, Cacheable, Caches, Change, Node, ObjectKey, Pod, Store};
 pub use context::Context;
 pub use error::{Failure, classify};
 pub use queue::Queue;
-pub use worker::{Outcome, run_workers};
+pub use worker::{Outcome, WorkError, run_workers};

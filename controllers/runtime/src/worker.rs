@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::error;
 use crate::queue::{Key, Queue};
 
 /// What is to happen with a key after work that did not fail.
@@ -24,6 +25,12 @@ pub enum Outcome {
     Retry,
 }
 
+/// What work failed with.
+pub trait WorkError: Display + Send + 'static {
+    /// The call that failed, if one did: a server that asks for less is given the time that it asks for.
+    fn call(&self) -> Option<&kube::Error>;
+}
+
 /// Failures before this many in a row are ordinary races and outages, logged at debug level.
 const QUIET_FAILURES: u32 = 4;
 
@@ -32,7 +39,7 @@ const QUIET_FAILURES: u32 = 4;
 pub async fn run_workers<K, E, F>(queue: Queue<K>, parallel: usize, stop: CancellationToken, work: F)
 where
     K: Key,
-    E: Display + Send + 'static,
+    E: WorkError,
     F: Fn(K) -> BoxFuture<'static, Result<Outcome, E>> + Send + Sync + 'static,
 {
     let slots = Arc::new(Semaphore::new(parallel.max(1)));
@@ -57,7 +64,7 @@ where
     tasks.wait().await;
 }
 
-fn settle<K: Key, E: Display, P>(queue: &Queue<K>, key: K, result: Result<Result<Outcome, E>, P>) {
+fn settle<K: Key, E: WorkError, P>(queue: &Queue<K>, key: K, result: Result<Result<Outcome, E>, P>) {
     match result {
         Ok(Ok(Outcome::Done)) => queue.forget(&key),
         Ok(Ok(Outcome::After(delay))) => {
@@ -67,19 +74,59 @@ fn settle<K: Key, E: Display, P>(queue: &Queue<K>, key: K, result: Result<Result
         Ok(Ok(Outcome::Retry)) => {
             queue.add_rate_limited(key.clone());
         }
-        Ok(Err(error)) => report_failure(queue, &key, &error),
+        Ok(Err(error)) => {
+            let pace = error.call().and_then(error::pace).unwrap_or_default();
+            report_failure(queue, &key, &error, pace);
+        }
         // A panic is a bug; the other keys must not suffer from it.
-        Err(_) => report_failure(queue, &key, &"the worker panicked"),
+        Err(_) => report_failure(queue, &key, &"the worker panicked", Duration::ZERO),
     }
     queue.done(&key);
 }
 
-fn report_failure<K: Key>(queue: &Queue<K>, key: &K, error: &dyn Display) {
+fn report_failure<K: Key>(queue: &Queue<K>, key: &K, error: &dyn Display, pace: Duration) {
     let failures = queue.failures(key);
-    let retry_in = queue.add_rate_limited(key.clone());
+    let retry_in = queue.add_paced(key.clone(), pace);
     if failures < QUIET_FAILURES {
         debug!(?key, %error, ?retry_in, "failed, trying again");
     } else {
         warn!(?key, %error, failures, ?retry_in, "keeps failing, trying again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+    use crate::queue::Backoff;
+
+    #[derive(Debug)]
+    struct Refused(Option<kube::Error>);
+
+    impl std::fmt::Display for Refused {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("refused")
+        }
+    }
+
+    impl WorkError for Refused {
+        fn call(&self) -> Option<&kube::Error> {
+            self.0.as_ref()
+        }
+    }
+
+    /// Writes that were answered 429 came again after 5 ms, whatever the server asked for.
+    #[tokio::test(start_paused = true)]
+    async fn a_throttled_key_waits_at_least_as_long_as_the_server_asks() {
+        for (code, waits) in [(429, Duration::from_secs(1)), (503, Duration::from_millis(5))] {
+            let queue: Queue<u8> = Queue::new("t", &Metrics::new(), Backoff::WRITES);
+            queue.add(1);
+            let key = queue.get().await;
+            let error = kube::Error::Api(kube::core::Status::failure("m", "").with_code(code).boxed());
+            let began = tokio::time::Instant::now();
+            settle(&queue, 1, Ok::<_, ()>(Err(Refused(Some(error)))));
+            assert_eq!((key, queue.get().await), (Some(1), Some(1)));
+            assert_eq!(began.elapsed(), waits, "{code}");
+        }
     }
 }

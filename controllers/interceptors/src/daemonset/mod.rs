@@ -16,7 +16,7 @@ use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, classify, clock, run_workers,
+    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -47,6 +47,15 @@ enum Error {
     Report(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
+}
+
+impl WorkError for Error {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Delete(error) | Self::Report(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
 }
 
 /// Runs until shutdown. Pods, EvictionRequests and NodeMaintenances must be among the caches that are fed.

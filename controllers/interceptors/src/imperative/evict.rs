@@ -86,7 +86,7 @@ async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
     let target = Worker::pod_of(&request);
     let answer = evict(&worker.context, &target, &pod.uid).await;
     debug!(request = %key, pod = %target, ?answer, "eviction");
-    worker.metrics.sent(key, &target.name, answer.kind());
+    worker.metrics.answered(answer.kind());
     // Looked at again: the refusal belongs to what the budget says now.
     let gate = worker.look(key).map_or(seen.gate, |(_, seen)| seen.gate);
     Some((answer, gate))

@@ -53,8 +53,13 @@ impl Metrics {
         all
     }
 
-    pub(super) fn sent(&self, request: &ObjectKey, pod: &str, result: &'static str) {
+    /// An eviction was sent for a request that is remembered.
+    pub(super) fn sent_for(&self, request: &ObjectKey, pod: &str) {
         self.evictions.get_or_create(&label(request, pod)).inc();
+    }
+
+    /// The host answered.
+    pub(super) fn answered(&self, result: &'static str) {
         self.answers.get_or_create(&Result { result }).inc();
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::Queue;
-use drydock_runtime::{Budget, Cacheable, Context, ObjectKey, Outcome, Pod, clock};
+use drydock_runtime::{Budget, Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -23,6 +23,9 @@ use crate::report::{self, News, Sent};
 /// Reports of one request are not closer than this, but for the first.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A report that was refused is looked at again after this.
+const REFUSED_REPORT: Duration = Duration::from_secs(30);
+
 /// A failed write.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -30,6 +33,15 @@ pub(super) enum Error {
     Report(#[source] kube::Error),
     #[error("the lease is not held")]
     NoLease,
+}
+
+impl WorkError for Error {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Report(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
 }
 
 /// Locks: `board` and `pool` are never held together, nor across an await.
@@ -135,6 +147,8 @@ impl Worker {
         if let Some(memory) = self.board.lock().get_mut(key) {
             memory.asking = false;
             if let Some((answer, gate)) = answer {
+                // Under the lock: the series of a request that is forgotten meanwhile would never go.
+                self.metrics.sent_for(key, &memory.pod);
                 memory.tried.learn(answer, gate, clock::now());
             }
         }
@@ -186,7 +200,8 @@ impl Worker {
         }
         let sent = report::send(&self.context, request, &entry).await.map_err(Error::Report)?;
         if sent == Sent::NotOurs {
-            return Ok(None);
+            // If the turn is over, the cache says so by then.
+            return Ok(now.checked_add(REFUSED_REPORT).ok());
         }
         let next = report::next_heartbeat(&entry);
         if let Some(memory) = self.board.lock().get_mut(key) {

@@ -79,9 +79,14 @@ impl<K: Key> Queue<K> {
 
     /// Adds a key after its backoff, which grows with each call until [`Queue::forget`]. Returns the delay.
     pub fn add_rate_limited(&self, key: K) -> Duration {
+        self.add_paced(key, Duration::ZERO)
+    }
+
+    /// Like [`Queue::add_rate_limited`], but not before `pace` is over.
+    pub fn add_paced(&self, key: K, pace: Duration) -> Duration {
         let failures = self.shared.state.lock().count_failure(&key);
         self.shared.metrics.retried();
-        let delay = self.shared.backoff.delay(failures);
+        let delay = self.shared.backoff.delay(failures).max(pace);
         self.add_after(key, delay);
         delay
     }
