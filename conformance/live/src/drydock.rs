@@ -93,7 +93,11 @@ impl Drydock {
 
     /// An admin's client to our API server itself, past the aggregator.
     pub async fn direct(&self) -> Result<Client> {
-        let mut file = Kubeconfig::read_from(self.host.admin())?;
+        self.direct_as(Kubeconfig::read_from(self.host.admin())?).await
+    }
+
+    /// The client of whoever a kubeconfig is for, to our API server itself.
+    pub async fn direct_as(&self, mut file: Kubeconfig) -> Result<Client> {
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(format!("https://127.0.0.1:{}", self.port));
             cluster.tls_server_name = Some(format!("{APISERVER}.{NAMESPACE}.svc"));
@@ -180,7 +184,7 @@ pub fn grant(host: &Host) -> Result<()> {
 }
 
 /// One of our programs: in DRYDOCK_BIN, or where cargo puts it beside the program that is running.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     if let Some(bin) = std::env::var_os("DRYDOCK_BIN") {
         return PathBuf::from(bin).join(name);
     }

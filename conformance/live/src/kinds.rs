@@ -8,13 +8,22 @@ use serde_json::{Value, json};
 
 /// The EvictionRequests of a namespace.
 pub fn eviction_requests(client: &Client, namespace: &str) -> Api<DynamicObject> {
-    let resource = resource("EvictionRequest", eviction_request::RESOURCE);
-    Api::namespaced_with(client.clone(), namespace, &resource)
+    Api::namespaced_with(client.clone(), namespace, &eviction_request_resource())
 }
 
 /// All NodeMaintenances.
 pub fn node_maintenances(client: &Client) -> Api<DynamicObject> {
-    Api::all_with(client.clone(), &resource("NodeMaintenance", node_maintenance::RESOURCE))
+    Api::all_with(client.clone(), &node_maintenance_resource())
+}
+
+/// What a client has to know of EvictionRequests.
+pub fn eviction_request_resource() -> ApiResource {
+    resource("EvictionRequest", eviction_request::RESOURCE)
+}
+
+/// What a client has to know of NodeMaintenances.
+pub fn node_maintenance_resource() -> ApiResource {
+    resource("NodeMaintenance", node_maintenance::RESOURCE)
 }
 
 /// An EvictionRequest for a pod.

@@ -2,7 +2,12 @@
 
 mod shared;
 
+mod authorization;
+mod clients;
+mod garbage;
 mod host;
 mod kubectl;
+mod namespaces;
 mod observer;
 mod rights;
+mod strangers;

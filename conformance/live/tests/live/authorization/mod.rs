@@ -1,0 +1,6 @@
+//! Who may do what, asked of the host by us: RBAC on our kinds, and the rights on pods and nodes that come with them.
+
+mod eviction_requests;
+mod interceptors;
+mod node_maintenances;
+mod users;
