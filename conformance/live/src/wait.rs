@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::api::Api;
+use kube::api::{Api, PostParams};
 use kube::runtime::wait::{Condition, await_condition};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -98,6 +99,21 @@ pub async fn schema_served(client: &Client, group_version: &str, limit: Duration
         }
         if began.elapsed() > limit {
             bail!("the host does not list {path} in /openapi/v3 within {limit:?}");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Retries until the host's authorizer says yes to a SubjectAccessReview: roles reach it some time after they are made.
+pub async fn allowed(client: &Client, review: &SubjectAccessReview, limit: Duration) -> Result<()> {
+    let (began, reviews) = (Instant::now(), Api::<SubjectAccessReview>::all(client.clone()));
+    loop {
+        let answer = reviews.create(&PostParams::default(), review).await?;
+        if answer.status.is_some_and(|status| status.allowed) {
+            return Ok(());
+        }
+        if began.elapsed() > limit {
+            bail!("not allowed within {limit:?}: {:?}", review.spec);
         }
         tokio::time::sleep(RETRY).await;
     }

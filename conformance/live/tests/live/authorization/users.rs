@@ -1,14 +1,12 @@
 //! Users with rights of a test's own.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use drydock_conformance::host::client_of;
 use drydock_conformance::kubectl::Kubectl;
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use drydock_conformance::wait::allowed;
 use kube::Client;
-use kube::api::{Api, PostParams};
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
@@ -45,8 +43,10 @@ impl User {
         admin.apply(&role).await?;
         admin.apply(&binding).await?;
         let client = host.client().await?;
-        for question in rules.iter().flat_map(questions) {
-            until_allowed(&client, name, namespace, question).await?;
+        for mut question in rules.iter().flat_map(questions) {
+            question["namespace"] = namespace.into();
+            let spec = json!({"user": name, "resourceAttributes": question});
+            allowed(&client, &serde_json::from_value(json!({"spec": spec}))?, LIMIT).await?;
         }
         let kubeconfig: PathBuf = host.kubeconfig(name, &[])?;
         let direct = shared.drydock.direct_as(Kubeconfig::read_from(&kubeconfig)?).await?;
@@ -69,22 +69,4 @@ fn questions(rule: &Value) -> Vec<Value> {
     let group = rule["apiGroups"][0].clone();
     let ask = |verb: &str, name: &str| json!({"group": group, "resource": resource, "subresource": subresource, "verb": verb, "name": name});
     texts("verbs").iter().flat_map(|verb| names.iter().map(|name| ask(verb, name))).collect()
-}
-
-async fn until_allowed(client: &Client, user: &str, namespace: &str, mut question: Value) -> Result<()> {
-    question["namespace"] = namespace.into();
-    let review: SubjectAccessReview =
-        serde_json::from_value(json!({"spec": {"user": user, "resourceAttributes": question}}))?;
-    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
-    let began = Instant::now();
-    loop {
-        let answer = reviews.create(&PostParams::default(), &review).await?;
-        if answer.status.is_some_and(|status| status.allowed) {
-            return Ok(());
-        }
-        if began.elapsed() > LIMIT {
-            bail!("the host does not let {user} do {question}");
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
