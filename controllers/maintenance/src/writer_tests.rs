@@ -1,3 +1,5 @@
+//! What is written to the host, and what the host is asked first.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
