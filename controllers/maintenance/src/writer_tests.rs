@@ -1,8 +1,4 @@
-<<<<<<< Updated upstream
 //! What is written to the host, and what the host is asked first.
-=======
-//! What each write sends, and what it makes of the answer.
->>>>>>> Stashed changes
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
