@@ -29,7 +29,7 @@ use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::{NodeDelete, PodDelete};
+use crate::admission::{NodeCount, NodeDelete, PodDelete};
 use crate::flags::Flags;
 use crate::host::{self, HostNamespaces, HostNodes};
 use crate::store;
@@ -120,7 +120,10 @@ impl Parts {
             Resource {
                 kind: maintenances,
                 storage: maintenance_cache,
-                admission: vec![Arc::new(NodeDelete::new(self.reviews.authorizer.clone(), self.nodes))],
+                admission: vec![
+                    Arc::new(NodeDelete::new(self.reviews.authorizer.clone(), self.nodes.clone())),
+                    Arc::new(NodeCount::new(self.nodes)),
+                ],
             },
         ];
         let metrics = Metrics::new();

@@ -20,6 +20,7 @@ pub mod world;
 mod blockers;
 mod conditions;
 mod cordon;
+mod fit;
 mod release;
 mod requests;
 mod status;

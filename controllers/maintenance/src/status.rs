@@ -1,21 +1,22 @@
 //! The status of each maintenance.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use drydock_api::meta::{Condition, find_condition, set_condition};
-use drydock_api::node_maintenance::validation::MAX_NODES;
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, Stage,
     StageStatus,
 };
 use drydock_api::time::truncate_to_seconds;
+use drydock_runtime::{Node, Pod};
 
 use crate::actions::{Action, Decision, Task};
 use crate::blockers::Blocked;
+use crate::fit::{Fitted, fit};
 use crate::view::View;
 
-/// Blockers that all nodes of one maintenance name together, so that the status stays within what storage takes;
-/// `blockedPods` counts the rest.
+/// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
 const MAX_BLOCKERS_IN_ALL: usize = 1000;
 
 /// Decides about every maintenance.
@@ -64,26 +65,24 @@ impl Status<'_, '_> {
         for started in status.stage_statuses.iter_mut().filter(|s| s.start_timestamp.is_none()) {
             started.start_timestamp = Some(truncate_to_seconds(self.view.now));
         }
-        status.node_statuses = self.node_statuses();
-        if let Some(drained) = self.drained() {
+        let fitted = self.node_statuses();
+        status.node_statuses = fitted.statuses;
+        if let Some(drained) = self.drained(fitted.left_out) {
             set_condition(&mut status.conditions, drained);
         }
         status
     }
 
-    fn node_statuses(&self) -> Vec<NodeMaintenanceNodeStatus> {
+    fn node_statuses(&self) -> Fitted {
         let old: HashMap<&str, &NodeMaintenanceNodeStatus> =
             self.maintenance.status.node_statuses.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
         if self.maintenance.spec.stage == Stage::Complete && !old.is_empty() {
-            return self.frozen();
+            return Fitted { statuses: self.frozen(), left_out: 0 };
         }
         let nodes = self.view.nodes_of(self.i);
         let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
-        nodes
-            .iter()
-            .take(MAX_NODES)
-            .map(|n| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share))
-            .collect()
+        let status = |n: &&Arc<Node>| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share);
+        fit(nodes.iter().map(status).collect())
     }
 
     /// As it was when it ended, without what is only true while it goes on.
@@ -104,9 +103,7 @@ impl Status<'_, '_> {
         share: usize,
     ) -> NodeMaintenanceNodeStatus {
         let pods = self.view.pods_on(node);
-        let has_request = |p: &&&std::sync::Arc<drydock_runtime::Pod>| {
-            self.view.world.request(p).is_some_and(|r| !r.is_finished())
-        };
+        let has_request = |p: &&&Arc<Pod>| self.view.world.request(p).is_some_and(|r| !r.is_finished());
         let evacuating = pods.iter().filter(has_request).count();
         let mut status = NodeMaintenanceNodeStatus {
             node_ref: NodeReference { name: node.to_owned() },
@@ -126,11 +123,11 @@ impl Status<'_, '_> {
     }
 
     /// Absent before Drain; frozen at Complete.
-    fn drained(&self) -> Option<Condition> {
+    fn drained(&self, left_out: usize) -> Option<Condition> {
         let (stage, old) =
             (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, DRAINED));
         let (is, reason, message) = match stage {
-            Stage::Drain => self.draining(),
+            Stage::Drain => self.draining(left_out),
             Stage::Complete => {
                 let old = old.filter(|c| !c.is_true())?;
                 (
@@ -151,13 +148,16 @@ impl Status<'_, '_> {
         })
     }
 
-    fn draining(&self) -> (bool, &'static str, String) {
+    fn draining(&self, left_out: usize) -> (bool, &'static str, String) {
         let nodes = self.view.nodes_of(self.i);
         if nodes.is_empty() {
             return (false, "NoNodesSelected", "The node selector selects no node".to_owned());
         }
-        if nodes.len() > MAX_NODES {
-            let message = format!("{} nodes are selected and the status holds {MAX_NODES}", nodes.len());
+        if left_out > 0 {
+            let message = format!(
+                "{left_out} of the {} selected nodes do not fit into the status: select fewer nodes, in several maintenances",
+                nodes.len()
+            );
             return (false, "Draining", message);
         }
         let left: Vec<usize> = nodes.iter().map(|n| self.view.pods_on(&n.name).len()).collect();

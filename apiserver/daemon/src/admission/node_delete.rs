@@ -76,7 +76,8 @@ impl Admission for NodeDelete {
     }
 }
 
-fn matching<'a>(object: &Object, nodes: &'a Nodes) -> Vec<&'a str> {
+/// The nodes that a maintenance selects.
+pub(super) fn matching<'a>(object: &Object, nodes: &'a Nodes) -> Vec<&'a str> {
     let selector = object.0.get("spec").and_then(|spec| spec.get("nodeSelector")).cloned();
     let selector: Option<NodeSelector> = selector.and_then(|s| serde_json::from_value(s).ok());
     let Some(selector) = selector else { return Vec::new() };

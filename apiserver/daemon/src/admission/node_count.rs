@@ -1,0 +1,94 @@
+//! A maintenance selects no more nodes than its status can name: refused when it is asked for, because later nobody could
+//! tell how far it is (the limit is `node_maintenance::validation::MAX_NODES`).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_machinery::field::{Error, Path};
+use drydock_machinery::{ApiError, Object};
+use drydock_server::admission::{Admission, Attributes};
+use serde_json::Value;
+
+use super::node_delete::matching;
+use crate::host::HostNodes;
+
+/// The check.
+pub struct NodeCount {
+    nodes: Arc<HostNodes>,
+}
+
+impl NodeCount {
+    /// Counts among `nodes`.
+    pub fn new(nodes: Arc<HostNodes>) -> Self {
+        Self { nodes }
+    }
+}
+
+#[async_trait]
+impl Admission for NodeCount {
+    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let Some(new) = attributes
+            .new
+            .filter(|new| attributes.subresource.is_empty() && is_asked_for(new, attributes.old))
+        else {
+            return Ok(());
+        };
+        match too_many(matching(new, &self.nodes.all()).len()) {
+            Some(error) => Err(ApiError::invalid(
+                attributes.names.group,
+                attributes.names.kind,
+                attributes.name,
+                vec![error],
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether the write asks for something that it did not ask for before. One that has come to select too many because the
+/// cluster grew can still be changed otherwise, and completed.
+fn is_asked_for(new: &Object, old: Option<&Object>) -> bool {
+    let field = |object: &Object, name: &str| object.0.get("spec").and_then(|s| s.get(name)).cloned();
+    let stage = field(new, "stage");
+    let changes = |name: &str| old.is_none_or(|old| field(old, name) != field(new, name));
+    stage.as_ref().and_then(Value::as_str) != Some("Complete")
+        && (changes("nodeSelector") || changes("stage"))
+}
+
+fn too_many(selected: usize) -> Option<Error> {
+    let path = Path::new("spec").child("nodeSelector");
+    let detail = format!(
+        "selects {selected} nodes, and one maintenance holds at most {MAX_NODES}; make several that select fewer each"
+    );
+    (selected > MAX_NODES).then(|| Error::forbidden(path, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(stage: &str, term: &str) -> Object {
+        let spec = json!({ "stage": stage, "nodeSelector": { "nodeSelectorTerms": [term] } });
+        Object([("spec".to_owned(), spec)].into_iter().collect())
+    }
+
+    #[test]
+    fn only_as_many_nodes_as_the_status_can_name_may_be_selected() {
+        assert_eq!(too_many(MAX_NODES), None);
+        let body = too_many(MAX_NODES + 1).map(|e| e.body()).unwrap_or_default();
+        assert!(body.contains("selects 4001 nodes") && body.contains("at most 4000"), "{body}");
+    }
+
+    #[test]
+    fn a_maintenance_that_the_cluster_outgrew_can_be_completed_and_changed_otherwise() {
+        let drain = object("Drain", "a");
+        assert!(is_asked_for(&drain, None));
+        assert!(is_asked_for(&object("Drain", "b"), Some(&drain)));
+        assert!(is_asked_for(&drain, Some(&object("Cordon", "a"))));
+        assert!(!is_asked_for(&drain, Some(&drain)));
+        assert!(!is_asked_for(&object("Complete", "a"), Some(&drain)));
+    }
+}
