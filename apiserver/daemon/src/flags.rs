@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use drydock_api::eviction_request::interceptors;
 use drydock_command::{Refusal, duration};
 
 /// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.
@@ -88,6 +89,9 @@ pub struct Flags {
     /// How long an interceptor may stay silent; the same on the controller manager
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
     pub heartbeat_deadline: Duration,
+    /// Names under k8s.io that may intercept beside the built-in ones; the same on the controller manager
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_reserved_name)]
+    pub allowed_interceptor_names: Vec<String>,
     /// Whether writers of an EvictionRequest must be allowed to delete its pod
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -155,6 +159,13 @@ mod tests {
         let readme = include_str!("../../../README.md");
         let listed = drydock_command::manual::stands_in::<Flags>(readme);
         assert!(listed.is_ok(), "README.md must have:\n{}", listed.unwrap_err());
+    }
+
+    #[test]
+    fn only_names_under_k8s_io_need_to_be_allowed() {
+        let names = read(&["--allowed-interceptor-names=a.k8s.io,b.c.k8s.io"]).unwrap();
+        assert_eq!(names.allowed_interceptor_names, ["a.k8s.io", "b.c.k8s.io"]);
+        assert!(read(&["--allowed-interceptor-names=a.example.com"]).unwrap_err().contains("under k8s.io"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use drydock_api::eviction_request::EvictionRequestKind;
+use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
@@ -106,7 +107,9 @@ impl Parts {
     }
 
     fn chain(self, flags: &Flags, stop: CancellationToken) -> Chain {
-        let requests: Arc<dyn Kind> = Arc::new(EvictionRequestKind::new(flags.heartbeat_deadline));
+        let allowed = AllowedNames::default().with(flags.allowed_interceptor_names.iter().cloned());
+        let requests: Arc<dyn Kind> =
+            Arc::new(EvictionRequestKind::new(flags.heartbeat_deadline).with_allowed_names(allowed));
         let maintenances: Arc<dyn Kind> = Arc::new(NodeMaintenanceKind::new());
         let request_cache = store::cached(&self.backend, requests.names());
         let maintenance_cache = store::cached(&self.backend, maintenances.names());

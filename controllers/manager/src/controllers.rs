@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_eviction::{Config, Options};
 use drydock_interceptors::{daemonset, imperative, taint};
 use drydock_runtime::Context;
@@ -61,6 +62,7 @@ fn eviction_options(flags: &Flags) -> Options {
     let config = Config {
         heartbeat_deadline: flags.heartbeat_deadline,
         retention: (!retention.is_zero()).then_some(retention),
+        allowed: AllowedNames::default().with(flags.allowed_interceptor_names.iter().cloned()),
         ..Config::default()
     };
     Options { config, aggregate_metrics: flags.aggregate_request_metrics, ..Options::default() }
@@ -75,6 +77,13 @@ fn maintenance_options(flags: &Flags) -> drydock_maintenance::Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_allowed_reach_the_eviction_controller() {
+        let flags = ["m", "--allowed-interceptor-names=node-doctor.k8s.io"].map(Into::into);
+        let config = eviction_options(&Flags::read(flags).unwrap_or_else(|_| panic!("flags"))).config;
+        assert!(config.allowed.allows("node-doctor.k8s.io") && !config.allowed.allows("other.k8s.io"));
+    }
 
     #[test]
     fn names_count_before_the_star() {

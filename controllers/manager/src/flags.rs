@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use drydock_api::eviction_request::interceptors;
 use drydock_command::{Refusal, duration};
 
 use crate::controllers;
@@ -66,6 +67,9 @@ pub struct Flags {
     /// How long an interceptor may stay silent; the same on the API server
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
     pub heartbeat_deadline: Duration,
+    /// Names under k8s.io that may intercept beside the built-in ones; the same on the API server
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_reserved_name)]
+    pub allowed_interceptor_names: Vec<String>,
     /// How long finished EvictionRequests are kept whose requesters do not withdraw; 0 keeps them
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub eviction_request_retention: Duration,

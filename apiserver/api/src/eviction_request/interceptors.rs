@@ -57,6 +57,14 @@ impl AllowedNames {
     }
 }
 
+/// Reads a name that is to be allowed, from a flag: other names than those under k8s.io are free already.
+pub fn parse_reserved_name(name: &str) -> Result<String, String> {
+    if !is_reserved(name) || !is_fully_qualified_domain_name(name) {
+        return Err("must be a domain name under k8s.io; all other names may intercept already".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
 /// What the list of interceptors depends on.
 #[derive(Clone, Debug, Default)]
 pub struct PodFacts<'a> {
