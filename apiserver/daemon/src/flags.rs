@@ -169,6 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn the_flags_of_deploy_are_taken() {
+        let manifests = [
+            include_str!("../../../deploy/base/apiserver.yaml"),
+            include_str!("../../../deploy/overlays/sqlite/apiserver.yaml"),
+            include_str!("../../../deploy/overlays/etcd/apiserver.yaml"),
+        ];
+        for manifest in manifests {
+            let flags: Vec<&str> = manifest
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("- ").filter(|f| f.starts_with("--")))
+                .collect();
+            assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
+        }
+    }
+
+    #[test]
     fn an_unknown_flag_is_named() {
         assert!(read(&["--secure-prot=1"]).unwrap_err().contains("--secure-prot"));
     }

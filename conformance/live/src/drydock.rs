@@ -174,10 +174,10 @@ impl Drydock {
     }
 }
 
-/// Creates namespace, service accounts and roles, as deploy/ has them.
+/// Creates namespace, service accounts and roles, as deploy/ has them: the programs run under no other rights.
 pub fn grant(host: &Host) -> Result<()> {
     for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml"] {
-        let path = repository().join("deploy").join(file);
+        let path = repository().join("deploy/base").join(file);
         host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
     }
     Ok(())

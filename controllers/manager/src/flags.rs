@@ -135,6 +135,18 @@ mod tests {
     }
 
     #[test]
+    fn the_flags_of_deploy_are_taken() {
+        let manifests = [include_str!("../../../deploy/base/controller-manager.yaml")];
+        for manifest in manifests {
+            let flags: Vec<&str> = manifest
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("- ").filter(|f| f.starts_with("--")))
+                .collect();
+            assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
+        }
+    }
+
+    #[test]
     fn an_unknown_flag_is_named() {
         assert!(read(&["--leader-elekt"]).unwrap_err().contains("--leader-elekt"));
     }

@@ -4,6 +4,7 @@ mod shared;
 
 mod authorization;
 mod clients;
+mod deploy;
 mod garbage;
 mod host;
 mod kubectl;

@@ -11,23 +11,24 @@ use serde_json::json;
 const APISERVER: &str = "drydock-apiserver";
 const MANAGER: &str = "drydock-controller-manager";
 
-/// Who, verb, group, resource, subresource, namespace.
-type Asked = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
+/// Who, verb, group, resource, subresource, namespace, name.
+type Asked =
+    (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deploy_grants_what_the_programs_need() -> Result<()> {
     let host = Host::shared().await?;
     grant(&host)?;
     let needed: [Asked; 9] = [
-        (APISERVER, "create", "authorization.k8s.io", "subjectaccessreviews", "", ""),
-        (APISERVER, "create", "authentication.k8s.io", "tokenreviews", "", ""),
-        (APISERVER, "watch", "", "nodes", "", ""),
-        (MANAGER, "create", "", "pods", "eviction", "default"),
-        (MANAGER, "patch", "", "nodes", "", ""),
-        (MANAGER, "delete", "", "nodes", "", ""),
-        (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system"),
-        (MANAGER, "patch", "coordination.k8s.io", "evictionrequests", "status", "default"),
-        (MANAGER, "update", "coordination.k8s.io", "nodemaintenances", "", ""),
+        (APISERVER, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""),
+        (APISERVER, "create", "authentication.k8s.io", "tokenreviews", "", "", ""),
+        (APISERVER, "watch", "", "nodes", "", "", ""),
+        (MANAGER, "create", "", "pods", "eviction", "default", "a"),
+        (MANAGER, "patch", "", "nodes", "", "", "a"),
+        (MANAGER, "delete", "", "nodes", "", "", "a"),
+        (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system", MANAGER),
+        (MANAGER, "patch", "coordination.k8s.io", "evictionrequests", "status", "default", "a"),
+        (MANAGER, "patch", "coordination.k8s.io", "nodemaintenances", "", "", "a"),
     ];
     for asked in needed {
         assert!(may(&host.client().await?, asked).await?, "may not: {asked:?}");
@@ -39,14 +40,16 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
 async fn deploy_grants_no_more() -> Result<()> {
     let host = Host::shared().await?;
     grant(&host)?;
-    let denied: [Asked; 7] = [
-        (APISERVER, "delete", "", "pods", "", "default"),
-        (APISERVER, "get", "", "secrets", "", "kube-system"),
-        (APISERVER, "patch", "", "nodes", "", ""),
-        (MANAGER, "get", "", "secrets", "", "kube-system"),
-        (MANAGER, "update", "coordination.k8s.io", "leases", "", "kube-system"),
-        (MANAGER, "create", "coordination.k8s.io", "nodemaintenances", "", ""),
-        (MANAGER, "create", "", "pods", "", "default"),
+    let denied: [Asked; 9] = [
+        (APISERVER, "delete", "", "pods", "", "default", "a"),
+        (APISERVER, "get", "", "secrets", "", "kube-system", "a"),
+        (APISERVER, "patch", "", "nodes", "", "", "a"),
+        (MANAGER, "get", "", "secrets", "", "kube-system", "a"),
+        (MANAGER, "update", "coordination.k8s.io", "leases", "", "kube-system", MANAGER),
+        (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system", "of-somebody-else"),
+        (MANAGER, "create", "coordination.k8s.io", "nodemaintenances", "", "", ""),
+        (MANAGER, "create", "", "pods", "", "default", "a"),
+        (MANAGER, "patch", "", "pods", "", "default", "a"),
     ];
     for asked in denied {
         assert!(!may(&host.client().await?, asked).await?, "may: {asked:?}");
@@ -55,12 +58,12 @@ async fn deploy_grants_no_more() -> Result<()> {
 }
 
 async fn may(client: &Client, asked: Asked) -> Result<bool> {
-    let (who, verb, group, resource, subresource, namespace) = asked;
+    let (who, verb, group, resource, subresource, namespace, name) = asked;
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
         "user": format!("system:serviceaccount:drydock-system:{who}"),
         "groups": ["system:serviceaccounts", "system:authenticated"],
         "resourceAttributes": {"verb": verb, "group": group, "resource": resource,
-                               "subresource": subresource, "namespace": namespace},
+                               "subresource": subresource, "namespace": namespace, "name": name},
     }}))?;
     let answer =
         Api::<SubjectAccessReview>::all(client.clone()).create(&PostParams::default(), &review).await?;

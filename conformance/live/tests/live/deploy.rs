@@ -1,0 +1,117 @@
+//! deploy/, as a real host takes it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use drydock_conformance::drydock::grant;
+use drydock_conformance::host::{Host, repository};
+
+const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_takes_every_installation() -> Result<()> {
+    let host = Host::shared().await?;
+    // A dry run makes no namespace for what stands in it.
+    grant(&host)?;
+    for folder in [".", "overlays/sqlite", "overlays/etcd"] {
+        let path = deploy().join(folder).display().to_string();
+        let said = host.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-k", &path])?;
+        for object in [API_SERVICE, "deployment.apps/drydock-apiserver", "networkpolicy"] {
+            assert!(said.contains(object), "{folder} has no {object}:\n{said}");
+        }
+    }
+    Ok(())
+}
+
+/// cert-manager and the Prometheus operator are not in the host: what can be told is that the components fit.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_components_go_with_every_installation() -> Result<()> {
+    let host = Host::shared().await?;
+    let deploy = from_root(&deploy())?;
+    for overlay in ["sqlite", "etcd"] {
+        let folder = host.dir.join(format!("with-components-{overlay}"));
+        std::fs::create_dir_all(&folder)?;
+        // kustomize takes no absolute path.
+        let up = "../".repeat(from_root(&folder)?.components().count());
+        let at = format!("{up}{}", deploy.display());
+        let kustomization = format!(
+            "resources: [{at}/overlays/{overlay}]\ncomponents: [{at}/components/cert-manager, {at}/components/monitoring]\n"
+        );
+        std::fs::write(folder.join("kustomization.yaml"), kustomization)?;
+        let made = host.kubectl(&["kustomize", &folder.display().to_string()])?;
+        assert!(made.contains("cert-manager.io/inject-ca-from: drydock-system/drydock-apiserver"), "{made}");
+        assert!(made.contains("secretName: drydock-apiserver-tls"), "{made}");
+        assert!(made.contains("kind: ServiceMonitor"), "{made}");
+    }
+    Ok(())
+}
+
+/// On a host of its own: the others of this process have their server's certificate in the APIService.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_that_is_made_is_the_one_that_the_aggregator_expects() -> Result<()> {
+    let host = Host::start().await?;
+    host.kubectl(&["apply", "-k", &deploy().display().to_string()])?;
+    certificates(&host)?;
+    let first = bundle(&host)?;
+    verify(&host)?;
+
+    certificates(&host)?;
+    verify(&host)?;
+    let renewed = bundle(&host)?;
+    assert!(renewed.trim_end().ends_with(first.trim_end()), "who trusts the old one still does:\n{renewed}");
+    assert_eq!(renewed.matches("BEGIN CERTIFICATE").count(), 2);
+    Ok(())
+}
+
+fn deploy() -> PathBuf {
+    repository().join("deploy")
+}
+
+/// The path below `/`.
+fn from_root(path: &Path) -> Result<PathBuf> {
+    Ok(path.canonicalize()?.strip_prefix("/")?.to_owned())
+}
+
+fn certificates(host: &Host) -> Result<()> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let made = Command::new(deploy().join("certificates"))
+        .env("KUBECONFIG", host.admin())
+        .env("PATH", format!("{}:{path}", host.bin.display()))
+        .output()?;
+    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    Ok(())
+}
+
+fn bundle(host: &Host) -> Result<String> {
+    let encoded = host.kubectl(&["get", "apiservice", API_SERVICE, "-o", "jsonpath={.spec.caBundle}"])?;
+    decode(&encoded)
+}
+
+/// Whether the certificate in the Secret is one for the name that the aggregator asks for, by the APIService's CAs.
+fn verify(host: &Host) -> Result<()> {
+    let (ca, certificate) = (host.dir.join("bundle.crt"), host.dir.join("serving.crt"));
+    let secret = ["get", "secret", "drydock-apiserver-tls", "-n", "drydock-system", "-o"];
+    let encoded = host.kubectl(&[&secret[..], &["jsonpath={.data.tls\\.crt}"]].concat())?;
+    std::fs::write(&ca, bundle(host)?)?;
+    std::fs::write(&certificate, decode(&encoded)?)?;
+    let verified = openssl_verify(&ca, &certificate)?;
+    ensure!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    Ok(())
+}
+
+fn openssl_verify(ca: &Path, certificate: &Path) -> Result<std::process::Output> {
+    Command::new("openssl")
+        .args(["verify", "-purpose", "sslserver", "-verify_hostname", "drydock-apiserver.drydock-system.svc"])
+        .arg("-CAfile")
+        .args([ca, certificate])
+        .stdin(Stdio::null())
+        .output()
+        .context("openssl is missing: install it and run this again")
+}
+
+fn decode(base64: &str) -> Result<String> {
+    let value = serde_json::json!(base64.trim());
+    let bytes: k8s_openapi::ByteString = serde_json::from_value(value)?;
+    Ok(String::from_utf8(bytes.0)?)
+}
