@@ -23,6 +23,7 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "drydock-controller-manager",
         &[
+            "drydock-api",
             "drydock-runtime",
             "drydock-eviction",
             "drydock-interceptors",
