@@ -1,5 +1,8 @@
 //! Field paths and validation errors as Kubernetes words them (k8s.io/apimachinery/pkg/util/validation/field).
 
+mod kind;
+mod path;
+
 use std::fmt;
 
 use serde_json::Value;
@@ -7,71 +10,8 @@ use serde_json::Value;
 use crate::error::StatusCause;
 use crate::quote::go_quote;
 
-/// A path to a field: `spec.items[0].name`, `metadata.labels[a.b/c]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(String);
-
-impl Path {
-    /// The path that starts at `name`.
-    pub fn new(name: &str) -> Self {
-        Self(name.to_owned())
-    }
-
-    /// The field `name` below this one.
-    #[must_use]
-    pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self::new(name) } else { Self(format!("{}.{name}", self.0)) }
-    }
-
-    /// The list item at `index`.
-    #[must_use]
-    pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
-    }
-
-    /// The map entry at `key`.
-    #[must_use]
-    pub fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
-    }
-}
-
-impl fmt::Display for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
-    }
-}
-
-/// What is wrong with a field; the variants are the causes of a Status of reason Invalid.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ErrorType {
-    /// `FieldValueRequired`
-    Required,
-    /// `FieldValueInvalid`
-    Invalid,
-    /// `FieldValueNotSupported`: the accepted values.
-    NotSupported(Vec<String>),
-    /// `FieldValueForbidden`
-    Forbidden,
-    /// `FieldValueDuplicate`
-    Duplicate,
-    /// `FieldValueTooLong`: the maximum number of bytes.
-    TooLong(usize),
-    /// `FieldValueTooLong`: the maximum number of characters.
-    TooLongCharacters(usize),
-    /// `FieldValueTooMany`: actual number and maximum.
-    TooMany(usize, usize),
-    /// `FieldValueTooFew`: actual number and minimum.
-    TooFew(usize, usize),
-    /// `FieldValueTooShort`: the minimum number of characters.
-    TooShort(usize),
-    /// `FieldValueTypeInvalid`
-    TypeInvalid,
-    /// `FieldValueNotFound`
-    NotFound,
-    /// `InternalError`
-    Internal,
-}
+pub use kind::ErrorType;
+pub use path::Path;
 
 /// One validation error.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,66 +120,6 @@ impl fmt::Display for Error {
     }
 }
 
-impl ErrorType {
-    fn title(&self) -> &'static str {
-        match self {
-            Self::Required => "Required value",
-            Self::Invalid | Self::TypeInvalid => "Invalid value",
-            Self::NotSupported(_) => "Unsupported value",
-            Self::Forbidden => "Forbidden",
-            Self::Duplicate => "Duplicate value",
-            Self::TooLong(_) | Self::TooLongCharacters(_) => "Too long",
-            Self::TooMany(..) => "Too many",
-            Self::TooFew(..) => "Too few",
-            Self::TooShort(_) => "Too short",
-            Self::NotFound => "Not found",
-            Self::Internal => "Internal error",
-        }
-    }
-
-    fn cause(&self) -> &'static str {
-        match self {
-            Self::Required => "FieldValueRequired",
-            Self::Invalid => "FieldValueInvalid",
-            Self::TypeInvalid => "FieldValueTypeInvalid",
-            Self::NotSupported(_) => "FieldValueNotSupported",
-            Self::Forbidden => "FieldValueForbidden",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::TooLong(_) | Self::TooLongCharacters(_) => "FieldValueTooLong",
-            Self::TooMany(..) => "FieldValueTooMany",
-            Self::TooFew(..) => "FieldValueTooFew",
-            Self::TooShort(_) => "FieldValueTooShort",
-            Self::NotFound => "FieldValueNotFound",
-            Self::Internal => "InternalError",
-        }
-    }
-
-    fn shows_value(&self) -> bool {
-        matches!(
-            self,
-            Self::Invalid | Self::TypeInvalid | Self::NotSupported(_) | Self::NotFound | Self::Duplicate
-        )
-    }
-
-    /// What the variant's numbers or values say.
-    fn rule(&self) -> Option<String> {
-        Some(match self {
-            Self::NotSupported(values) if !values.is_empty() => {
-                let quoted: Vec<_> = values.iter().map(|v| go_quote(v)).collect();
-                format!("supported values: {}", quoted.join(", "))
-            }
-            Self::TooLong(max) => format!("may not be more than {max} {}", plural(*max, "byte")),
-            Self::TooLongCharacters(max) => {
-                format!("may not be more than {max} {}", plural(*max, "character"))
-            }
-            Self::TooMany(_, max) => format!("must have at most {max} {}", plural(*max, "item")),
-            Self::TooFew(_, min) => format!("must have at least {min} {}", plural(*min, "item")),
-            Self::TooShort(min) => format!("must be at least {min} {}", plural(*min, "character")),
-            _ => return None,
-        })
-    }
-}
-
 /// The errors in one line, without repeats, in brackets if more than one; `None` if there are none.
 pub fn aggregate(errors: &[Error]) -> Option<String> {
     let mut seen = std::collections::HashSet::new();
@@ -257,10 +137,6 @@ fn show(value: &Value) -> String {
         Value::String(text) => go_quote(text),
         other => other.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"),
     }
-}
-
-fn plural(n: usize, word: &str) -> String {
-    if n == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 #[cfg(test)]

@@ -1,0 +1,38 @@
+//! Where a field stands in its object.
+
+use std::fmt;
+
+/// A path to a field: `spec.items[0].name`, `metadata.labels[a.b/c]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path(String);
+
+impl Path {
+    /// The path that starts at `name`.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The field `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self::new(name) } else { Self(format!("{}.{name}", self.0)) }
+    }
+
+    /// The list item at `index`.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The map entry at `key`.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
