@@ -3,42 +3,19 @@
 use std::collections::HashSet;
 
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::meta::{validate_label_name, validate_label_value};
+use drydock_machinery::selector;
 
-use crate::meta::{Condition, LabelSelector, LabelSelectorRequirement};
-use drydock_machinery::names::{label_value, qualified_name};
-
-/// What Kubernetes says of a field that may not change.
-pub const IMMUTABLE: &str = "field is immutable";
+use crate::meta::{Condition, LabelSelector};
 
 /// Errors of a label selector.
 pub fn validate_label_selector(selector: &LabelSelector, path: &Path) -> ErrorList {
-    let labels = path.child("matchLabels");
-    let mut errors = ErrorList::new();
-    for (key, value) in &selector.match_labels {
-        errors.extend(validate_label_name(key, &labels));
-        errors.extend(
-            label_value(value).into_iter().map(|e| Error::invalid(labels.clone(), value.as_str(), e)),
-        );
-    }
-    let expressions = path.child("matchExpressions");
-    for (i, requirement) in selector.match_expressions.iter().enumerate() {
-        errors.extend(validate_requirement(requirement, &expressions.index(i)));
-    }
-    errors
-}
-
-/// Errors of a label key.
-pub fn validate_label_name(key: &str, path: &Path) -> ErrorList {
-    qualified_name(key).into_iter().map(|e| Error::invalid(path.clone(), key, e)).collect()
+    selector::validate_label_selector(&serde_json::to_value(selector).unwrap_or_default(), path)
 }
 
 /// Errors of label values, one path an item.
 pub fn validate_label_values(values: &[String], path: &Path) -> ErrorList {
-    let each = values.iter().enumerate();
-    each.flat_map(|(i, v)| {
-        label_value(v).into_iter().map(move |e| Error::invalid(path.index(i), v.as_str(), e))
-    })
-    .collect()
+    values.iter().enumerate().flat_map(|(i, value)| validate_label_value(value, &path.index(i))).collect()
 }
 
 /// Errors of a list of conditions. Those that stand in `old` as they are pass.
@@ -54,29 +31,6 @@ pub fn validate_conditions(new: &[Condition], old: &[Condition], path: &Path) ->
             errors.extend(validate_condition(condition, &path));
         }
     }
-    errors
-}
-
-fn validate_requirement(requirement: &LabelSelectorRequirement, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let values = path.child("values");
-    match requirement.operator.as_str() {
-        "In" | "NotIn" if requirement.values.is_empty() => {
-            errors.push(Error::required(
-                values.clone(),
-                "must be specified when `operator` is 'In' or 'NotIn'",
-            ));
-        }
-        "In" | "NotIn" => {}
-        "Exists" | "DoesNotExist" if !requirement.values.is_empty() => {
-            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(Error::forbidden(values.clone(), detail));
-        }
-        "Exists" | "DoesNotExist" => {}
-        other => errors.push(Error::invalid(path.child("operator"), other, "not a valid selector operator")),
-    }
-    errors.extend(validate_label_name(&requirement.key, &path.child("key")));
-    errors.extend(validate_label_values(&requirement.values, &values));
     errors
 }
 

@@ -115,8 +115,7 @@ pub fn validate_labels<'a>(
     let mut errors = ErrorList::new();
     for (key, value) in labels {
         errors.extend(validate_label_name(key, path));
-        let value = value.as_str().unwrap_or_default();
-        errors.extend(names::label_value(value).into_iter().map(|e| Error::invalid(path.clone(), value, e)));
+        errors.extend(validate_label_value(value.as_str().unwrap_or_default(), path));
     }
     errors
 }
@@ -124,6 +123,11 @@ pub fn validate_labels<'a>(
 /// A label's key.
 pub fn validate_label_name(key: &str, path: &Path) -> ErrorList {
     names::qualified_name(key).into_iter().map(|e| Error::invalid(path.clone(), key, e)).collect()
+}
+
+/// A label's value.
+pub fn validate_label_value(value: &str, path: &Path) -> ErrorList {
+    names::label_value(value).into_iter().map(|e| Error::invalid(path.clone(), value, e)).collect()
 }
 
 fn validate_annotations<'a>(

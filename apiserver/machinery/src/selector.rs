@@ -10,7 +10,7 @@ mod tests;
 
 pub use fields::{FieldSelector, FieldTerm};
 pub use labels::{LabelSelector, Operator, Requirement};
-pub use object::{label_selector, validate_label_selector};
+pub use object::validate_label_selector;
 
 /// More terms than this in one selector are refused: each is asked of each object.
 pub const TERMS_MAX: usize = 1000;

@@ -6,8 +6,8 @@ use drydock_machinery::field::{Error, ErrorList, Path};
 use serde_json::Value;
 
 use super::types::{EvictionRequest, EvictionTarget, Requester};
-use crate::meta_validation::IMMUTABLE;
 use crate::names::fully_qualified_domain_name;
+use drydock_machinery::meta::immutable;
 use drydock_machinery::names::dns1123_subdomain;
 
 /// Most requesters of one request.
@@ -31,7 +31,7 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
     let mut errors = ErrorList::new();
     if new.spec.target != old.spec.target {
         let value = serde_json::to_value(&new.spec.target).unwrap_or(Value::Null);
-        errors.push(Error::invalid(spec.child("target"), value, IMMUTABLE));
+        errors.push(immutable(spec.child("target"), value));
     }
     let path = spec.child("requesters");
     errors.extend(validate_requesters(&new.spec.requesters, &path));

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::meta::validate_label_name;
 use drydock_machinery::names::dns1123_subdomain;
 
 use super::types::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
-use crate::meta_validation::{validate_label_name, validate_label_values};
+use crate::meta_validation::validate_label_values;
 
 /// The only field that a node can be selected by.
 const NAME_FIELD: &str = "metadata.name";

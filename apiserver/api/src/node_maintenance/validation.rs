@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::meta::immutable;
 use serde_json::Value;
 
 use super::node_selector;
@@ -11,7 +12,7 @@ use super::types::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, PodType, Stage,
 };
 use crate::meta::LabelSelector;
-use crate::meta_validation::{IMMUTABLE, validate_conditions, validate_label_selector};
+use crate::meta_validation::{validate_conditions, validate_label_selector};
 
 /// Most nodes that one object carries. A node's status is about 350 bytes while its pods leave (its name, a target a
 /// pod type, a message, two numbers), so that this many stay below the 1.5 MiB that storage takes.
@@ -44,7 +45,7 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     }
     if !same_plan(&new.spec.drain_plan, &old.spec.drain_plan) {
         let value = serde_json::to_value(&new.spec.drain_plan).unwrap_or(Value::Null);
-        errors.push(Error::invalid(path.child("drainPlan"), value, IMMUTABLE));
+        errors.push(immutable(path.child("drainPlan"), value));
     }
     errors
 }

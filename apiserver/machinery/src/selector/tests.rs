@@ -115,17 +115,6 @@ fn selectors_are_bounded() {
 }
 
 #[test]
-fn selectors_of_objects_select_as_their_text_would() {
-    let selector = json!({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "In", "values": ["x", "y"]}, {"key": "c", "operator": "DoesNotExist"}]});
-    assert_eq!(label_selector(&selector).unwrap().to_string(), "a=1,b in (x,y),!c");
-    assert!(label_selector(&json!({})).unwrap().is_empty());
-    assert_eq!(
-        label_selector(&json!({"matchExpressions": [{"key": "a", "operator": "Gt"}]})).unwrap_err(),
-        "\"Gt\" is not a valid label selector operator"
-    );
-}
-
-#[test]
 fn selectors_of_objects_are_validated_with_paths() {
     let selector = json!({"matchLabels": {"a": "-"}, "matchExpressions": [{"key": "", "operator": "In"}, {"key": "a", "operator": "Exists", "values": ["x"]}, {"key": "a", "operator": "in", "values": ["-"]}]});
     let errors: Vec<_> = validate_label_selector(&selector, &Path::new("s"))
