@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_api::eviction_request::interceptors::{AllowedNames, PodFacts, select};
-use drydock_api::eviction_request::transitions::{active_deadline, may_advance, next_interceptor};
+use drydock_api::eviction_request::transitions::{
+    DEFAULT_HEARTBEAT_DEADLINE, active_deadline, may_advance, next_interceptor,
+};
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus};
 use drydock_api::time::truncate_to_micros;
 use drydock_runtime::Pod;
@@ -38,7 +40,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            heartbeat_deadline: Duration::from_secs(20 * 60),
+            heartbeat_deadline: DEFAULT_HEARTBEAT_DEADLINE,
             retention: Some(Duration::from_secs(24 * 3600)),
             canceled_grace: Duration::from_secs(5 * 60),
             allowed: AllowedNames::default(),

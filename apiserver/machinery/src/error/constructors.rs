@@ -112,13 +112,6 @@ impl ApiError {
         Self::new(403, "Forbidden", message, Some(details(group, resource, name)))
     }
 
-    /// 405: `patch is not supported on resources of kind "leases.coordination.k8s.io"`
-    pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Self {
-        let kind = go_quote(&qualified(group, resource));
-        let message = format!("{verb} is not supported on resources of kind {kind}");
-        Self::new(405, "MethodNotAllowed", message, Some(details(group, resource, "")))
-    }
-
     /// 405 of a path that exists but takes other methods.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
@@ -128,14 +121,6 @@ impl ApiError {
     /// 406: nothing in Accept can be served.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let message = format!("only the following media types are accepted: {}", accepted.join(", "));
-        Self::new(406, "NotAcceptable", message, None)
-    }
-
-    /// 406: `target` (`meta.k8s.io/v1, Kind=Table`) cannot be served in the encodings asked for.
-    pub fn not_acceptable_conversion(target: &str, accepted: &[&str]) -> Self {
-        let accepted = accepted.join(", ");
-        let message =
-            format!("only the following media types are accepted when converting to {target}: {accepted}");
         Self::new(406, "NotAcceptable", message, None)
     }
 
