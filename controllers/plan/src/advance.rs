@@ -11,8 +11,8 @@ pub(crate) struct Overtaken {
 /// Moves every cursor as far as it may go. Ends, because each round moves a cursor and plans are finite.
 pub(crate) fn run(board: &mut Board) -> Vec<Overtaken> {
     let mut overtaken = Vec::new();
+    board.raise_targets();
     loop {
-        board.raise_targets();
         let state = State::of(board);
         let mut next: Vec<usize> =
             (0..board.drains.len()).filter(|id| state.may_advance(board, *id)).collect();
@@ -24,11 +24,7 @@ pub(crate) fn run(board: &mut Board) -> Vec<Overtaken> {
         if next.is_empty() {
             return overtaken;
         }
-        for id in next {
-            if let Some(drain) = board.drains.get_mut(id) {
-                drain.cursor += 1;
-            }
-        }
+        next.into_iter().for_each(|id| board.step(id));
     }
 }
 
@@ -45,7 +41,7 @@ impl State {
         let busy: Vec<bool> = board.nodes.iter().map(|n| board.targeted_left(n) > 0).collect();
         let finished = |drain: &Drain| drain.nodes.iter().all(|n| busy.get(*n) == Some(&false));
         let done =
-            |drain: &Drain| board.nodes_of(drain).all(|n| !n.classes.keys().any(|c| drain.has_reached(c)));
+            |drain: &Drain| board.nodes_of(drain).all(|n| !n.classes.keys().any(|c| drain.reach.covers(c)));
         Self {
             finished: board.drains.iter().map(finished).collect(),
             done: board.drains.iter().map(done).collect(),

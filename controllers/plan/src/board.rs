@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::catalog::{Catalog, Class, Tier};
 use crate::input::{Maintenance, Pod};
-use crate::targets::{Key, Targets, reached};
+use crate::targets::{Key, Reach, Targets};
 
 /// A maintenance with its place in its plan.
 #[derive(Debug)]
@@ -14,18 +14,25 @@ pub(crate) struct Drain {
     pub(crate) age: usize,
     pub(crate) plan: Vec<Tier>,
     pub(crate) cursor: usize,
+    /// What the entries up to the cursor cover.
+    pub(crate) reach: Reach,
     /// Indexes into [`Board::nodes`], in order of names.
     pub(crate) nodes: Vec<usize>,
 }
 
 impl Drain {
-    /// The entries up to the cursor.
-    pub(crate) fn reached(&self) -> &[Tier] {
-        self.plan.get(..=self.cursor).unwrap_or(&self.plan)
+    /// Places the cursor.
+    pub(crate) fn place(&mut self, cursor: usize) {
+        self.cursor = cursor;
+        self.reach = Reach::of(self.plan.get(..=cursor).unwrap_or(&self.plan));
     }
 
-    pub(crate) fn has_reached(&self, class: &Class) -> bool {
-        self.reached().iter().any(|tier| tier.covers(class))
+    /// Takes the next entry; returns it.
+    pub(crate) fn step(&mut self) -> Option<Tier> {
+        self.cursor += 1;
+        let tier = self.plan.get(self.cursor).copied();
+        tier.iter().for_each(|tier| self.reach.add(tier));
+        tier
     }
 
     pub(crate) fn at_end(&self) -> bool {
@@ -99,7 +106,10 @@ impl Board {
                 node.keys.extend(plan.iter().flat_map(|t| [(t.pod_type, t.selector), (t.pod_type, None)]));
             }
         }
-        self.drains.push(Drain { name: maintenance.name.clone(), age, plan, cursor: 0, nodes });
+        let (name, reach) = (maintenance.name.clone(), Reach::default());
+        let mut drain = Drain { name, age, plan, cursor: 0, reach, nodes };
+        drain.place(0);
+        self.drains.push(drain);
     }
 
     /// Raises nodes to targets that they had before.
@@ -142,7 +152,7 @@ impl Board {
     /// Whether pods of a class are to leave a node.
     pub(crate) fn targets(&self, node: &Node, class: &Class) -> bool {
         node.targets.covers(class)
-            || (!node.drains.is_empty() && self.drains_of(node).all(|drain| drain.has_reached(class)))
+            || (!node.drains.is_empty() && self.drains_of(node).all(|drain| drain.reach.covers(class)))
     }
 
     /// How many targeted pods are left on a node.
@@ -152,23 +162,58 @@ impl Board {
 
     /// What every maintenance on a node has reached for each key: what its targets would be without memory.
     pub(crate) fn least_reached(&self, node: &Node) -> Vec<(Key, i32)> {
-        let least = |key: Key| -> Option<i32> {
-            let each = self.drains_of(node).map(|drain| reached(drain.reached(), key));
-            each.min().flatten()
-        };
-        node.keys.iter().filter_map(|key| Some((*key, least(*key)?))).collect()
+        node.keys.iter().filter_map(|key| Some((*key, self.least(node, *key)?))).collect()
+    }
+
+    fn least(&self, node: &Node, key: Key) -> Option<i32> {
+        self.drains_of(node).map(|drain| drain.reach.get(key)).min().flatten()
     }
 
     /// Raises every node's targets to what has been reached there.
     pub(crate) fn raise_targets(&mut self) {
         for id in 0..self.nodes.len() {
             let Some(node) = self.nodes.get(id) else { continue };
-            let (raised, keys) = (self.least_reached(node), node.keys.clone());
+            let raised = self.least_reached(node);
             if let Some(node) = self.nodes.get_mut(id) {
                 raised.into_iter().for_each(|(key, priority)| node.targets.raise(key, priority));
-                keys.into_iter().for_each(|key| node.targets.add_key(key));
-                node.targets.level();
+                node.add_keys();
             }
         }
+    }
+
+    /// A maintenance takes its next entry. Its nodes' targets are raised, for the keys that the entry speaks of: all of
+    /// its type, if it has no selector. Nothing else can have changed.
+    pub(crate) fn step(&mut self, drain: usize) {
+        let Some(drain) = self.drains.get_mut(drain) else { return };
+        let Some(tier) = drain.step() else { return };
+        for id in drain.nodes.clone() {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let raised: Vec<(Key, i32)> = match tier.selector {
+                Some(_) => {
+                    let key = (tier.pod_type, tier.selector);
+                    self.least(node, key).map(|least| (key, least)).into_iter().collect()
+                }
+                None => {
+                    let of_type = node.keys.iter().filter(|(pod_type, _)| *pod_type == tier.pod_type);
+                    of_type.filter_map(|key| Some((*key, self.least(node, *key)?))).collect()
+                }
+            };
+            let Some(node) = self.nodes.get_mut(id) else { continue };
+            for (key, priority) in raised {
+                node.targets.raise(key, priority);
+                node.targets.add_key(key);
+            }
+            if tier.selector.is_none() {
+                node.add_keys();
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Every key of the plans on the node is shown, at what its type has reached without a selector at least.
+    fn add_keys(&mut self) {
+        self.keys.iter().for_each(|key| self.targets.add_key(*key));
+        self.targets.level();
     }
 }

@@ -21,12 +21,6 @@ impl Tier {
     pub(crate) fn rank(&self) -> (PodType, i32, bool) {
         (self.pod_type, self.priority, self.selector.is_none())
     }
-
-    pub(crate) fn covers(&self, class: &Class) -> bool {
-        self.pod_type == class.pod_type
-            && class.priority <= self.priority
-            && self.selector.is_none_or(|s| class.selectors.contains(&s))
-    }
 }
 
 /// Pods that no plan can tell apart.
@@ -38,12 +32,25 @@ pub(crate) struct Class {
     pub(crate) selectors: Vec<SelectorId>,
 }
 
+impl Class {
+    /// The keys that speak of these pods: their type without a selector, and with each that matches.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (PodType, Option<SelectorId>)> {
+        std::iter::once(None).chain(self.selectors.iter().copied().map(Some)).map(|s| (self.pod_type, s))
+    }
+}
+
 /// The selectors that occur.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
+    /// By every form in which they were met, the normal one among them.
     ids: HashMap<LabelSelector, SelectorId>,
     /// As they were first written, with their normal form.
     written: Vec<(LabelSelector, LabelSelector)>,
+    /// Selectors that demand this value of this label, each by one of its labels: a pod is matched only against those
+    /// that it may match.
+    by_label: HashMap<String, HashMap<String, Vec<SelectorId>>>,
+    /// Selectors that demand no value of any label.
+    others: Vec<SelectorId>,
 }
 
 impl Catalog {
@@ -55,20 +62,36 @@ impl Catalog {
     }
 
     fn intern(&mut self, selector: &LabelSelector) -> SelectorId {
-        let normal = selector.normalized();
-        if let Some(id) = self.ids.get(&normal) {
+        if let Some(id) = self.ids.get(selector) {
             return *id;
         }
+        let normal = selector.normalized();
+        let id = self.ids.get(&normal).copied().unwrap_or_else(|| self.add(selector, &normal));
+        self.ids.insert(selector.clone(), id);
+        id
+    }
+
+    fn add(&mut self, selector: &LabelSelector, normal: &LabelSelector) -> SelectorId {
         let id = self.written.len();
         self.written.push((selector.clone(), normal.clone()));
-        self.ids.insert(normal, id);
+        self.ids.insert(normal.clone(), id);
+        match selector.match_labels.first_key_value() {
+            Some((key, value)) => {
+                let values = self.by_label.entry(key.clone()).or_default();
+                values.entry(value.clone()).or_default().push(id);
+            }
+            None => self.others.push(id),
+        }
         id
     }
 
     /// The class of a pod.
     pub(crate) fn class(&self, pod_type: PodType, priority: i32, labels: &BTreeMap<String, String>) -> Class {
-        let matching = self.written.iter().enumerate().filter(|(_, (s, _))| s.matches(labels));
-        Class { pod_type, priority, selectors: matching.map(|(id, _)| id).collect() }
+        let named = labels.iter().filter_map(|(key, value)| self.by_label.get(key)?.get(value)).flatten();
+        let matches = |id: &&SelectorId| self.written.get(**id).is_some_and(|(s, _)| s.matches(labels));
+        let mut selectors: Vec<SelectorId> = named.chain(&self.others).filter(matches).copied().collect();
+        selectors.sort_unstable();
+        Class { pod_type, priority, selectors }
     }
 
     /// The entry that a tier means.
@@ -81,5 +104,47 @@ impl Catalog {
     /// An order of selectors that does not depend on who came first; none is the least.
     pub(crate) fn order(&self, selector: Option<SelectorId>) -> Option<&LabelSelector> {
         selector.and_then(|id| self.written.get(id)).map(|(_, normal)| normal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_is_of_every_selector_that_matches_it_however_that_is_found() {
+        let mut catalog = Catalog::default();
+        let selectors = [
+            json!({ "matchLabels": { "app": "a" } }),
+            json!({ "matchLabels": { "app": "a", "tier": "web" } }),
+            json!({ "matchLabels": { "app": "b" } }),
+            json!({ "matchExpressions": [{ "key": "app", "operator": "Exists" }] }),
+            json!({ "matchExpressions": [{ "key": "app", "operator": "DoesNotExist" }] }),
+            json!({ "matchLabels": { "tier": "web" } }),
+        ];
+        for selector in &selectors {
+            catalog.intern(&serde_json::from_value(selector.clone()).unwrap());
+        }
+        for labels in
+            [json!({}), json!({ "app": "a" }), json!({ "tier": "web", "app": "a" }), json!({ "app": "c" })]
+        {
+            let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap();
+            let each = catalog.written.iter().enumerate();
+            let matching: Vec<_> = each.filter(|(_, (s, _))| s.matches(&labels)).map(|(id, _)| id).collect();
+            assert_eq!(catalog.class(PodType::Default, 0, &labels).selectors, matching, "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn a_selector_has_one_number_however_it_is_written() {
+        let mut catalog = Catalog::default();
+        let mut id = |s| catalog.intern(&serde_json::from_value(s).unwrap());
+        let labels = id(json!({ "matchLabels": { "app": "a" } }));
+        let expression = json!({ "key": "app", "operator": "In", "values": ["a"] });
+        assert_eq!(id(json!({ "matchExpressions": [expression] })), labels);
+        assert_eq!(id(json!({ "matchLabels": { "app": "a" } })), labels);
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::advance::group_of;
 use crate::board::{Board, Drain, Node};
-use crate::targets::reached;
 
 /// How a maintenance stands on a node, compared with the node's targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl<'a> Messages<'a> {
 
 pub(crate) fn standing(drain: &Drain, node: &Node) -> Standing {
     let keys = drain.plan.iter().flat_map(|t| [(t.pod_type, t.selector), (t.pod_type, None)]);
-    let pairs: Vec<_> = keys.map(|key| (reached(drain.reached(), key), node.targets.get(key))).collect();
+    let pairs: Vec<_> = keys.map(|key| (drain.reach.get(key), node.targets.get(key))).collect();
     if pairs.iter().any(|(own, shown)| own > shown) {
         Standing::Ahead
     } else if pairs.iter().any(|(own, shown)| own < shown) {

@@ -53,7 +53,7 @@ impl Planner {
         let mut restored = BTreeSet::new();
         for (id, (drain, maintenance)) in board.drains.iter_mut().zip(maintenances).enumerate() {
             match self.cursors.get(&maintenance.uid) {
-                Some(cursor) => drain.cursor = (*cursor).min(drain.plan.len().saturating_sub(1)),
+                Some(cursor) => drain.place((*cursor).min(drain.plan.len().saturating_sub(1))),
                 None if maintenance.recorded.values().any(|targets| !targets.is_empty()) => {
                     restored.insert(id);
                 }

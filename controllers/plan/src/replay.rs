@@ -21,7 +21,7 @@ pub(crate) fn run(board: &mut Board, maintenances: &[Maintenance], restored: &BT
 /// One entry on, unless a node would be shown more than was recorded there.
 fn advance(board: &mut Board, maintenances: &[Maintenance], id: usize) -> bool {
     let Some(drain) = board.drains.get_mut(id).filter(|d| !d.at_end()) else { return false };
-    drain.cursor += 1;
+    drain.step();
     let recorded = maintenances.get(id).map(|m| &m.recorded);
     let fits = board.drains.get(id).is_some_and(|drain| {
         let known = board.nodes_of(drain).filter(|n| recorded.is_some_and(|r| r.contains_key(&n.name)));
@@ -34,7 +34,7 @@ fn advance(board: &mut Board, maintenances: &[Maintenance], id: usize) -> bool {
         known.into_iter().all(shown)
     });
     if let Some(drain) = board.drains.get_mut(id).filter(|_| !fits) {
-        drain.cursor -= 1;
+        drain.place(drain.cursor - 1);
     }
     fits
 }

@@ -1,6 +1,6 @@
 //! Drain targets: for each pod type and selector, the highest priority reached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
@@ -46,9 +46,7 @@ impl Targets {
     }
 
     pub(crate) fn covers(&self, class: &Class) -> bool {
-        self.0.iter().any(|((pod_type, selector), priority)| {
-            Tier { pod_type: *pod_type, priority: *priority, selector: *selector }.covers(class)
-        })
+        class.keys().any(|key| self.get(key).is_some_and(|priority| class.priority <= priority))
     }
 
     /// As status shows them: by type, then none before selectors.
@@ -64,9 +62,29 @@ impl Targets {
     }
 }
 
-/// The highest priority that tiers have reached for a key: an entry without a selector counts for all selectors.
-pub(crate) fn reached(tiers: &[Tier], key: Key) -> Option<i32> {
-    let (pod_type, selector) = key;
-    let counts = |t: &&Tier| t.pod_type == pod_type && (t.selector.is_none() || t.selector == selector);
-    tiers.iter().filter(counts).map(|t| t.priority).max()
+/// What a maintenance has reached: the highest priority for each key among the entries up to its cursor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reach(HashMap<Key, i32>);
+
+impl Reach {
+    pub(crate) fn of(tiers: &[Tier]) -> Self {
+        let mut reach = Self::default();
+        tiers.iter().for_each(|tier| reach.add(tier));
+        reach
+    }
+
+    pub(crate) fn add(&mut self, tier: &Tier) {
+        let slot = self.0.entry((tier.pod_type, tier.selector)).or_insert(tier.priority);
+        *slot = (*slot).max(tier.priority);
+    }
+
+    /// The highest priority reached for a key: an entry without a selector counts for all selectors.
+    pub(crate) fn get(&self, key: Key) -> Option<i32> {
+        let general = self.0.get(&(key.0, None)).copied();
+        self.0.get(&key).copied().max(general)
+    }
+
+    pub(crate) fn covers(&self, class: &Class) -> bool {
+        class.keys().any(|key| self.0.get(&key).is_some_and(|priority| class.priority <= *priority))
+    }
 }
