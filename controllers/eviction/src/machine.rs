@@ -218,5 +218,8 @@ fn pod_name(request: &EvictionRequest) -> &str {
 }
 
 #[cfg(test)]
+#[path = "machine_properties.rs"]
+mod properties;
+#[cfg(test)]
 #[path = "machine_tests.rs"]
 mod tests;

@@ -11,14 +11,14 @@ use serde_json::json;
 
 use super::*;
 
-const A: &str = "a.example.com";
-const B: &str = "b.example.com";
+pub(super) const A: &str = "a.example.com";
+pub(super) const B: &str = "b.example.com";
 
-fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
 
-fn pod(interceptors: &[&str]) -> Pod {
+pub(super) fn pod(interceptors: &[&str]) -> Pod {
     Pod {
         name: "p".into(),
         namespace: "ns".into(),
@@ -30,7 +30,7 @@ fn pod(interceptors: &[&str]) -> Pod {
     }
 }
 
-fn request() -> EvictionRequest {
+pub(super) fn request() -> EvictionRequest {
     let mut request = EvictionRequest::named("ns", "uid");
     request.metadata.generation = 1;
     request.metadata.creation_timestamp = Some(at(0));
@@ -41,7 +41,7 @@ fn request() -> EvictionRequest {
 }
 
 /// Decides, checks the written status by the rules of admission, and writes it.
-fn advance(request: &mut EvictionRequest, target: Target<'_>, now: Timestamp) -> Decision {
+pub(super) fn advance(request: &mut EvictionRequest, target: Target<'_>, now: Timestamp) -> Decision {
     let config = Config::default();
     let decision = step(request, target, now, &config);
     if let Some(status) = decision.status.clone() {

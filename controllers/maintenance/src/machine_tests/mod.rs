@@ -5,6 +5,7 @@ mod blockers;
 mod conditions;
 mod cordon;
 mod drain;
+mod properties;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
