@@ -24,7 +24,7 @@ const AT_ONCE: u64 = 128 * 1024;
 
 /// Keeps `guard` until the body has been sent or dropped.
 pub fn held<G: Send + Unpin + 'static>(response: Response<Body>, guard: G) -> Response<Body> {
-    response.map(|inner| Body::new(Held { inner, _guard: guard }))
+    response.map(|inner| Body::new(Held::new(inner, guard)))
 }
 
 /// Keeps `guard` until the body has been sent, at most until the deadline, when the body breaks off.
@@ -53,9 +53,17 @@ pub fn bounded<G: Send + 'static>(
     })
 }
 
-struct Held<G> {
+/// A body that keeps something until it has been sent or dropped.
+pub struct Held<G> {
     inner: Body,
     _guard: G,
+}
+
+impl<G> Held<G> {
+    /// Keeps `guard` with `inner`.
+    pub fn new(inner: Body, guard: G) -> Self {
+        Self { inner, _guard: guard }
+    }
 }
 
 impl<G: Unpin> HttpBody for Held<G> {

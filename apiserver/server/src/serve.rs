@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::chain::{Chain, PeerCertificates};
-use requests::{Counted, Requests};
+use crate::sending::Held;
+use requests::Requests;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
@@ -134,7 +135,7 @@ async fn connection(
         let (chain, peer, open) = (chain.clone(), peer.clone(), counted.open());
         async move {
             let answer = chain.serve(request.map(Body::new), &peer).await;
-            Ok::<_, Infallible>(answer.map(|body| Counted::new(body, open)))
+            Ok::<_, Infallible>(answer.map(|body| Held::new(body, open)))
         }
     });
     let builder = http_settings(patience);

@@ -1,14 +1,8 @@
 //! The requests of one connection: whether there are any, and since when there are none.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
-
-use axum::body::Body;
-use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 /// Counts the requests of one connection.
 #[derive(Clone, Default)]
@@ -45,37 +39,5 @@ impl Requests {
 impl Drop for Open {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A body whose request is open until it has been sent or dropped.
-pub struct Counted {
-    inner: Body,
-    _open: Open,
-}
-
-impl Counted {
-    pub fn new(inner: Body, open: Open) -> Self {
-        Self { inner, _open: open }
-    }
-}
-
-impl HttpBody for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.inner).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
