@@ -25,10 +25,7 @@ fn main() -> ExitCode {
     logs::start("info");
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("drydock-apiserver: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => drydock_command::fail("drydock-apiserver", error.as_ref()),
     }
 }
 

@@ -11,7 +11,6 @@ mod serve;
 use std::process::ExitCode;
 
 use drydock_command::logs;
-use drydock_runtime::error::with_causes;
 
 use crate::flags::Flags;
 
@@ -27,10 +26,7 @@ fn main() -> ExitCode {
     logs::start("info,kube_client=off");
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("drydock-controller-manager: {}", with_causes(error.as_ref()));
-            ExitCode::FAILURE
-        }
+        Err(error) => drydock_command::fail("drydock-controller-manager", error.as_ref()),
     }
 }
 

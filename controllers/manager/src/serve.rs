@@ -42,7 +42,7 @@ pub async fn bind(address: SocketAddr, flags: &Flags) -> anyhow::Result<Port> {
 
 fn certificate(address: SocketAddr, flags: &Flags) -> anyhow::Result<ServingCertificate> {
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {
-        return Ok(ServingCertificate::load(certificate.clone(), key.clone())?);
+        return ServingCertificate::load(certificate.clone(), key.clone()).context("--tls-cert-file");
     }
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     if !address.ip().is_unspecified() {

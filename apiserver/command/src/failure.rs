@@ -1,0 +1,64 @@
+//! What a program says last when it cannot go on.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// Prints why the program ends, in one line, and returns what it exits with.
+pub fn fail(program: &str, error: &(dyn Error + 'static)) -> ExitCode {
+    eprintln!("{program}: {}", line(error));
+    ExitCode::FAILURE
+}
+
+/// An error and its causes, each told once: some errors tell their cause themselves. Parsers draw pictures of what they
+/// could not read, which would not stay in one line of a log.
+fn line(error: &(dyn Error + 'static)) -> String {
+    let mut told = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        next = error.source();
+        let said = error.to_string();
+        let said = said.lines().next().unwrap_or_default().trim();
+        if !told.contains(said) {
+            let separator = if told.is_empty() { "" } else { ": " };
+            told = format!("{told}{separator}{said}");
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Told(&'static str, Option<Box<Told>>);
+
+    impl fmt::Display for Told {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Told {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as &(dyn Error + 'static))
+        }
+    }
+
+    /// `--kubeconfig: /nope: ...: No such file or directory (os error 2): No such file or directory (os error 2)`
+    #[test]
+    fn a_cause_that_was_told_already_is_not_told_again() {
+        let cause = Told("no such file", None);
+        let error = Told("--kubeconfig", Some(Box::new(Told("a: no such file", Some(Box::new(cause))))));
+        assert_eq!(line(&error), "--kubeconfig: a: no such file");
+    }
+
+    #[test]
+    fn it_is_one_line_whatever_the_causes_say() {
+        let picture = Told("unclosed bracket\n --> 1:4\n  |\n1 | a: [", None);
+        let error = Told("--kubeconfig", Some(Box::new(picture)));
+        assert_eq!(line(&error), "--kubeconfig: unclosed bracket");
+    }
+}
