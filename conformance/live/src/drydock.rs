@@ -97,14 +97,24 @@ impl Drydock {
     }
 
     /// The client of whoever a kubeconfig is for, to our API server itself.
-    pub async fn direct_as(&self, mut file: Kubeconfig) -> Result<Client> {
+    pub async fn direct_as(&self, file: Kubeconfig) -> Result<Client> {
+        self.direct_at(&self.url(), file).await
+    }
+
+    /// The same, by a way of the caller's own.
+    pub async fn direct_at(&self, url: &str, mut file: Kubeconfig) -> Result<Client> {
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-            cluster.server = Some(format!("https://127.0.0.1:{}", self.port));
+            cluster.server = Some(url.into());
             cluster.tls_server_name = Some(format!("{APISERVER}.{NAMESPACE}.svc"));
             cluster.certificate_authority = Some(self.ca().display().to_string());
         }
         let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
+    }
+
+    /// `https://127.0.0.1:PORT` of our API server.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
     }
 
     /// A Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it.
@@ -114,7 +124,8 @@ impl Drydock {
         let service = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": meta,
             "spec": {"type": "ExternalName", "externalName": "localhost",
-                     "ports": [{"port": self.port, "protocol": "TCP"}]},
+                     // Named, so that the one of deploy/ may stand beside it.
+                     "ports": [{"name": "loopback", "port": self.port, "protocol": "TCP"}]},
         });
         let registration = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",

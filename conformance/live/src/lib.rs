@@ -10,9 +10,11 @@
 pub mod host;
 
 pub mod cluster;
+pub mod daemon;
 pub mod drydock;
 pub mod kinds;
 pub mod kubectl;
+pub mod link;
 pub mod wait;
 
 pub mod playground;

@@ -67,6 +67,28 @@ pub async fn http_ready(address: &str, path: &str, limit: Duration) -> Result<()
     Ok(())
 }
 
+/// Retries until one of our programs answers a request with 200 on its port.
+pub async fn https_ready(port: u16, path: &str, limit: Duration) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        match https_answers(port, path).await {
+            Ok(200) => return Ok(()),
+            answer if began.elapsed() > limit => {
+                bail!("port {port} did not answer {path} with 200 within {limit:?}: {answer:?}");
+            }
+            _ => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+/// The status code with which one of our programs answers a request on its port, whatever its certificate.
+pub async fn https_answers(port: u16, path: &str) -> Result<u16> {
+    let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse()?);
+    config.accept_invalid_certs = true;
+    let request = http_get(path)?.map(Into::into);
+    Ok(Client::try_from(config)?.send(request).await?.status().as_u16())
+}
+
 /// Retries until a starting process has written a file, or one of the processes has ended.
 pub async fn file(path: &Path, processes: &Processes, limit: Duration) -> Result<()> {
     let began = Instant::now();
@@ -82,11 +104,19 @@ pub async fn file(path: &Path, processes: &Processes, limit: Duration) -> Result
 
 /// Watches an APIService until the aggregator finds it available.
 pub async fn api_available(client: &Client, name: &str, limit: Duration) -> Result<()> {
-    let available = |service: Option<&APIService>| {
-        let conditions = service.and_then(|s| s.status.as_ref()).and_then(|s| s.conditions.as_ref());
-        conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Available" && c.status == "True"))
-    };
+    let available = |service: Option<&APIService>| is_available(service) == Some(true);
     until(Api::all(client.clone()), name, limit, "available", available).await.map(drop)
+}
+
+/// Watches an APIService until the aggregator finds that nobody serves it.
+pub async fn api_unavailable(client: &Client, name: &str, limit: Duration) -> Result<()> {
+    let unavailable = |service: Option<&APIService>| is_available(service) == Some(false);
+    until(Api::all(client.clone()), name, limit, "unavailable", unavailable).await.map(drop)
+}
+
+fn is_available(service: Option<&APIService>) -> Option<bool> {
+    let conditions = service?.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == "Available").map(|c| c.status == "True")
 }
 
 /// Retries until the host has merged our schema into its OpenAPI v3, which it does in its own time.

@@ -1,12 +1,16 @@
 //! Tests against a real Kubernetes control plane: one binary, so that they share one host.
+//! They start in the order of their names, and the longest is the first.
 
 mod shared;
 
+mod absence;
 mod authorization;
 mod clients;
+mod daemons;
 mod deploy;
 mod garbage;
 mod host;
+mod hostile_bodies;
 mod kubectl;
 mod namespaces;
 mod observer;

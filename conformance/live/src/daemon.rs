@@ -1,0 +1,120 @@
+//! One of our programs by itself, with flags of a test's own: how it starts, what it says, how it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// A program that has not said or done it by then never will.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A program that runs; it is killed when this is dropped.
+pub struct Daemon {
+    child: Child,
+    said: Arc<Said>,
+    reader: JoinHandle<()>,
+}
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Exit code.
+    pub code: i32,
+    /// The lines that it said.
+    pub lines: Vec<String>,
+}
+
+#[derive(Default)]
+struct Said {
+    lines: Mutex<Vec<String>>,
+    more: Notify,
+}
+
+impl Daemon {
+    /// Starts it in a folder.
+    pub fn start(program: &Path, dir: &Path, args: &[String]) -> Result<Daemon> {
+        let mut child = Command::new(program)
+            .args(args)
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} does not start", program.display()))?;
+        let said = Arc::<Said>::default();
+        let err = child.stderr.take().context("no stderr")?;
+        let (heard, mut lines) = (said.clone(), BufReader::new(err).lines());
+        let reader = tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                heard.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+                heard.more.notify_waiters();
+            }
+        });
+        Ok(Daemon { child, said, reader })
+    }
+
+    /// Waits until it has said a line with all of these words `times` times.
+    pub async fn says(&self, words: &[&str], times: usize) -> Result<()> {
+        let heard = async {
+            loop {
+                let more = self.said.more.notified();
+                tokio::pin!(more);
+                more.as_mut().enable();
+                let lines = self.said.all();
+                if lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count() >= times {
+                    return;
+                }
+                more.await;
+            }
+        };
+        match tokio::time::timeout(LIMIT, heard).await {
+            Ok(()) => Ok(()),
+            Err(_) => bail!("{words:?} was not said {times} times: {:#?}", self.said.all()),
+        }
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn ended(mut self) -> Result<Ended> {
+        let waited = tokio::time::timeout(LIMIT, self.child.wait()).await;
+        let Ok(status) = waited else { bail!("it goes on: {:#?}", self.said.all()) };
+        let code = status?.code().unwrap_or(-1);
+        // What it said last may still be on its way.
+        (&mut self.reader).await?;
+        Ok(Ended { code, lines: self.said.all() })
+    }
+
+    /// Is it still running?
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
+    /// Nothing that it said tells of a panic.
+    pub fn has_panicked(&self) -> bool {
+        self.said.all().iter().any(|line| line.contains("panicked"))
+    }
+}
+
+impl Said {
+    fn all(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A flag and its file.
+pub fn flag(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+/// A folder of a program's own below another.
+pub fn folder(parent: &Path, name: &str) -> Result<PathBuf> {
+    let path = parent.join(name);
+    std::fs::create_dir_all(&path)?;
+    Ok(path)
+}

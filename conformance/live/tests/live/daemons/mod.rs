@@ -1,0 +1,7 @@
+//! Our programs by themselves: what they say when they cannot start, and how they live with a host that is not there.
+
+mod bad_input;
+mod database;
+mod host_away;
+mod ports;
+mod programs;

@@ -1,0 +1,66 @@
+//! Both programs, with the flags that they need to run in the shared host.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use drydock_conformance::daemon::{Daemon, folder};
+use drydock_conformance::drydock::{grant, program};
+use drydock_conformance::host::{Host, free_ports, kubeconfig};
+use drydock_conformance::kubectl::Kubectl;
+use tokio::sync::OnceCell;
+
+pub const APISERVER: &str = "drydock-apiserver";
+pub const MANAGER: &str = "drydock-controller-manager";
+pub const BOTH: [&str; 2] = [APISERVER, MANAGER];
+
+const NAMESPACE: &str = "daemons";
+
+/// One of our programs in a folder of its own.
+pub struct Program {
+    pub name: &'static str,
+    pub dir: PathBuf,
+    pub port: u16,
+    /// Those with which it runs.
+    pub flags: Vec<String>,
+}
+
+impl Program {
+    /// That reaches the host at an address; `test` names its folder.
+    pub async fn new(host: &Host, test: &str, name: &'static str, url: &str) -> Result<Program> {
+        static GRANTED: OnceCell<()> = OnceCell::const_new();
+        GRANTED.get_or_try_init(async || grant_leases(host).await).await?;
+        let dir = folder(&host.dir, &format!("{test}-{name}"))?;
+        let user = format!("system:serviceaccount:drydock-system:{name}");
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
+        let identity = host.pki.client(&dir, "user", &user, &groups)?;
+        std::fs::write(dir.join("kubeconfig"), kubeconfig(url, &host.pki.ca, &identity))?;
+        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let mut flags = vec!["--kubeconfig=kubeconfig".into(), "--bind-address=127.0.0.1".into()];
+        flags.extend([format!("--secure-port={port}"), "--cert-dir=certs".into()]);
+        match name {
+            APISERVER => flags.push("--data-dir=data".into()),
+            // Not the lease of the Drydock that the other tests use, and nothing to do that is done there.
+            _ => flags.extend([
+                format!("--leader-elect-resource-name={test}"),
+                format!("--leader-elect-resource-namespace={NAMESPACE}"),
+                "--controllers=-daemonset-taint".into(),
+            ]),
+        }
+        Ok(Program { name, dir, port, flags })
+    }
+
+    /// Starts it with the flags with which it runs, and more.
+    pub fn start(&self, more: &[String]) -> Result<Daemon> {
+        Daemon::start(&program(self.name), &self.dir, &[&self.flags, more].concat())
+    }
+}
+
+/// The rights of deploy/, and beside them any lease in a namespace of its own: that of deploy/ is taken.
+async fn grant_leases(host: &Host) -> Result<()> {
+    grant(host)?;
+    let kubectl = Kubectl::new(host).in_namespace(NAMESPACE);
+    kubectl.ok(&["create", "namespace", NAMESPACE]).await?;
+    kubectl.ok(&["create", "role", "leases", "--verb=*", "--resource=leases.coordination.k8s.io"]).await?;
+    let account = format!("--serviceaccount=drydock-system:{MANAGER}");
+    kubectl.ok(&["create", "rolebinding", "leases", "--role=leases", &account]).await.map(drop)
+}
