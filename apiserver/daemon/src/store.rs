@@ -1,5 +1,6 @@
 //! Which backend keeps the objects, and the cached storage of a kind above it.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -23,7 +24,11 @@ pub async fn open(flags: &Flags) -> anyhow::Result<Arc<dyn Backend>> {
         let backend = EtcdBackend::connect(&etcd(flags)).await.context("--etcd-servers")?;
         return Ok(Arc::new(backend));
     }
-    std::fs::create_dir_all(&flags.data_dir)
+    // The objects are for the server alone; a folder that is there already is its owner's business.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&flags.data_dir)
         .with_context(|| format!("--data-dir: {}", flags.data_dir.display()))?;
     let file = flags.data_dir.join(FILE);
     let backend = SqliteBackend::open(&file, SqliteOptions::default())

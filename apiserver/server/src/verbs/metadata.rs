@@ -1,5 +1,7 @@
 //! What the server itself does to an object on its way in.
 
+use std::collections::HashSet;
+
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::kind::Now;
 use drydock_machinery::{ApiError, Object};
@@ -109,11 +111,13 @@ pub fn is_finished(new: &Object, old: &Object) -> bool {
 pub fn dedup_owner_references(call: &Call, object: &mut Object) {
     let Some(Value::Array(references)) = object.meta().and_then(|m| m.get("ownerReferences")) else { return };
     let (mut kept, mut twice) = (Vec::<Value>::new(), Vec::<String>::new());
+    // A body has room for tens of thousands of them: each is looked up, not compared with all before it.
+    let mut seen = HashSet::new();
     for reference in references {
-        if kept.contains(reference) {
-            twice.push(reference.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
-        } else {
+        if seen.insert(reference) {
             kept.push(reference.clone());
+        } else {
+            twice.push(reference.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
         }
     }
     if !twice.is_empty() {

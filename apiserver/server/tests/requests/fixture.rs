@@ -69,12 +69,21 @@ impl Server {
     }
 
     pub async fn with_admission(admission: Vec<Arc<dyn Admission>>) -> Self {
+        Self::with(admission, Config::default()).await
+    }
+
+    /// Forgets history at once: what is compacted below is gone.
+    pub async fn forgetful() -> Self {
+        Self::with(Vec::new(), Config { ring_events: 1, ..Config::default() }).await
+    }
+
+    async fn with(admission: Vec<Arc<dyn Admission>>, config: Config) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(SqliteBackend::open(dir.path().join("db"), SqliteOptions::default()).unwrap());
         let shutdown = CancellationToken::new();
-        let gadgets = resource(Gadget::namespaced(), "gadgets", &backend, &admission).await;
-        let widgets = resource(Gadget::cluster(), "widgets", &backend, &admission).await;
+        let gadgets = resource(Gadget::namespaced(), "gadgets", &backend, &admission, &config).await;
+        let widgets = resource(Gadget::cluster(), "widgets", &backend, &admission, &config).await;
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
             .with_authorizer(Arc::new(NotTheReader));
@@ -171,8 +180,9 @@ async fn resource(
     plural: &str,
     backend: &Arc<dyn Backend>,
     admission: &[Arc<dyn Admission>],
+    config: &Config,
 ) -> Resource {
-    let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), Config::default());
+    let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), config.clone());
     cache.wait_until_ready().await;
     Resource { kind: Arc::new(kind), storage: Arc::new(cache), admission: admission.to_vec() }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use super::state::{Objects, Snapshot, State};
+use super::objects::Objects;
+use super::state::{Snapshot, State};
 use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
-use crate::storage::{ListOptions, ReadAt, Scope, Storage, StorageError};
+use crate::storage::StorageError;
+use crate::store::readable;
 
 /// Most deliveries taken in before the next state is published.
 const BATCH: usize = 128;
@@ -32,12 +34,12 @@ struct Follower {
 
 impl Follower {
     async fn fill(&self) -> Result<State, StorageError> {
-        let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
-        let page = self.shared.store.list(&Scope::all(), &options).await?;
+        let (page, damaged) = readable(&self.shared.store).await?;
         // What was announced until now is in the list; events of these writes do not come.
         self.shared.store.own_writes().clear();
         let epoch = self.shared.state.load().snapshot.epoch;
-        let snapshot = Snapshot { epoch, revision: page.revision, objects: Objects::from_sorted(page.items) };
+        let objects = Objects::from_sorted(page.items, damaged);
+        let snapshot = Snapshot { epoch, revision: page.revision, objects };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
         self.shared.publish(Arc::new(state.clone()));
@@ -113,12 +115,17 @@ impl Follower {
                     self.shared.metrics.took_over();
                     stored
                 }
-                None => self.shared.store.decode(&pair(
-                    event.key,
-                    value,
-                    event.revision,
-                    event.create_revision,
-                ))?,
+                None => {
+                    let pair = pair(event.key, value, event.revision, event.create_revision);
+                    match self.shared.store.decode(&pair) {
+                        Err(StorageError::Backend(BackendError::Corrupt(why))) => {
+                            tracing::error!(why, revision = event.revision.0, "an object is damaged");
+                            state.apply_damaged(event.revision, &key, why);
+                            continue;
+                        }
+                        decoded => decoded?,
+                    }
+                }
             };
             state.apply(event.revision, &key, Some(current), bytes);
         }

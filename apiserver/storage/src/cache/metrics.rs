@@ -10,6 +10,8 @@ use crate::backend::{BackendError, Revision};
 pub struct Metrics {
     /// Objects in the newest snapshot.
     pub objects: AtomicU64,
+    /// Keys whose values cannot be read.
+    pub damaged: AtomicU64,
     /// The newest snapshot's revision.
     pub revision: AtomicU64,
     /// Changes in the ring.
@@ -35,6 +37,7 @@ pub struct Metrics {
 impl Metrics {
     pub(super) fn published(&self, state: &State) {
         self.objects.store(state.snapshot.objects.len() as u64, Relaxed);
+        self.damaged.store(state.snapshot.objects.damaged() as u64, Relaxed);
         self.revision.store(state.snapshot.revision.0, Relaxed);
         self.ring_events.store(state.ring_len() as u64, Relaxed);
         self.ring_bytes.store(state.ring_bytes() as u64, Relaxed);

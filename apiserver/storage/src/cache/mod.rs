@@ -15,6 +15,7 @@
 mod authority;
 mod follow;
 mod metrics;
+mod objects;
 mod page;
 mod read;
 mod state;
@@ -126,7 +127,7 @@ impl Storage for Cache {
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
         match self.view(at).await? {
-            View::Snapshot(snapshot) => snapshot.objects.get(key).cloned().ok_or(StorageError::NotFound),
+            View::Snapshot(snapshot) => snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound),
             View::Store => self.shared.store.get(key, at).await,
         }
     }
@@ -134,14 +135,17 @@ impl Storage for Cache {
     async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
         match self.view(options.at).await? {
-            View::Snapshot(snapshot) => Ok(page::page(&snapshot, scope, options)),
+            View::Snapshot(snapshot) => {
+                snapshot.objects.whole(scope)?;
+                Ok(page::page(&snapshot, scope, options))
+            }
             View::Store => self.shared.store.list(scope, options).await,
         }
     }
 
     async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError> {
         let state = self.shared.state.load_full();
-        let cached = state.snapshot.objects.get(key).filter(|_| state.ready).cloned();
+        let cached = state.snapshot.objects.get(key).ok().flatten().filter(|_| state.ready).cloned();
         drop(state);
         self.shared.store.update_from(key, cached, updater).await
     }
@@ -152,6 +156,7 @@ impl Storage for Cache {
             WatchFrom::After(after) => self.watch_after(scope, after).await,
             WatchFrom::InitialEvents(at) => match self.view(at).await? {
                 View::Snapshot(snapshot) => {
+                    snapshot.objects.whole(&scope)?;
                     Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
                 }
                 View::Store => Ok(Box::new(StoreWatcher::open(&self.shared.store, scope, from).await?)),

@@ -3,14 +3,13 @@
 //! All of it is persistent (in the functional sense): a published state never changes, and the next one shares all
 //! but the touched paths with it.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 
 use super::Config;
+use super::objects::Objects;
 use crate::backend::Revision;
 use crate::storage::Stored;
 
@@ -39,16 +38,14 @@ pub(super) struct Snapshot {
     pub(super) objects: Objects,
 }
 
-/// Objects in key order, shared with other snapshots.
-#[derive(Clone, Default)]
-pub(super) struct Objects(OrdSet<ByKey>);
-
 /// One change in the ring.
 pub(super) struct Change {
     pub(super) revision: Revision,
     pub(super) key: String,
     pub(super) current: Option<Arc<Stored>>,
     pub(super) previous: Option<Arc<Stored>>,
+    /// Why the new value cannot be read, if it cannot.
+    pub(super) damage: Option<Arc<str>>,
     /// The objects after it.
     objects: Objects,
     bytes: usize,
@@ -88,22 +85,38 @@ impl State {
         current: Option<Arc<Stored>>,
         bytes: usize,
     ) {
-        let previous = match &current {
-            Some(stored) => self.snapshot.objects.insert(stored.clone()),
-            None => self.snapshot.objects.remove(key),
-        };
+        let previous = self.snapshot.objects.replace(key, current.clone());
+        self.snapshot.revision = revision;
+        if current.is_some() || previous.is_some() {
+            self.record(revision, key, current, previous, None, bytes);
+        }
+    }
+
+    /// Takes in a change to a value that cannot be read.
+    pub(super) fn apply_damaged(&mut self, revision: Revision, key: &str, why: String) {
+        let (previous, why) = (self.snapshot.objects.replace(key, None), Arc::<str>::from(why));
+        self.snapshot.objects.damage(key, why.clone());
+        self.snapshot.revision = revision;
+        self.record(revision, key, None, previous, Some(why), 0);
+    }
+
+    fn record(
+        &mut self,
+        revision: Revision,
+        key: &str,
+        current: Option<Arc<Stored>>,
+        previous: Option<Arc<Stored>>,
+        damage: Option<Arc<str>>,
+        bytes: usize,
+    ) {
         let index = match self.ring.get_max() {
             Some(((last, index), _)) if *last == revision => index + 1,
             _ => 0,
         };
-        self.snapshot.revision = revision;
-        if current.is_none() && previous.is_none() {
-            return;
-        }
         let bytes = bytes + CHANGE_OVERHEAD;
-        let objects = self.snapshot.objects.clone();
-        let key = key.to_owned();
-        let change = Change { revision, key, current, previous, objects, bytes, departed: OnceLock::new() };
+        let (objects, key) = (self.snapshot.objects.clone(), key.to_owned());
+        let departed = OnceLock::new();
+        let change = Change { revision, key, current, previous, damage, objects, bytes, departed };
         self.ring.insert((revision, index), Arc::new(change));
         self.ring_bytes += bytes;
     }
@@ -167,60 +180,3 @@ impl Change {
         self.departed.get_or_init(|| Arc::new(make())).clone()
     }
 }
-
-impl Objects {
-    pub(super) fn from_sorted(items: Vec<Arc<Stored>>) -> Self {
-        Self(items.into_iter().map(ByKey).collect())
-    }
-
-    pub(super) fn get(&self, key: &str) -> Option<&Arc<Stored>> {
-        self.0.get(key).map(|entry| &entry.0)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Objects whose key is at or above `start`, in key order.
-    pub(super) fn from(&self, start: &str) -> impl Iterator<Item = &Arc<Stored>> {
-        self.0.range::<_, str>((Bound::Included(start), Bound::Unbounded)).map(|entry| &entry.0)
-    }
-
-    fn insert(&mut self, stored: Arc<Stored>) -> Option<Arc<Stored>> {
-        self.0.insert(ByKey(stored)).map(|entry| entry.0)
-    }
-
-    fn remove(&mut self, key: &str) -> Option<Arc<Stored>> {
-        self.0.remove(key).map(|entry| entry.0)
-    }
-}
-
-/// An object ordered by its key: a map that need not hold the key a second time.
-#[derive(Clone)]
-struct ByKey(Arc<Stored>);
-
-impl Borrow<str> for ByKey {
-    fn borrow(&self) -> &str {
-        &self.0.key
-    }
-}
-
-impl Ord for ByKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key.cmp(&other.0.key)
-    }
-}
-
-impl PartialOrd for ByKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ByKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
-    }
-}
-
-impl Eq for ByKey {}

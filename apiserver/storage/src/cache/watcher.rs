@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::Shared;
+use super::objects::damage;
 use super::page::in_scope;
 use super::state::{Change, Snapshot, State};
 use crate::backend::Revision;
@@ -96,6 +97,12 @@ impl Cursor {
         let mut events = Vec::new();
         for change in state.changes(self.told) {
             if events.len() >= BATCH && change.revision > self.told {
+                return events;
+            }
+            if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
+                // What became of the object nobody can say: to call it deleted would be acted upon.
+                self.over = true;
+                events.push(WatchEvent::Failed(damage(why)));
                 return events;
             }
             events.extend(seen_from(&self.scope, change));

@@ -15,8 +15,9 @@ use super::keys::{Prefix, revision};
 use super::requests::{header, signed};
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest.
-const CHANNEL: usize = 64;
+/// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. One may hold
+/// megabytes, and there may be a thousand receivers that do not read.
+const CHANNEL: usize = 4;
 /// The first pause before a broken stream is opened again; it doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::error::translate;
-use super::open::{beside, io, sync_directory};
+use super::open::{beside, io, private, sync_directory};
 use crate::backend::{BackendError, Result};
 
 /// Copies everything into a new file. SQLite does not make the copy durable, so it gets its name when it is.
@@ -18,6 +18,9 @@ pub(super) fn copy(connection: &Connection, to: &Path) -> Result<()> {
         )));
     }
     let part = beside(to, ".part");
+    // SQLite takes an empty file, and keeps its permissions.
+    let _ = fs::remove_file(&part);
+    private(&part).map_err(|error| io(&part, &error))?;
     let copied = vacuum_into(connection, &part).and_then(|()| {
         let named = File::open(&part).and_then(|file| file.sync_all()).and_then(|()| fs::rename(&part, to));
         named.and_then(|()| sync_directory(to)).map_err(|error| io(to, &error))

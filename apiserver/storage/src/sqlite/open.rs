@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::backend::{BackendError, Result, Revision};
 
 /// How the file starts (sqlite.org/fileformat.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Whoever can read the file can read every object.
+const OWNERS_ALONE: u32 = 0o600;
 /// How long to wait for an administrator's sqlite3 that holds the file.
 const BUSY: Duration = Duration::from_secs(5);
 /// Pages in the write-ahead log at which the writer copies them into the file.
@@ -51,7 +54,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 /// Takes the lock beside the file; the system drops it with the process, however that ends.
 fn lock(path: &Path) -> Result<File> {
     let beside = beside(path, ".lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&beside);
+    let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
     let file = file.map_err(|error| io(&beside, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -88,6 +91,7 @@ fn recognise(path: &Path) -> Result<()> {
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.
 fn create(path: &Path) -> Result<()> {
     let new = beside(path, ".new");
+    private(&new).map_err(|error| io(&new, &error))?;
     let connection = Connection::open(&new).map_err(translate)?;
     let stamp = format!(
         "PRAGMA synchronous = FULL; PRAGMA application_id = {}; PRAGMA user_version = {};",
@@ -99,6 +103,12 @@ fn create(path: &Path) -> Result<()> {
     connection.close().map_err(|(_, error)| translate(error))?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
     moved.map_err(|error| io(path, &error))
+}
+
+/// An empty file for its owner alone; SQLite keeps the permissions of a file that is there, and gives them to those
+/// that it makes beside it.
+pub(super) fn private(path: &Path) -> std::io::Result<()> {
+    File::options().create_new(true).write(true).mode(OWNERS_ALONE).open(path).map(drop)
 }
 
 /// Removes what a process left that stopped while it made the file.

@@ -9,8 +9,9 @@ use super::feed::{Head, Stretch, Subscription};
 use super::read::{self, Readers};
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// Batches that may wait for the receiver before its watch falls behind.
-const CHANNEL: usize = 64;
+/// Batches that may wait for the receiver before its watch falls behind. One may hold megabytes, and there may be
+/// a thousand receivers that do not read.
+const CHANNEL: usize = 4;
 
 /// Starts a watch of `keys` after a revision.
 pub(super) fn start(

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Store, backend_revision, fresh_enough};
-use crate::backend::{KeyValue, Revision};
+use crate::backend::{BackendError, KeyValue, Revision};
 use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 
@@ -15,12 +15,16 @@ const SMALLEST_SELECTED_BATCH: usize = 100;
 
 /// Reads one page. (Kubernetes: etcd3/store.go, GetList.)
 pub(super) async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
-    let mut reading = Reading::start(store, scope, options);
+    let (page, _) = read(Reading::start(store, scope, options), options.at).await?;
+    Ok(page)
+}
+
+async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<(Page, Damaged), StorageError> {
     loop {
         let batch = reading.batch;
-        let result = store.backend.range(reading.keys.clone(), batch, reading.at).await?;
+        let result = reading.store.backend.range(reading.keys.clone(), batch, reading.at).await?;
         if reading.revision.is_none() {
-            fresh_enough(options.at, result.revision)?;
+            fresh_enough(at, result.revision)?;
         }
         reading.pin(result.revision);
         if reading.take(&result.items, result.count)? {
@@ -40,6 +44,8 @@ struct Reading<'a> {
     items: Vec<Arc<Stored>>,
     next: Option<String>,
     remaining: u64,
+    /// What cannot be read, where that is no reason to give up.
+    damaged: Option<Damaged>,
 }
 
 impl<'a> Reading<'a> {
@@ -59,6 +65,7 @@ impl<'a> Reading<'a> {
             items: Vec::new(),
             next: None,
             remaining: 0,
+            damaged: None,
         }
     }
 
@@ -76,7 +83,7 @@ impl<'a> Reading<'a> {
                 break;
             }
             taken += 1;
-            let stored = self.store.decode(pair)?;
+            let Some(stored) = self.decode(pair)? else { continue };
             if self.scope.selects(&stored.object) {
                 self.items.push(stored);
             }
@@ -95,24 +102,48 @@ impl<'a> Reading<'a> {
         Ok(false)
     }
 
+    fn decode(&mut self, pair: &KeyValue) -> Result<Option<Arc<Stored>>, StorageError> {
+        match (self.store.decode(pair), &mut self.damaged) {
+            (Err(StorageError::Backend(BackendError::Corrupt(why))), Some(damaged)) => {
+                tracing::error!(why, revision = pair.mod_revision.0, "an object is damaged");
+                damaged.push((self.store.relative(&pair.key)?.to_owned(), why));
+                Ok(None)
+            }
+            (decoded, _) => decoded.map(Some),
+        }
+    }
+
     fn full(&self) -> bool {
         self.limit > 0 && self.items.len() >= self.limit
     }
 
-    fn finish(self, revision: Revision) -> Page {
+    fn finish(self, revision: Revision) -> (Page, Damaged) {
         let known = self.next.is_some() && self.scope.matches.is_none();
-        Page {
+        let page = Page {
             items: self.items,
             revision: self.revision.unwrap_or(revision),
             remaining: known.then_some(self.remaining),
             next: self.next,
-        }
+        };
+        (page, self.damaged.unwrap_or_default())
     }
 }
 
 fn first_batch(limit: usize, selected: bool) -> usize {
     let least = if selected { SMALLEST_SELECTED_BATCH } else { 1 };
     if limit == 0 { LARGEST_BATCH } else { limit.clamp(least, LARGEST_BATCH) }
+}
+
+/// Keys of values that cannot be read, and why.
+type Damaged = Vec<(String, String)>;
+
+/// All that can be read of a resource at its latest revision, and what cannot: one damaged value must not keep all
+/// others from being served.
+pub(crate) async fn readable(store: &Store) -> Result<(Page, Damaged), StorageError> {
+    let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+    let scope = Scope::all();
+    let reading = Reading { damaged: Some(Vec::new()), ..Reading::start(store, &scope, &options) };
+    read(reading, options.at).await
 }
 
 /// The present objects of a scope at one revision, for the start of a watch.

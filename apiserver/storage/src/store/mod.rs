@@ -20,6 +20,7 @@ use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
 
+pub(crate) use list::readable;
 pub(crate) use own_writes::OwnWrites;
 pub(crate) use watch::StoreWatcher;
 

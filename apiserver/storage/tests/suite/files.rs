@@ -58,6 +58,23 @@ async fn filled(path: &Path) {
 }
 
 #[tokio::test]
+async fn files_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (directory, path) = place();
+    let store = SqliteBackend::open(&path, SqliteOptions::default()).unwrap();
+    store.write(Write { key: "/a".into(), expected: None, value: Some("x".into()) }).await.unwrap();
+    std::fs::write(directory.path().join("copy.db.part"), "of a copy that was cut off").unwrap();
+    store.backup(&directory.path().join("copy.db")).await.unwrap();
+    let mut seen = 0;
+    for file in std::fs::read_dir(directory.path()).unwrap().map(Result::unwrap) {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.path().display());
+        seen += 1;
+    }
+    assert!(seen >= 4, "the store, its log and index, the lock, the copy: {seen}");
+}
+
+#[tokio::test]
 async fn what_was_written_is_there_when_it_is_opened_again() {
     let (_directory, path) = place();
     filled(&path).await;

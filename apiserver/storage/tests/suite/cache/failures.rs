@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use drydock_storage::backend::{BackendError, Revision};
+use drydock_storage::backend::{Backend, BackendError, Revision, Write};
 use drydock_storage::storage::{ReadAt, Scope, Storage, StorageError, WatchFrom};
 
 use super::{cache_over, gated, setup, small};
@@ -70,4 +70,46 @@ async fn an_unfilled_cache_refuses_what_it_cannot_serve_and_recovers() {
     setup.gate.refuse_ranges.store(false, SeqCst);
     setup.cache.wait_until_ready().await;
     assert_eq!(setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items.len(), 1);
+}
+
+/// One value that cannot be read kept the cache from ever being filled: the whole resource was not served, and with
+/// our API down the host deletes no namespace. Its own namespace alone suffers, because a list without it would be
+/// taken for its deletion.
+#[tokio::test]
+async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
+    let (gate, directory) = gated().await;
+    let damage = |key: &str, expected| Write {
+        key: format!("/registry/test.example/widgets/{key}"),
+        expected,
+        value: Some("{half an obj".into()),
+    };
+    gate.write(damage("a/0", None)).await.unwrap();
+    let setup = cache_over(gate, directory, small());
+    setup.cache.wait_until_ready().await;
+    let (one, two) = (setup.fixture.create("a/1", 1).await, setup.fixture.create("b/1", 2).await);
+    let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::After(one)).await;
+    let mut other = setup.fixture.follow(Scope::namespace("c"), WatchFrom::After(one)).await;
+    assert_eq!(watcher.words(1).await, ["+b/1=2"]);
+    setup.gate.write(damage("b/1", Some(two))).await.unwrap();
+    assert!(matches!(watcher.failure().await, StorageError::Backend(BackendError::Corrupt(_))));
+    setup.fixture.create("c/1", 3).await;
+    assert_eq!(other.words(1).await, ["+c/1=3"]);
+
+    for (scope, key) in [(Scope::all(), "a/0"), (Scope::namespace("b"), "b/1"), (Scope::object("b/1"), "b/1")]
+    {
+        let listed = setup.fixture.storage.list(&scope, &all(ReadAt::Latest)).await.map(|_| ());
+        assert!(names(&listed, key), "{key}: {listed:?}");
+        let watched = setup.fixture.storage.watch(scope, WatchFrom::InitialEvents(ReadAt::Latest)).await;
+        assert!(names(&watched.map(|_| ()), key));
+        let read = setup.fixture.storage.get(key, ReadAt::Latest).await.map(|_| ());
+        assert!(names(&read, key), "{key}: {read:?}");
+    }
+    let page = setup.fixture.list(&Scope::namespace("c"), ReadAt::Latest).await;
+    assert_eq!((page.items.len(), setup.fixture.storage.get("a/1", ReadAt::Latest).await.is_ok()), (1, true));
+    assert_eq!((setup.metric(|metrics| &metrics.damaged), setup.metric(|metrics| &metrics.fills)), (2, 1));
+}
+
+/// Whether the error says which value is damaged.
+fn names(result: &Result<(), StorageError>, key: &str) -> bool {
+    matches!(result, Err(StorageError::Backend(BackendError::Corrupt(why))) if why.contains(key))
 }
