@@ -71,10 +71,19 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
 
 /// Decodes a body of free form: a JSON value of bounded size and depth, the last of duplicate keys winning.
 pub fn decode_value(body: &[u8], format: Format) -> Result<Value, ApiError> {
+    free_form(body, format, Context::new(body.len())).map(|(value, _)| value)
+}
+
+/// The same, and what fieldValidation has to say of keys that stand twice; at most 100 of them.
+pub fn decode_value_strictly(body: &[u8], format: Format) -> Result<(Value, Vec<String>), ApiError> {
+    free_form(body, format, Context::strict(body.len(), format))
+}
+
+fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value, Vec<String>), ApiError> {
     let schema = Schema::new("", crate::schema::Shape::Raw);
-    let mut context = Context::new(body.len());
     let value = read(body, format, Node::new(&mut context, &schema));
-    Ok(value.map_err(|why| ApiError::bad_request(context.fatal(why)))?.unwrap_or_default())
+    let value = value.map_err(|why| ApiError::bad_request(context.fatal(why)))?;
+    Ok((value.unwrap_or_default(), context.into_strict_errors()))
 }
 
 /// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.

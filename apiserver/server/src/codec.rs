@@ -42,8 +42,42 @@ fn protobuf_object(body: &[u8], kind: &dyn Kind) -> Result<Decoded, ApiError> {
     decode::decode(&object.to_json(), decode::Format::Json, kind.names(), kind.schema())
 }
 
+/// What fieldValidation has to say of the body of a JSON or merge patch itself. One that cannot be read is refused
+/// by whoever applies it.
+pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
+    if options.field_validation == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    let read = decode::decode_value_strictly(patch, decode::Format::Json);
+    read.map(|(_, errors)| errors).unwrap_or_default()
+}
+
+/// The body of an apply; what stands twice in it is warned of or refused.
+pub fn applied(patch: &[u8], call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
+    let undecodable =
+        |e: ApiError| ApiError::bad_request(format!("error decoding YAML: {}", e.status.message));
+    let (value, errors) = decode::decode_value_strictly(patch, decode::Format::Yaml).map_err(undecodable)?;
+    if errors.is_empty() || options.field_validation == FieldValidation::Ignore {
+        return Ok(value);
+    }
+    let why = format!("error converting YAML to JSON: yaml: unmarshal errors: {}", errors.join(", "));
+    match options.field_validation {
+        FieldValidation::Strict => Err(ApiError::bad_request(format!("error strict decoding YAML: {why}"))),
+        _ => {
+            call.warnings.add(why);
+            Ok(value)
+        }
+    }
+}
+
 /// The result of a JSON or merge patch as an object of the call's kind, with defaults; 422 where it is none.
-pub fn patched(value: Value, call: &Call, options: &WriteOptions) -> Result<Object, ApiError> {
+/// `of_patch` is what fieldValidation has to say of the patch itself.
+pub fn patched(
+    value: Value,
+    of_patch: &[String],
+    call: &Call,
+    options: &WriteOptions,
+) -> Result<Object, ApiError> {
     let Value::Object(map) = value else {
         let shown = value.to_string();
         let detail = "json: cannot unmarshal into Go value of a struct type";
@@ -51,7 +85,8 @@ pub fn patched(value: Value, call: &Call, options: &WriteOptions) -> Result<Obje
     };
     let mut object = Object(map);
     check_type(&object, call.kind())?;
-    let strict_errors = decode::conform(&mut object, call.kind().schema())?;
+    let mut strict_errors = of_patch.to_vec();
+    strict_errors.extend(decode::conform(&mut object, call.kind().schema())?);
     match options.field_validation {
         FieldValidation::Strict if !strict_errors.is_empty() => {
             let detail = format!("strict decoding error: {}", strict_errors.join(", "));

@@ -7,7 +7,6 @@ use drydock_machinery::managed_fields::{self, FieldManager, Set};
 use drydock_machinery::{ApiError, Object};
 
 use crate::codec;
-use crate::negotiate::Format;
 use crate::options::WriteOptions;
 use crate::verbs::Call;
 
@@ -41,9 +40,7 @@ pub fn applied(
     present: Option<&Object>,
     options: &WriteOptions,
 ) -> Result<Object, ApiError> {
-    let patch = codec::value(patch, Format::Yaml)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {}", e.status.message)))?;
-    let serde_json::Value::Object(patch) = patch else {
+    let serde_json::Value::Object(patch) = codec::applied(patch, call, options)? else {
         return Err(ApiError::bad_request("error decoding YAML: the configuration is not an object"));
     };
     let empty = empty(call);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::Format;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -18,6 +19,8 @@ pub(super) struct Context {
     seen: BTreeSet<String>,
     fatal: Option<String>,
     budget: usize,
+    /// How keys that stand twice in a body of free form are told of, if they are.
+    twice: Option<Format>,
 }
 
 impl Context {
@@ -35,7 +38,13 @@ impl Context {
             seen: BTreeSet::new(),
             fatal: None,
             budget: usize::MAX,
+            twice: None,
         }
+    }
+
+    /// Tells of keys that stand twice in a body of free form too.
+    pub(super) fn strict(body: usize, format: Format) -> Self {
+        Self { twice: Some(format), ..Self::new(body) }
     }
 
     /// The error that ended decoding: one of ours, or the parser's.
@@ -82,9 +91,22 @@ impl Context {
         self.strict_error("duplicate", key);
     }
 
+    /// A key twice in a value of free form: of Kubernetes' two parsers one tells its path and the other does not.
+    pub(super) fn duplicate_raw(&mut self, key: &str) {
+        match self.twice {
+            Some(Format::Json) => self.duplicate(key),
+            Some(Format::Yaml) => self.remember(format!("key {} already set in map", go_quote(key))),
+            None => {}
+        }
+    }
+
     fn strict_error(&mut self, what: &str, key: &str) {
         let dot = if self.strict_path.is_empty() { "" } else { "." };
         let error = format!("{what} field {}", go_quote(&format!("{}{dot}{key}", self.strict_path)));
+        self.remember(error);
+    }
+
+    fn remember(&mut self, error: String) {
         if self.strict.len() < STRICT_ERRORS_MAX && self.seen.insert(error.clone()) {
             self.strict.push(error);
         }

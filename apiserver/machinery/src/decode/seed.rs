@@ -167,8 +167,11 @@ fn read_map<'de, A: MapAccess<'de>>(
     while let Some(key) = map.next_key_seed(Key)? {
         context.spend(key.len())?;
         let value = context.at_key(&key, |c| map.next_value_seed(Node::new(c, values)))?;
-        if result.contains_key(&key) && !matches!(values.shape, Shape::Raw) {
-            context.duplicate(&key);
+        if result.contains_key(&key) {
+            match values.shape {
+                Shape::Raw => context.duplicate_raw(&key),
+                _ => context.duplicate(&key),
+            }
         }
         result.insert(key, value.unwrap_or_else(|| zero(values)));
     }

@@ -31,7 +31,15 @@ pub async fn patch(call: &Call, request: Body) -> Result<Response<Body>, ApiErro
     let bytes = body::read(request).await?;
     let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = write_options(&call.info.query, &call.headers, kind)?;
-    let patch = Patching { call, type_, bytes, options: &options };
+    let errors = match type_ {
+        PatchType::Apply => Vec::new(),
+        PatchType::Merge => codec::patch_errors(&bytes, &options),
+        PatchType::Json => {
+            let errors = codec::patch_errors(&bytes, &options).into_iter();
+            errors.map(|error| format!("json patch {error}")).collect()
+        }
+    };
+    let patch = Patching { call, type_, bytes, errors, options: &options };
     loop {
         return match transition::run(call, &call.key(), "patch", options.dry_run, &patch).await? {
             Outcome::Stored(stored) | Outcome::Deleted(stored) => {
@@ -65,6 +73,8 @@ struct Patching<'a> {
     call: &'a Call,
     type_: PatchType,
     bytes: Bytes,
+    /// What fieldValidation has to say of the body itself.
+    errors: Vec<String>,
     options: &'a WriteOptions,
 }
 
@@ -86,7 +96,7 @@ impl Patching<'_> {
                     PatchType::Json => json_patch(&document, &self.bytes)?,
                     _ => merge_patch(&document, &self.bytes)?,
                 };
-                let new = codec::patched(patched, call, self.options)?;
+                let new = codec::patched(patched, &self.errors, call, self.options)?;
                 managed::updated(call, new, present, self.options)
             }
         };

@@ -63,3 +63,40 @@ async fn a_dry_run_patch_shows_but_does_not_store() {
     assert_eq!(shown["spec"]["size"], 8);
     assert_eq!(server.get(&uri).await.expect(200), first);
 }
+
+/// Only the last of two values was seen, whatever fieldValidation said.
+#[tokio::test]
+async fn what_stands_twice_in_a_patch_is_warned_of_or_refused() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    let uri = format!("{GADGETS}/a");
+    let bodies = [
+        ("merge-patch+json", r#"{"spec":{"size":2,"size":3}}"#, 422, r#"duplicate field \"spec.size\""#),
+        (
+            "json-patch+json",
+            r#"[{"op":"add","path":"/spec/size","path":"/spec/size","value":3}]"#,
+            422,
+            r#"json patch duplicate field \"[0].path\""#,
+        ),
+        (
+            "apply-patch+yaml",
+            "{apiVersion: test.io/v1, kind: Gadget, metadata: {name: a}, spec: {size: 2, size: 3}}",
+            400,
+            r#"key \"size\" already set in map"#,
+        ),
+    ];
+    for (type_, body, code, words) in bodies {
+        let type_ = format!("application/{type_}");
+        let headers = [("content-type", type_.as_str())];
+        let apply = if code == 400 { "fieldManager=me&force=true&" } else { "" };
+        let uri = format!("{uri}?{apply}dryRun=All&fieldValidation=");
+        let refused = server.send("PATCH", &format!("{uri}Strict"), &headers, body).await;
+        let told = String::from_utf8_lossy(&refused.body);
+        assert!(refused.status == code && told.contains(words), "{type_}: {told}");
+        let warned = server.send("PATCH", &format!("{uri}Warn"), &headers, body).await;
+        assert_eq!((warned.status, warned.header("warning").len()), (200, 1), "{type_}");
+        assert!(warned.header("warning")[0].contains(words), "{:?}", warned.header("warning"));
+        let ignored = server.send("PATCH", &format!("{uri}Ignore"), &headers, body).await;
+        assert_eq!((ignored.status, ignored.header("warning").len()), (200, 0), "{type_}");
+    }
+}
