@@ -44,6 +44,10 @@ pub struct Chain {
     pub request_timeout: Duration,
 }
 
+/// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
+/// requestTimeoutUpperBound); removing many may take as long as any request.
+const MUTATION: Duration = Duration::from_secs(34);
+
 /// The client certificates of a connection, as its handshake showed them.
 pub type PeerCertificates = Arc<Vec<CertificateDer<'static>>>;
 
@@ -164,8 +168,12 @@ impl Chain {
 
     /// `?timeout=` may shorten the time, never lengthen it (k8s.io/apiserver pkg/endpoints/filters/request_deadline.go).
     fn deadline(&self, info: &RequestInfo) -> Result<Duration, ApiError> {
+        let longest = match info.verb {
+            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete => self.request_timeout.min(MUTATION),
+            _ => self.request_timeout,
+        };
         let Some(asked) = info.query.non_empty("timeout").filter(|text| *text != "0") else {
-            return Ok(self.request_timeout);
+            return Ok(longest);
         };
         let asked: jiff::SignedDuration = asked.parse().map_err(|_| {
             let quoted = drydock_machinery::quote::go_quote(asked);
@@ -173,7 +181,7 @@ impl Chain {
             ApiError::bad_request(format!("{why} - time: invalid duration {quoted}"))
         })?;
         let asked = Duration::try_from(asked).ok().filter(|time| !time.is_zero());
-        Ok(asked.unwrap_or(self.request_timeout).min(self.request_timeout))
+        Ok(asked.unwrap_or(longest).min(longest))
     }
 
     fn out_of_time(&self, info: &RequestInfo) -> ApiError {

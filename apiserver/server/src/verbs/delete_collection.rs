@@ -1,7 +1,11 @@
 //! Removal of many objects. Not atomic, but a refusal by admission of any one of them removes none.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_storage::storage::Stored;
+use futures::{TryStreamExt, stream};
 use http::Response;
 
 use super::call::Call;
@@ -11,6 +15,10 @@ use super::{list, selection};
 use crate::encode;
 use crate::list_options::ListOptions;
 
+/// Objects that are asked about, and then removed, at one time: one by one a large namespace would not be emptied
+/// within the time of a request, and its deletion would never end.
+const AT_ONCE: usize = 16;
+
 /// DELETE of a collection; answers what was removed.
 pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
@@ -19,11 +27,14 @@ pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Bo
     selection::scope(call)?;
     let options = DeleteOptions::read(call, request).await?;
     let page = list::read(call, &read).await?;
-    for stored in &page.items {
-        admit(call, &stored.object, options.is_dry_run()).await?;
-    }
-    for stored in &page.items {
-        remove(call, &stored.key, &options).await?;
-    }
+    let all = || stream::iter(page.items.iter().map(Ok));
+    let admitted = all().try_for_each_concurrent(AT_ONCE, |stored: &Arc<Stored>| {
+        admit(call, &stored.object, options.is_dry_run())
+    });
+    admitted.await?;
+    let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
+        remove(call, &stored.key, &options).await.map(drop)
+    });
+    removed.await?;
     Ok(encode::list(page, view, &call.headers))
 }

@@ -46,7 +46,9 @@ pub fn is_served(call: &Call, method: &http::Method) -> bool {
     }
     match (&call.info.verb, call.info.subresource.as_str()) {
         (Verb::Get | Verb::Update | Verb::Patch, "" | "status") => named,
-        (Verb::List | Verb::Watch, "") => true,
+        (Verb::List, "") => true,
+        // A path may say `watch` too, under any method.
+        (Verb::Watch, "") => method == http::Method::GET,
         (Verb::Create, "") => !named && whole,
         (Verb::Delete, "") => named,
         (Verb::DeleteCollection, "") => whole,

@@ -52,6 +52,30 @@ async fn a_collection_with_one_denied_object_loses_none() {
     assert_eq!(server.get(GADGETS).await.expect(200)["items"].as_array().unwrap().len(), 2);
 }
 
+/// Answers about a deletion only when it is asked about another at the same time.
+struct InPairs(tokio::sync::Barrier);
+
+#[async_trait]
+impl Admission for InPairs {
+    async fn admit(&self, a: &Attributes<'_>) -> Result<(), ApiError> {
+        if a.operation == Operation::Delete {
+            self.0.wait().await;
+        }
+        Ok(())
+    }
+}
+
+/// Asked about one by one, ten thousand objects took longer than a request may: none was ever removed.
+#[tokio::test]
+async fn a_collection_is_asked_about_and_removed_side_by_side() {
+    let server = Server::with_admission(vec![Arc::new(InPairs(tokio::sync::Barrier::new(2)))]).await;
+    for name in ["a", "b", "c", "d"] {
+        server.gadget(name, json!({})).await;
+    }
+    assert_eq!(server.delete(GADGETS).await.expect(200)["items"].as_array().unwrap().len(), 4);
+    assert_eq!(server.get(GADGETS).await.expect(200)["items"], json!([]));
+}
+
 struct Spaces;
 
 #[async_trait]

@@ -32,6 +32,7 @@ async fn what_is_not_served_is_405() {
         ("DELETE", format!("{GADGETS}/a/status")),
         ("POST", "/apis/test.io/v1/gadgets".to_owned()),
         ("OPTIONS", WIDGETS.to_owned()),
+        ("POST", "/apis/test.io/v1/watch/widgets".to_owned()),
     ] {
         let error = server.send(method, &uri, &[], "").await.expect(405);
         assert_eq!(error["reason"], "MethodNotAllowed", "{method} {uri}");
