@@ -80,7 +80,7 @@ async fn reconcile(context: &Context, name: String) -> Result<Outcome, Error> {
     }
     let api: Api<HostNode> = Api::all(context.client.clone());
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
-    match api.patch(&name, &params, &Patch::Strategic(patch)).await {
+    match api.patch(&name, &params, &Patch::Merge(patch)).await {
         Ok(_) => {
             info!(node = name, tainted = wanted, "DaemonSet pods are drained from the node");
             Ok(Outcome::Done)
@@ -93,20 +93,22 @@ async fn reconcile(context: &Context, name: String) -> Result<Outcome, Error> {
     }
 }
 
-/// The strategic merge patch that adds or removes the taint alone (taints merge by key), if it is to change. It holds
-/// for the version that was seen only: applied to a node that has no taints any more, the directive that removes ours
-/// would itself be taken for a taint, one without an effect.
+/// The patch that adds or removes our taint alone, if it is to change. The list is atomic for the host, also for a
+/// strategic merge patch: the whole of it is written, and only onto the node that was seen.
 fn patch(node: &Node, wanted: bool) -> Option<Value> {
-    let ours = |taint: &&Taint| taint.key == TAINT;
-    let present = node.taints.iter().find(ours);
-    let item = match (wanted, present) {
-        (true, Some(taint)) if taint.effect == EFFECT => return None,
-        (true, _) => json!({"key": TAINT, "effect": EFFECT}),
-        (false, Some(_)) => json!({"$patch": "delete", "key": TAINT}),
-        (false, None) => return None,
+    let (ours, mut taints): (Vec<_>, Vec<_>) = node.taints.iter().cloned().partition(|t| t.key == TAINT);
+    let right = match wanted {
+        true => matches!(ours.as_slice(), [taint] if taint.effect == EFFECT),
+        false => ours.is_empty(),
     };
+    if right {
+        return None;
+    }
+    if wanted {
+        taints.push(Taint { key: TAINT.to_owned(), effect: EFFECT.to_owned(), ..Taint::default() });
+    }
     let seen = json!({"uid": node.uid, "resourceVersion": node.resource_version});
-    Some(json!({"metadata": seen, "spec": {"taints": [item]}}))
+    Some(json!({"metadata": seen, "spec": {"taints": taints}}))
 }
 
 #[cfg(test)]
@@ -115,28 +117,39 @@ mod tests {
     use super::*;
 
     fn node(taint: Option<&str>) -> Node {
-        let ours = |effect: &str| Taint { key: TAINT.into(), value: None, effect: effect.into() };
-        let other = Taint { key: "other".into(), value: None, effect: "NoExecute".into() };
+        let ours = |effect: &str| Taint { key: TAINT.into(), effect: effect.into(), ..Taint::default() };
         Node {
             name: "n".into(),
             uid: "u".into(),
             resource_version: "7".into(),
-            taints: [Some(other), taint.map(ours)].into_iter().flatten().collect(),
+            taints: [Some(other()), taint.map(ours)].into_iter().flatten().collect(),
             ..Default::default()
         }
     }
 
+    fn other() -> Taint {
+        serde_json::from_value(other_on_the_wire()).unwrap()
+    }
+
+    fn other_on_the_wire() -> Value {
+        json!({"key": "other", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"})
+    }
+
+    /// The list has no merge key: a strategic merge patch of ours alone took everybody else's taints off the node, and
+    /// the removal of ours was refused for ever (422, `taints[0].effect: Required value`).
     #[test]
-    fn only_our_own_taint_is_touched_and_only_when_it_is_to_change() {
+    fn only_our_own_taint_changes_in_the_list_which_is_written_as_a_whole() {
         assert_eq!(patch(&node(Some(EFFECT)), true), None);
         assert_eq!(patch(&node(None), false), None);
         let added = patch(&node(None), true).unwrap();
-        assert_eq!(added["spec"]["taints"], json!([{"key": TAINT, "effect": "NoSchedule"}]));
+        assert_eq!(
+            added["spec"]["taints"],
+            json!([other_on_the_wire(), {"key": TAINT, "effect": "NoSchedule"}])
+        );
         let removed = patch(&node(Some(EFFECT)), false).unwrap();
-        assert_eq!(removed["spec"]["taints"], json!([{"$patch": "delete", "key": TAINT}]));
+        assert_eq!(removed["spec"]["taints"], json!([other_on_the_wire()]));
     }
 
-    /// The host answered 422 (`taints[0].effect: Required value`) to a removal that was decided on an old cache.
     #[test]
     fn the_patch_holds_for_the_version_that_was_seen_only() {
         for (present, wanted) in [(Some(EFFECT), false), (None, true)] {
@@ -147,6 +160,7 @@ mod tests {
 
     #[test]
     fn foreign_effect_under_our_key_is_put_right() {
-        assert!(patch(&node(Some("NoExecute")), true).is_some());
+        let put_right = patch(&node(Some("NoExecute")), true).unwrap();
+        assert_eq!(put_right["spec"]["taints"][1], json!({"key": TAINT, "effect": "NoSchedule"}));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::cacheable::Cacheable;
 use super::pod_wire::null_as_default;
@@ -31,16 +31,20 @@ pub struct Node {
     pub conditions: Vec<NodeCondition>,
 }
 
-/// core/v1 Taint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// core/v1 Taint, whole: the list is atomic, so that whoever changes one taint writes all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
     /// Key
     pub key: String,
     /// Value
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`
     pub effect: String,
+    /// When a `NoExecute` taint was added, as the host wrote it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<String>,
 }
 
 /// core/v1 NodeCondition without its times.
