@@ -2,11 +2,14 @@
 //! service account from deploy/ and nothing more, registered with the aggregator.
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
+use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
@@ -15,6 +18,7 @@ use crate::wait::{api_available, server_ready};
 
 const APISERVER: &str = "drydock-apiserver";
 const MANAGER: &str = "drydock-controller-manager";
+const STANDBY: &str = "drydock-controller-manager-standby";
 const NAMESPACE: &str = "drydock-system";
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -36,6 +40,8 @@ pub struct Options {
     pub storage: Storage,
     /// `--heartbeat-deadline` of both programs, as they read it (`90s`); their own default if absent.
     pub heartbeat_deadline: Option<String>,
+    /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
+    pub standby: bool,
 }
 
 /// A running Drydock. It ends with its host.
@@ -57,8 +63,15 @@ impl Drydock {
             drydock.register().await
         };
         served.await.with_context(|| drydock.last_words())?;
-        drydock.start_manager()?;
+        for name in drydock.managers() {
+            drydock.start_manager_as(name)?;
+        }
         Ok(drydock)
+    }
+
+    /// The names of the controller managers' processes.
+    pub fn managers(&self) -> &'static [&'static str] {
+        if self.options.standby { &[MANAGER, STANDBY] } else { &[MANAGER] }
     }
 
     /// The ends of both logs, for whoever has to tell why something failed.
@@ -71,14 +84,19 @@ impl Drydock {
     pub async fn start_apiserver(&self) -> Result<()> {
         let flags = self.apiserver_flags()?;
         self.host.processes.start(APISERVER, &program(APISERVER), &flags)?;
-        crate::wait::file(&self.ca(), &self.host.processes, LIMIT).await?;
-        server_ready(&self.direct().await?, &self.host.processes, LIMIT).await
+        crate::wait::file(&self.ca(), &self.host.processes, APISERVER, LIMIT).await?;
+        server_ready(&self.direct().await?, &self.host.processes, APISERVER, LIMIT).await
     }
 
     /// Starts the controller manager, again if it was killed.
     pub fn start_manager(&self) -> Result<()> {
-        let flags = self.manager_flags()?;
-        self.host.processes.start(MANAGER, &program(MANAGER), &flags)
+        self.start_manager_as(MANAGER)
+    }
+
+    /// Starts one of several controller managers.
+    pub fn start_manager_as(&self, name: &str) -> Result<()> {
+        let flags = self.manager_flags(name)?;
+        self.host.processes.start(name, &program(MANAGER), &flags)
     }
 
     /// Kills the API server on the spot.
@@ -89,6 +107,24 @@ impl Drydock {
     /// Kills the controller manager on the spot.
     pub fn kill_manager(&self) -> Result<bool> {
         self.host.processes.kill(MANAGER)
+    }
+
+    /// Asks the API server to end, and returns how it did.
+    pub async fn stop_apiserver(&self) -> Result<ExitStatus> {
+        self.host.processes.terminate(APISERVER, LIMIT).await
+    }
+
+    /// The controller manager that holds the lease, if it is one of ours that runs.
+    pub async fn leader(&self) -> Result<Option<&'static str>> {
+        let leases: Api<Lease> = Api::namespaced(self.host.client().await?, NAMESPACE);
+        let holder = leases.get_opt(MANAGER).await?.and_then(|lease| lease.spec?.holder_identity);
+        let Some(holder) = holder.filter(|holder| !holder.is_empty()) else { return Ok(None) };
+        // A process makes its identity when it starts, and tells it in its log.
+        let told = |name: &&&str| {
+            let log = std::fs::read_to_string(self.host.log(name)).unwrap_or_default();
+            log.contains(&holder) && self.host.processes.runs(name)
+        };
+        Ok(self.managers().iter().find(told).copied())
     }
 
     /// An admin's client to our API server itself, past the aggregator.
@@ -145,6 +181,7 @@ impl Drydock {
 
     fn apiserver_flags(&self) -> Result<Vec<String>> {
         let mut flags = self.common_flags(APISERVER, self.port)?;
+        flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
         match self.options.storage {
             Storage::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
             Storage::Etcd => {
@@ -155,10 +192,16 @@ impl Drydock {
         Ok(flags)
     }
 
-    fn manager_flags(&self) -> Result<Vec<String>> {
+    fn manager_flags(&self, process: &str) -> Result<Vec<String>> {
         let port = free_ports(1)?.first().copied().context("no free port")?;
         let mut flags = self.common_flags(MANAGER, port)?;
+        flags.push(format!("--cert-dir={}", self.dir().join(process).display()));
         flags.push("--leader-elect=true".into());
+        if self.options.standby {
+            flags.push("--leader-elect-lease-duration=5s".into());
+            flags.push("--leader-elect-renew-deadline=4s".into());
+            flags.push("--leader-elect-retry-period=500ms".into());
+        }
         Ok(flags)
     }
 
@@ -170,7 +213,6 @@ impl Drydock {
             format!("--kubeconfig={}", kubeconfig.display()),
             "--bind-address=127.0.0.1".into(),
             format!("--secure-port={port}"),
-            format!("--cert-dir={}", self.dir().join(name).display()),
         ];
         flags.extend(self.options.heartbeat_deadline.iter().map(|d| format!("--heartbeat-deadline={d}")));
         Ok(flags)

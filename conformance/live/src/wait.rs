@@ -37,8 +37,8 @@ where
     found.with_context(|| format!("waiting until {name} is {what}"))
 }
 
-/// Retries until `GET /readyz` of the kube-apiserver says ok, or one of the processes has ended.
-pub async fn server_ready(client: &Client, processes: &Processes, limit: Duration) -> Result<()> {
+/// Retries until `GET /readyz` of a server says ok, or its process has ended.
+pub async fn server_ready(client: &Client, processes: &Processes, name: &str, limit: Duration) -> Result<()> {
     let began = Instant::now();
     loop {
         let request = http_get("/readyz")?;
@@ -50,7 +50,7 @@ pub async fn server_ready(client: &Client, processes: &Processes, limit: Duratio
             }
             Err(_) => {}
         }
-        none_ended(processes)?;
+        has_not_ended(processes, name)?;
         tokio::time::sleep(RETRY).await;
     }
 }
@@ -89,14 +89,14 @@ pub async fn https_answers(port: u16, path: &str) -> Result<u16> {
     Ok(Client::try_from(config)?.send(request).await?.status().as_u16())
 }
 
-/// Retries until a starting process has written a file, or one of the processes has ended.
-pub async fn file(path: &Path, processes: &Processes, limit: Duration) -> Result<()> {
+/// Retries until a starting process has written a file, or has ended.
+pub async fn file(path: &Path, processes: &Processes, name: &str, limit: Duration) -> Result<()> {
     let began = Instant::now();
     while !path.metadata().is_ok_and(|found| found.len() > 0) {
         if began.elapsed() > limit {
             bail!("{} was not written within {limit:?}", path.display());
         }
-        none_ended(processes)?;
+        has_not_ended(processes, name)?;
         tokio::time::sleep(RETRY).await;
     }
     Ok(())
@@ -149,11 +149,11 @@ pub async fn allowed(client: &Client, review: &SubjectAccessReview, limit: Durat
     }
 }
 
-fn none_ended(processes: &Processes) -> Result<()> {
-    match processes.ended() {
-        Some(name) => bail!("{name} ended while starting. Its log:\n{}", processes.last_words(&name)),
-        None => Ok(()),
+fn has_not_ended(processes: &Processes, name: &str) -> Result<()> {
+    if processes.runs(name) {
+        return Ok(());
     }
+    bail!("{name} ended while starting. Its log:\n{}", processes.last_words(name))
 }
 
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {

@@ -35,6 +35,7 @@ pub struct Host {
     pub etcd: String,
     /// The processes, of which Drydock's become part too.
     pub processes: Processes,
+    port: u16,
 }
 
 impl Host {
@@ -47,7 +48,7 @@ impl Host {
         let ports = free_ports(6)?;
         let url = format!("https://127.0.0.1:{}", ports[2]);
         let etcd = format!("http://127.0.0.1:{}", ports[0]);
-        let host = Host { dir, bin, pki, url, etcd, processes };
+        let host = Host { dir, bin, pki, url, etcd, processes, port: ports[2] };
         programs::start_all(&host, &ports).await?;
         Ok(Arc::new(host))
     }
@@ -56,6 +57,16 @@ impl Host {
     pub async fn shared() -> Result<Arc<Host>> {
         static SHARED: tokio::sync::OnceCell<Arc<Host>> = tokio::sync::OnceCell::const_new();
         SHARED.get_or_try_init(Host::start).await.cloned()
+    }
+
+    /// Kills the kube-apiserver on the spot.
+    pub fn kill_apiserver(&self) -> Result<bool> {
+        self.processes.kill(programs::APISERVER)
+    }
+
+    /// Starts the kube-apiserver again, where it was and with what it had, and waits until it serves.
+    pub async fn start_apiserver(&self) -> Result<()> {
+        programs::start_apiserver(self, self.port).await
     }
 
     /// The kubeconfig file of the cluster's admin.

@@ -8,8 +8,9 @@
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -78,19 +79,38 @@ impl Processes {
         Ok(true)
     }
 
+    /// Asks a process to end, forgets it, and returns how it ended; it is killed if it does not within the limit.
+    pub async fn terminate(&self, name: &str, limit: Duration) -> Result<ExitStatus> {
+        let mut process = {
+            let mut running = self.lock();
+            let at = running.iter().position(|process| process.name == name);
+            running.remove(at.with_context(|| format!("{name} does not run"))?)
+        };
+        let pid = process.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status().context("kill does not start")?;
+        anyhow::ensure!(asked.success(), "{name} could not be asked to end");
+        let began = Instant::now();
+        let ended = loop {
+            if let Some(status) = process.child.try_wait()? {
+                break status;
+            }
+            anyhow::ensure!(began.elapsed() < limit, "{name} did not end within {limit:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        self.note(&self.lock())?;
+        Ok(ended)
+    }
+
     /// The pid of a process that was started and not yet stopped.
     pub fn pid(&self, name: &str) -> Option<u32> {
         self.lock().iter().find(|process| process.name == name).map(|process| process.child.id())
     }
 
-    /// The name of a process that has ended by itself, which none of them should.
-    pub fn ended(&self) -> Option<String> {
+    /// Whether a process of this name was started and has not ended.
+    pub fn runs(&self, name: &str) -> bool {
         let mut running = self.lock();
-        let mut ended = running.iter_mut().filter_map(|process| match process.child.try_wait() {
-            Ok(Some(_)) => Some(process.name.clone()),
-            _ => None,
-        });
-        ended.next()
+        let mut same = running.iter_mut().filter(|process| process.name == name);
+        same.any(|process| matches!(process.child.try_wait(), Ok(None)))
     }
 
     /// The last lines of a process's log.

@@ -8,6 +8,9 @@ use anyhow::Result;
 use super::{Host, audit, repository};
 use crate::wait::{http_ready, server_ready};
 
+/// The host's API server.
+pub(super) const APISERVER: &str = "kube-apiserver";
+
 /// Requests a second that the host's own controllers may make: far above what a test needs, so that it is the
 /// API server that sets the pace.
 const QPS: u32 = 1000;
@@ -21,12 +24,7 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
     write_files(host)?;
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
     http_ready(&format!("127.0.0.1:{etcd}"), "/health", Duration::from_secs(60)).await?;
-    host.processes.start(
-        "kube-apiserver",
-        &host.bin.join("kube-apiserver"),
-        &apiserver_flags(host, secure),
-    )?;
-    server_ready(&host.client().await?, &host.processes, Duration::from_secs(120)).await?;
+    start_apiserver(host, secure).await?;
     let admin = host.admin();
     for (name, flags) in [
         ("kube-controller-manager", manager_flags(host, &admin, manager)),
@@ -36,6 +34,13 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
         host.processes.start(name, &host.bin.join(name), &flags)?;
     }
     Ok(())
+}
+
+/// Starts the API server, again if it was killed, and waits until it serves.
+pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
+    let flags = apiserver_flags(host, port);
+    host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
+    server_ready(&host.client().await?, &host.processes, APISERVER, Duration::from_secs(120)).await
 }
 
 fn write_files(host: &Host) -> Result<()> {

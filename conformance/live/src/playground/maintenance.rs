@@ -72,8 +72,9 @@ impl Maintenance {
         until(self.api.clone(), NAME, LIMIT, "released", released).await?;
         let nodes: Api<Node> = Api::all(self.client.clone());
         for name in self.nodes.iter().filter(|name| **name != self.cordoned) {
-            let schedulable = |node: Option<&Node>| node.is_some_and(is_schedulable);
-            until(nodes.clone(), name, LIMIT, "schedulable", schedulable).await?;
+            let free =
+                |node: Option<&Node>| node.is_some_and(|node| is_schedulable(node) && !is_tainted(node));
+            until(nodes.clone(), name, LIMIT, "schedulable and without our taint", free).await?;
         }
         Ok(())
     }
@@ -82,7 +83,8 @@ impl Maintenance {
         let mut display = Display::new(&self.nodes);
         let mut states = watcher::watch_object(self.api.clone(), NAME).default_backoff().boxed();
         while let Some(state) = states.next().await {
-            let Some(object) = state? else { continue };
+            // An error is a server that is away; the watch goes on when it is back.
+            let Ok(Some(object)) = state else { continue };
             let current: NodeMaintenance = serde_json::from_value(serde_json::to_value(object)?)?;
             seen.note(&current);
             display.show(&current.status);
@@ -117,6 +119,12 @@ impl Seen {
             }
         }
     }
+}
+
+/// Does a taint of ours stand on the node?
+pub fn is_tainted(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.into_iter().any(|taint| taint.key.starts_with("nodemaintenance.k8s.io/"))
 }
 
 fn is_drained(current: &NodeMaintenance) -> bool {

@@ -7,18 +7,19 @@
 
 mod display;
 mod evictions;
+mod faults;
 mod history;
 mod interceptor;
 mod maintenance;
 mod order;
 mod verdict;
+mod writes;
 
 pub mod observer;
 pub mod workload;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
@@ -26,9 +27,12 @@ use crate::cluster;
 use crate::drydock::{Drydock, Options, Storage};
 use crate::host::{Host, client_of};
 
+use self::faults::{Chaos, Faults};
 use self::interceptor::Interceptor;
-use self::maintenance::Maintenance;
+use self::maintenance::{Maintenance, Seen};
 use self::observer::ObserverProcess;
+use self::verdict::Finding;
+use self::writes::Writers;
 
 /// What the command line asks for.
 #[derive(Clone, Debug, clap::Args)]
@@ -42,6 +46,9 @@ pub struct Arguments {
     /// How many nodes the cluster has.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(12..=200))]
     pub nodes: u16,
+    /// Kill servers in the middle of the drain, again and again.
+    #[arg(long, value_enum, value_name = "WHOSE", requires = "once")]
+    pub chaos: Option<Chaos>,
     /// Break a budget on purpose: the run must then fail.
     #[arg(long, hide = true)]
     pub plant_violation: bool,
@@ -63,41 +70,60 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode> {
 }
 
 async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
-    let host = start(arguments).await?;
-    let (names, client) = (cluster_with_work(&host, arguments.nodes).await?, host.client().await?);
+    let drydock = start(arguments).await?;
+    let host = &drydock.host;
+    let (names, client) = (cluster_with_work(host, arguments.nodes).await?, host.client().await?);
     let maintained = names.get(..MAINTAINED).context("too few nodes")?.to_vec();
     // One of them is cordoned by a person beforehand and has to stay so.
     let cordoned = maintained.last().cloned().context("no node")?;
     host.kubectl(&["cordon", &cordoned])?;
+    workload::mark(host, &maintained)?;
 
     let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
     let interceptor_config = host.kubeconfig(interceptor::USER, &[])?;
     let interceptor = Interceptor::start(client_of(&interceptor_config).await?);
     if arguments.plant_violation {
-        workload::plant_violation(&host, "web")?;
+        workload::plant_violation(host, "web")?;
     }
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
     say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
-    let seen = maintenance.drain().await?;
-    let mut verdict = verdict::after_drain(&host, &client, &maintenance).await?;
+    let (seen, mut verdict) = match arguments.chaos {
+        None => (maintenance.drain().await?, Vec::new()),
+        Some(chaos) => drain_in_chaos(&drydock, chaos, &maintenance).await?,
+    };
+    verdict.extend(verdict::after_drain(host, &client, &maintenance).await?);
     say("drained; the maintenance moves to Complete");
     maintenance.complete().await?;
     verdict.extend(verdict::after_completion(&client, &maintenance).await?);
-    verdict.extend(verdict::of_the_way(&host, &maintenance, &seen, &interceptor).await?);
+    verdict.extend(verdict::of_the_way(host, &maintenance, &seen, &interceptor).await?);
     verdict.extend(observer.finish()?);
     let failed = verdict::print(&verdict);
     if arguments.once {
         return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    stay(&host).await
+    stay(host).await
 }
 
-async fn start(arguments: &Arguments) -> Result<Arc<Host>> {
+/// Drains while servers are killed and while others write: what was acknowledged to them must be there afterwards.
+async fn drain_in_chaos(
+    drydock: &Drydock,
+    chaos: Chaos,
+    maintenance: &Maintenance,
+) -> Result<(Seen, Vec<Finding>)> {
+    let (direct, aggregated) = (drydock.direct().await?, drydock.host.client().await?);
+    let writers = Writers::start([direct.clone(), aggregated.clone(), direct.clone(), aggregated]);
+    let (seen, mut findings) = Faults::new(drydock, chaos).during(maintenance.drain()).await?;
+    findings.extend(writers.finish(direct).await?);
+    Ok((seen, findings))
+}
+
+async fn start(arguments: &Arguments) -> Result<Drydock> {
     say("starting etcd, kube-apiserver, controller manager, scheduler and kwok");
     let host = Host::start().await?;
     say(&format!("starting Drydock on {:?}; logs are in {}/logs", arguments.storage, host.dir.display()));
-    let options = Options { storage: arguments.storage, heartbeat_deadline: None };
-    Ok(Drydock::start(host, options).await?.host)
+    let options =
+        Options { storage: arguments.storage, heartbeat_deadline: None, standby: arguments.chaos.is_some() };
+    Drydock::start(host, options).await
 }
 
 async fn cluster_with_work(host: &Host, nodes: u16) -> Result<Vec<String>> {

@@ -6,7 +6,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
 use super::interceptor::Interceptor;
-use super::maintenance::{Maintenance, Seen};
+use super::maintenance::{Maintenance, Seen, is_tainted};
 use super::{evictions, history, order, workload};
 use crate::cluster::is_schedulable;
 use crate::host::{Host, audit};
@@ -62,14 +62,17 @@ pub async fn of_the_way(
     Ok(findings)
 }
 
-/// The nodes are as they were before.
+/// The nodes are as they were before, and their DaemonSet pods are back.
 pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Result<Vec<Finding>> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let mut findings = Vec::new();
+    let mut findings = vec![workload::agents_return(client).await?];
     for name in &maintenance.nodes {
-        let (is, should) = (is_schedulable(&nodes.get(name).await?), *name != maintenance.cordoned);
+        let node = nodes.get(name).await?;
+        let (is, should) = (is_schedulable(&node), *name != maintenance.cordoned);
         let state = if should { "schedulable again" } else { "still cordoned, as it was before" };
-        findings.push(Finding::new(is == should, format!("{name} is {state}")));
+        let marked = workload::is_marked(&node) && !is_tainted(&node);
+        findings
+            .push(Finding::new(is == should && marked, format!("{name} is {state}, its own taint stands")));
     }
     Ok(findings)
 }

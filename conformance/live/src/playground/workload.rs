@@ -1,8 +1,16 @@
 //! What runs in the playground's cluster: manifests/playground.yaml.
 
-use anyhow::{Context, Result};
+use std::time::Duration;
 
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::Client;
+use kube::api::{Api, ListParams};
+
+use super::verdict::Finding;
 use crate::host::Host;
+use crate::wait::until;
 
 /// Where the workloads are.
 pub const NAMESPACE: &str = "demo";
@@ -20,6 +28,9 @@ pub const ROLLOUTS: [&str; 6] = [
     "daemonset/agent",
 ];
 
+/// A taint that the nodes have for reasons of their own.
+const MARK: &str = "example.com/rack=1:PreferNoSchedule";
+
 const MANIFEST: &str = include_str!("../../manifests/playground.yaml");
 
 /// Creates the workloads and waits until every pod is ready.
@@ -36,6 +47,34 @@ pub fn wait_ready(host: &Host) -> Result<()> {
         host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"])?;
     }
     Ok(())
+}
+
+/// Puts a taint on nodes that is none of Drydock's business.
+pub fn mark(host: &Host, nodes: &[String]) -> Result<()> {
+    let mut args = vec!["taint", "nodes", MARK];
+    args.splice(2..2, nodes.iter().map(String::as_str));
+    host.kubectl(&args).map(drop)
+}
+
+/// Does that taint stand on the node as it was made?
+pub fn is_marked(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let told = |taint: &Taint| {
+        format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect)
+    };
+    taints.into_iter().any(|taint| told(taint) == MARK)
+}
+
+/// Waits until each node has its pod of the DaemonSet again.
+pub async fn agents_return(client: &Client) -> Result<Finding> {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items.len();
+    let everywhere = |found: Option<&DaemonSet>| {
+        let ready = found.and_then(|set| set.status.as_ref()).map(|status| status.number_ready);
+        ready.and_then(|ready| usize::try_from(ready).ok()) == Some(nodes)
+    };
+    let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
+    until(sets, "agent", Duration::from_secs(300), "on every node", everywhere).await?;
+    Ok(Finding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
 }
 
 /// Deletes two pods of an application at once, past its budget of one.
