@@ -57,6 +57,14 @@ impl HostConfigSource {
         }
     }
 
+    /// As if the host had told just this: for tests that have no host.
+    #[cfg(test)]
+    pub(crate) fn told(config: HostConfig) -> Self {
+        let source = Self::new(config);
+        source.set_have_host.send_replace(true);
+        source
+    }
+
     /// What holds now.
     pub fn current(&self) -> Arc<HostConfig> {
         self.current.load_full()
@@ -65,6 +73,11 @@ impl HostConfigSource {
     /// Whether the ConfigMap has been read.
     pub fn is_ready(&self) -> bool {
         *self.have_host.borrow()
+    }
+
+    /// Whether it is known whose certificates are believed: the host has said so, or the flags name both CAs.
+    pub fn knows_its_cas(&self) -> bool {
+        self.is_ready() || (self.flags.client_ca.is_some() && self.flags.requestheader_ca.is_some())
     }
 
     /// Follows the ConfigMap until the future is dropped. While the host cannot be reached it tries again with

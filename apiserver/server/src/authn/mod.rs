@@ -60,6 +60,7 @@ impl Authenticator {
         headers.remove(http::header::AUTHORIZATION);
         match user {
             Some(user) => Ok(with_authenticated_group(user)),
+            None if !certificates.is_empty() && !self.config.knows_its_cas() => Err(not_told_yet()),
             None if is_unknown(&config, certificates, now) => Err(ApiError::unauthorized()),
             None if self.anonymous => Ok(anonymous()),
             None => Err(ApiError::unauthorized()),
@@ -79,6 +80,14 @@ fn is_unknown(config: &HostConfig, certificates: &[CertificateDer<'static>], now
     let refused = |ca: &ClientCa| ca.trusts(certificates, now).is_err();
     let by_proxy_ca = || config.requestheader_ca.as_ref().is_some_and(refused);
     !certificates.is_empty() && (config.client_ca.is_some() || by_proxy_ca())
+}
+
+/// The caller shows who they are, and we have not been told yet whom to believe: 401 and 403 would be taken for the
+/// host's word by whoever was there before we were restarted.
+fn not_told_yet() -> ApiError {
+    ApiError::service_unavailable(
+        "this server has not read yet from the host whose certificates it may believe; try again",
+    )
 }
 
 fn anonymous() -> User {
@@ -118,7 +127,7 @@ mod tests {
         let (ca, _) = issued();
         let (_, stranger) = issued();
         let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
-            let authenticator = Authenticator::new(HostConfigSource::new(config), None, true);
+            let authenticator = Authenticator::new(HostConfigSource::told(config), None, true);
             authenticator.authenticate(&mut HeaderMap::new(), certificates).await
         };
         let client_ca = || HostConfig { client_ca: Some(ca.clone()), ..HostConfig::default() };
@@ -126,7 +135,19 @@ mod tests {
         let proxy_ca = HostConfig { requestheader_ca: Some(ca.clone()), ..HostConfig::default() };
         assert_eq!(asked(proxy_ca, &stranger).await.unwrap_err().code(), 401);
         assert_eq!(asked(client_ca(), &[]).await.unwrap().name, ANONYMOUS);
-        // Nobody is known yet: the host has not been asked.
-        assert_eq!(asked(HostConfig::default(), &stranger).await.unwrap().name, ANONYMOUS);
+    }
+
+    /// For a moment after each start the aggregator's requests were answered 403, as anonymous ones.
+    #[tokio::test]
+    async fn a_certificate_is_not_judged_before_the_host_has_said_which_ca_is_its_own() {
+        let (ca, _) = issued();
+        let (_, stranger) = issued();
+        let flags = HostConfig { client_ca: Some(ca), ..HostConfig::default() };
+        let authenticator = Authenticator::new(HostConfigSource::new(flags), None, true);
+        let asked = async |certificates: &[CertificateDer<'static>]| {
+            authenticator.authenticate(&mut HeaderMap::new(), certificates).await
+        };
+        assert_eq!(asked(&stranger).await.unwrap_err().code(), 503);
+        assert_eq!(asked(&[]).await.unwrap().name, ANONYMOUS);
     }
 }
