@@ -113,6 +113,13 @@ impl Processes {
         same.any(|process| matches!(process.child.try_wait(), Ok(None)))
     }
 
+    /// Whether a process has ended by itself.
+    pub fn has_ended(&self, name: &str) -> bool {
+        let mut running = self.lock();
+        let mut same = running.iter_mut().filter(|process| process.name == name);
+        same.any(|process| matches!(process.child.try_wait(), Ok(Some(_))))
+    }
+
     /// The last lines of a process's log.
     pub fn last_words(&self, name: &str) -> String {
         let log = std::fs::read(self.dir.join("logs").join(format!("{name}.log"))).unwrap_or_default();

@@ -66,7 +66,8 @@ impl<'a> Faults<'a> {
             over.cancel();
             result
         };
-        let (result, ()) = tokio::try_join!(work, self.go_on(&over))?;
+        let drydock = self.drydock;
+        let (result, (), ()) = tokio::try_join!(work, self.go_on(&over), supervise(drydock, &over))?;
         Ok((result, vec![self.repeated()]))
     }
 
@@ -161,15 +162,7 @@ impl<'a> Faults<'a> {
         ensure!(host.kill_apiserver()?, "the kube-apiserver did not run");
         let earlier = self.done.get(&Fault::HostKilled).copied().unwrap_or_default();
         tokio::time::sleep(HOST_AWAY.get(earlier).copied().unwrap_or_default()).await;
-        host.start_apiserver().await?;
-        // Who lost the lease ends, and is started again by whatever runs it.
-        let ended = self.drydock.managers().iter().filter(|name| !host.processes.runs(name));
-        for name in ended {
-            eprintln!("    !! {name} had ended");
-            host.processes.kill(name)?;
-            self.drydock.start_manager_as(name)?;
-        }
-        Ok(())
+        host.start_apiserver().await
     }
 
     /// Waits until a pod is gone, for a while: the drain is under way, and what the last fault broke is mended.
@@ -197,4 +190,18 @@ impl<'a> Faults<'a> {
             self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
         Finding::new(often, format!("in the middle of the drain: {}", told.join(", ")))
     }
+}
+
+/// A controller manager that loses its lease ends, and whatever runs it starts it again.
+async fn supervise(drydock: &Drydock, over: &CancellationToken) -> Result<()> {
+    let mut looks = tokio::time::interval(Duration::from_millis(500));
+    while !over.is_cancelled() {
+        looks.tick().await;
+        for name in drydock.managers().iter().filter(|name| drydock.host.processes.has_ended(name)) {
+            eprintln!("    !! {name} has ended and is started again");
+            drydock.host.processes.kill(name)?;
+            drydock.start_manager_as(name)?;
+        }
+    }
+    Ok(())
 }

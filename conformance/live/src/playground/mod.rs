@@ -86,6 +86,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
         workload::plant_violation(host, "web")?;
     }
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
+    let before = workload::places(&client).await?;
     say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
     let (seen, mut verdict) = match arguments.chaos {
         None => (maintenance.drain().await?, Vec::new()),
@@ -95,7 +96,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     say("drained; the maintenance moves to Complete");
     maintenance.complete().await?;
     verdict.extend(verdict::after_completion(&client, &maintenance).await?);
-    verdict.extend(verdict::of_the_way(host, &maintenance, &seen, &interceptor).await?);
+    verdict.extend(verdict::of_the_way(host, &maintenance, &seen, &interceptor, &before).await?);
     verdict.extend(observer.finish()?);
     let failed = verdict::print(&verdict);
     if arguments.once {

@@ -1,5 +1,7 @@
 //! What must be true of the maintenance, each judged by the host's own words and not by ours.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
@@ -51,12 +53,13 @@ pub async fn of_the_way(
     maintenance: &Maintenance,
     seen: &Seen,
     interceptor: &Interceptor,
+    before: &BTreeMap<String, String>,
 ) -> Result<Vec<Finding>> {
     let log = audit::requests(&host.dir.join("audit.log"))?;
     let departures = history::departures(&log);
     let nodes = &maintenance.nodes;
     let mut findings = order::judge(&maintenance.plan().await?, nodes, &departures);
-    findings.extend(evictions::once_and_there(nodes, &departures, &history::evictions(&log)));
+    findings.extend(evictions::once_and_there(nodes, before, &departures, &history::evictions(&log)));
     findings.extend(workload::TIGHT_BUDGETS.iter().map(|budget| evictions::felt(budget, &departures, seen)));
     findings.extend(evictions::intercepted(nodes, &departures, &interceptor.reports()));
     Ok(findings)

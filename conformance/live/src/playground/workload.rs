@@ -1,12 +1,13 @@
 //! What runs in the playground's cluster: manifests/playground.yaml.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::Client;
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
 
 use super::verdict::Finding;
 use crate::host::Host;
@@ -47,6 +48,12 @@ pub fn wait_ready(host: &Host) -> Result<()> {
         host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"])?;
     }
     Ok(())
+}
+
+/// On which node each pod is, by its UID.
+pub async fn places(client: &Client) -> Result<BTreeMap<String, String>> {
+    let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
+    Ok(pods.into_iter().filter_map(|pod| Some((pod.uid()?, pod.spec?.node_name?))).collect())
 }
 
 /// Puts a taint on nodes that is none of Drydock's business.
