@@ -7,6 +7,7 @@ mod flags;
 mod host;
 mod server;
 mod store;
+mod trust;
 
 use std::process::ExitCode;
 

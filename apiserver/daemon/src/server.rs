@@ -1,7 +1,7 @@
 //! Puts the server together and runs it until it is told to stop.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use drydock_server::api_group::{ApiGroup, Identity, Resource};
-use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
+use drydock_server::authn::{Authenticator, HostConfigSource, TokenReviewer};
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
 use drydock_server::health::{Check, Health};
 use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
 use drydock_server::serve::Patience;
-use drydock_server::tls::{self, ClientCa, ServingCertificate, self_signed};
+use drydock_server::tls::{ServingCertificate, self_signed};
 use drydock_server::{serve, tls as server_tls};
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
@@ -33,13 +33,13 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::{NodeCount, NodeDelete, PodDelete};
 use crate::flags::Flags;
 use crate::host::{self, HostNamespaces, HostNodes};
-use crate::store;
+use crate::{store, trust};
 
 /// Serves until SIGTERM or SIGINT.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let certificate = Arc::new(serving_certificate(&flags)?);
     let tls = server_tls::server_config(certificate.clone())?;
-    let trusted = HostConfigSource::new(trust_flags(&flags)?);
+    let trusted = HostConfigSource::new(trust::by_flags(&flags)?);
     let client = host::client("--kubeconfig", flags.kubeconfig.as_deref()).await?;
     let reviews = Reviews::new(&flags, &client).await?;
     let backend = store::open(&flags).await?;
@@ -52,6 +52,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let parts = Parts::follow(client.clone(), trusted.clone(), &backend, reviews, stopping.clone());
     let chain = Arc::new(parts.chain(&flags, stop.clone()));
     tokio::spawn(certificate.follow());
+    tokio::spawn(trust::follow_files(trusted.clone(), flags.clone()));
     tokio::spawn(trusted.follow(client));
     announce(address, &flags);
     tokio::spawn(stop_on_signal(stopping, stop.clone(), flags.shutdown_delay_duration));
@@ -190,28 +191,6 @@ fn served_names(flags: &Flags) -> Vec<String> {
     let mut names = flags.tls_san.clone();
     names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
     names
-}
-
-fn trust_flags(flags: &Flags) -> anyhow::Result<HostConfig> {
-    Ok(HostConfig {
-        client_ca: ca("--client-ca-file", flags.client_ca_file.as_deref())?,
-        requestheader_ca: ca(
-            "--requestheader-client-ca-file",
-            flags.requestheader_client_ca_file.as_deref(),
-        )?,
-        allowed_names: flags.requestheader_allowed_names.clone(),
-        username_headers: flags.requestheader_username_headers.clone(),
-        uid_headers: flags.requestheader_uid_headers.clone(),
-        group_headers: flags.requestheader_group_headers.clone(),
-        extra_prefixes: flags.requestheader_extra_headers_prefix.clone(),
-    })
-}
-
-fn ca(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<tls::ClientCa>> {
-    let Some(file) = file else { return Ok(None) };
-    let pem = std::fs::read(file).with_context(|| format!("{flag}: {}", file.display()))?;
-    let ca = ClientCa::from_pem(&pem).map_err(|why| anyhow::anyhow!("{flag}: {}: {why}", file.display()))?;
-    Ok(Some(ca))
 }
 
 fn announce(address: SocketAddr, flags: &Flags) {

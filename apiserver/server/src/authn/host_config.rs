@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 
 use crate::tls::ClientCa;
 
@@ -36,11 +37,18 @@ pub struct HostConfig {
     pub extra_prefixes: Vec<String>,
 }
 
+/// What the present configuration was made of.
+#[derive(Debug, Default)]
+struct Sources {
+    flags: HostConfig,
+    map: BTreeMap<String, String>,
+}
+
 /// The present [`HostConfig`], shared by all requests.
 #[derive(Clone, Debug)]
 pub struct HostConfigSource {
     current: Arc<ArcSwap<HostConfig>>,
-    flags: Arc<HostConfig>,
+    sources: Arc<Mutex<Sources>>,
     have_host: tokio::sync::watch::Receiver<bool>,
     set_have_host: Arc<tokio::sync::watch::Sender<bool>>,
 }
@@ -51,7 +59,7 @@ impl HostConfigSource {
         let (set_have_host, have_host) = tokio::sync::watch::channel(false);
         Self {
             current: Arc::new(ArcSwap::from_pointee(flags.clone())),
-            flags: Arc::new(flags),
+            sources: Arc::new(Mutex::new(Sources { flags, map: BTreeMap::new() })),
             have_host,
             set_have_host: Arc::new(set_have_host),
         }
@@ -77,7 +85,8 @@ impl HostConfigSource {
 
     /// Whether it is known whose certificates are believed: the host has said so, or the flags name both CAs.
     pub fn knows_its_cas(&self) -> bool {
-        self.is_ready() || (self.flags.client_ca.is_some() && self.flags.requestheader_ca.is_some())
+        let now = self.current();
+        self.is_ready() || (now.client_ca.is_some() && now.requestheader_ca.is_some())
     }
 
     /// Follows the ConfigMap until the future is dropped. While the host cannot be reached it tries again with
@@ -89,7 +98,7 @@ impl HostConfigSource {
         let mut events = watcher::watcher(api, config).backoff(backoff).applied_objects().boxed();
         while let Some(event) = events.next().await {
             match event {
-                Ok(map) => self.apply(&map.data.unwrap_or_default()),
+                Ok(map) => self.apply(map.data.unwrap_or_default()),
                 Err(error) => {
                     tracing::warn!(%error, "cannot read ConfigMap {NAMESPACE}/{NAME} of the host; trying again");
                 }
@@ -97,9 +106,22 @@ impl HostConfigSource {
         }
     }
 
-    fn apply(&self, data: &BTreeMap<String, String>) {
-        match parse(data, &self.flags) {
+    /// Takes flags whose files have changed.
+    pub fn set_flags(&self, flags: HostConfig) {
+        let mut sources = self.sources.lock();
+        match parse(&sources.map, &flags) {
+            Ok(config) => self.current.store(Arc::new(config)),
+            // The map was read before: no flag can make it unreadable.
+            Err(error) => tracing::error!(error, "the CA files of the flags are not taken"),
+        }
+        sources.flags = flags;
+    }
+
+    fn apply(&self, data: BTreeMap<String, String>) {
+        let mut sources = self.sources.lock();
+        match parse(&data, &sources.flags) {
             Ok(config) => {
+                sources.map = data;
                 self.current.store(Arc::new(config));
                 self.set_have_host.send_replace(true);
                 tracing::info!("authentication configuration of the host loaded");
@@ -179,6 +201,19 @@ mod tests {
         let flags = HostConfig { allowed_names: vec!["mine".into()], ..HostConfig::default() };
         let data = map(&[("requestheader-allowed-names", r#"["theirs"]"#)]);
         assert_eq!(parse(&data, &flags).unwrap().allowed_names, ["mine"]);
+    }
+
+    #[test]
+    fn flags_that_change_go_before_a_map_that_stays() {
+        let named = |name: &str| HostConfig { allowed_names: vec![name.into()], ..HostConfig::default() };
+        let source = HostConfigSource::new(named("old"));
+        source.apply(map(&[("requestheader-group-headers", r#"["X-Group"]"#)]));
+        source.set_flags(named("new"));
+        let now = source.current();
+        assert_eq!(
+            (&now.allowed_names[..], &now.group_headers[..]),
+            (&["new".into()][..], &["X-Group".into()][..])
+        );
     }
 
     #[test]
