@@ -5,7 +5,7 @@ mod config;
 mod pki;
 mod ports;
 mod process;
-mod programs;
+pub mod programs;
 
 pub use config::kubeconfig;
 pub use pki::{Identity, Pki};
@@ -41,16 +41,20 @@ pub struct Host {
 impl Host {
     /// Starts a host and waits until it serves.
     pub async fn start() -> Result<Arc<Host>> {
+        let ports = free_ports(6)?;
+        let host = Host::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        programs::start_all(&host, &ports).await?;
+        Ok(Arc::new(host))
+    }
+
+    /// Folder and certificates of a host whose kube-apiserver gets this port; nothing runs yet.
+    pub fn lay_out(port: u16, etcd: String) -> Result<Host> {
         let bin = binaries()?;
         let dir = tempfile::Builder::new().prefix("drydock-").tempdir()?.keep();
         let processes = Processes::new(&dir)?;
         let pki = Pki::create(&dir.join("pki"))?;
-        let ports = free_ports(6)?;
-        let url = format!("https://127.0.0.1:{}", ports[2]);
-        let etcd = format!("http://127.0.0.1:{}", ports[0]);
-        let host = Host { dir, bin, pki, url, etcd, processes, port: ports[2] };
-        programs::start_all(&host, &ports).await?;
-        Ok(Arc::new(host))
+        let url = format!("https://127.0.0.1:{port}");
+        Ok(Host { dir, bin, pki, url, etcd, processes, port })
     }
 
     /// The one host that all tests of a process share; it is stopped when the process ends, however it ends.

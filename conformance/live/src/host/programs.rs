@@ -38,7 +38,8 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
 
 /// Starts the API server, again if it was killed, and waits until it serves.
 pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
-    let flags = apiserver_flags(host, port);
+    let mut flags = apiserver_flags(host, port);
+    flags.extend(audit_flags(host));
     host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
     server_ready(&host.client().await?, &host.processes, APISERVER, Duration::from_secs(120)).await
 }
@@ -64,9 +65,9 @@ fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
     ]
 }
 
-fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
+/// Flags of a kube-apiserver on a port, but for what is only of the tests' interest.
+pub fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
     let pki = &host.pki;
-    let file = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
     vec![
         format!("--etcd-servers={}", host.etcd),
         "--bind-address=127.0.0.1".into(),
@@ -91,9 +92,18 @@ fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
         file("proxy-client-cert-file", &pki.front_proxy.cert),
         file("proxy-client-key-file", &pki.front_proxy.key),
+    ]
+}
+
+fn audit_flags(host: &Host) -> [String; 2] {
+    [
         file("audit-policy-file", &host.dir.join("audit-policy.json")),
         file("audit-log-path", &host.dir.join("audit.log")),
     ]
+}
+
+fn file(flag: &str, path: &Path) -> String {
+    format!("--{flag}={}", path.display())
 }
 
 fn manager_flags(host: &Host, admin: &Path, port: u16) -> Vec<String> {

@@ -1,0 +1,90 @@
+//! Raw etcd: a key an object, its bytes the value.
+
+use anyhow::{Result, bail, ensure};
+use async_trait::async_trait;
+use bytes::Bytes;
+use etcd_client::{
+    Certificate, Client as Connection, Compare, CompareOp, ConnectOptions, GetOptions, Identity, SortOrder,
+    SortTarget, TlsOptions, Txn, TxnOp,
+};
+use serde_json::Value;
+
+use super::{Client, Credentials, Listed};
+use crate::object::Api;
+
+const PREFIX: &str = "/bench/";
+const PAGE: i64 = 2000;
+
+/// Some connections to an etcd.
+pub struct EtcdClient {
+    api: Api,
+    lanes: Vec<Connection>,
+}
+
+impl EtcdClient {
+    /// Opens the connections.
+    pub async fn connect(url: &str, credentials: &Credentials, api: Api, lanes: usize) -> Result<Self> {
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(std::fs::read(&credentials.ca)?))
+            .identity(Identity::from_pem(
+                std::fs::read(&credentials.cert)?,
+                std::fs::read(&credentials.key)?,
+            ));
+        let mut clients = Vec::with_capacity(lanes);
+        for _ in 0..lanes {
+            let options = ConnectOptions::new().with_tls(tls.clone());
+            clients.push(Connection::connect([url], Some(options)).await?);
+        }
+        Ok(Self { api, lanes: clients })
+    }
+
+    fn lane(&self, lane: usize) -> Connection {
+        self.lanes[lane % self.lanes.len()].clone()
+    }
+}
+
+#[async_trait(?Send)]
+impl Client for EtcdClient {
+    fn api(&self) -> &Api {
+        &self.api
+    }
+
+    async fn create(&self, lane: usize, name: &str, object: Bytes) -> Result<()> {
+        let key = format!("{PREFIX}{name}");
+        let absent = Compare::mod_revision(key.as_str(), CompareOp::Equal, 0);
+        let put = TxnOp::put(key.as_str(), object, None);
+        let answer = self.lane(lane).txn(Txn::new().when([absent]).and_then([put])).await?;
+        ensure!(answer.succeeded(), "{name} exists");
+        Ok(())
+    }
+
+    async fn get(&self, lane: usize, name: &str) -> Result<Bytes> {
+        let answer = self.lane(lane).get(format!("{PREFIX}{name}"), None).await?;
+        match answer.kvs().first() {
+            Some(pair) => Ok(Bytes::copy_from_slice(pair.value())),
+            None => bail!("{name} is gone"),
+        }
+    }
+
+    async fn list(&self) -> Result<Listed> {
+        bail!("raw etcd has no list to compare")
+    }
+
+    async fn all(&self) -> Result<Vec<Value>> {
+        let (mut all, mut from) = (Vec::new(), PREFIX.as_bytes().to_vec());
+        loop {
+            let options = GetOptions::new()
+                .with_range("/bench0")
+                .with_limit(PAGE)
+                .with_sort(SortTarget::Key, SortOrder::Ascend);
+            let page = self.lane(0).get(from.clone(), Some(options)).await?;
+            for pair in page.kvs() {
+                all.push(serde_json::from_slice(pair.value())?);
+                from = [pair.key(), &[0]].concat();
+            }
+            if !page.more() {
+                return Ok(all);
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! D: drydock-apiserver, on SQLite or on an etcd of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use drydock_conformance::drydock::program;
+use drydock_conformance::host::{Host, free_ports};
+
+use super::{Contender, DRYDOCK_API, Who, bench_user, etcd, host};
+use crate::machine::on_cpu;
+
+/// Starts it and waits until it is ready.
+pub async fn start(host: &Arc<Host>, who: Who, cpu: usize) -> Result<Contender> {
+    let port = free_ports(1)?.first().copied().context("no free port")?;
+    let server = format!("drydock-on-{who}");
+    let mut flags = flags(host, &server, port);
+    let mut own_etcd = None;
+    if who == Who::Etcd {
+        let name = "etcd-of-drydock".to_owned();
+        let etcd_port = etcd::start_for(host, &name, cpu).await?;
+        flags.push(format!("--etcd-servers=https://127.0.0.1:{etcd_port}"));
+        flags.extend(etcd::flags_of_clients(host)?);
+        own_etcd = Some(name);
+    }
+    let binary: PathBuf = program("drydock-apiserver");
+    on_cpu(cpu, || host.processes.start(&server, &binary, &flags))?;
+    host::ready(host, &server, port).await?;
+    let credentials = bench_user(host)?;
+    Ok(Contender { who, api: DRYDOCK_API, host: host.clone(), port, credentials, server, etcd: own_etcd })
+}
+
+fn flags(host: &Host, name: &str, port: u16) -> Vec<String> {
+    let dir = host.dir.join(name);
+    let mut flags = vec![
+        format!("--kubeconfig={}", host.admin().display()),
+        "--bind-address=127.0.0.1".into(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", dir.display()),
+        format!("--tls-cert-file={}", host.pki.server.cert.display()),
+        format!("--tls-private-key-file={}", host.pki.server.key.display()),
+        format!("--data-dir={}", dir.join("data").display()),
+        // A question to the host for every create, which neither K nor G asks.
+        "--require-pod-delete-permission=false".into(),
+    ];
+    flags.extend(host::IN_FLIGHT.map(String::from));
+    flags
+}

@@ -1,0 +1,186 @@
+//! Who is measured. All of a row's contenders run at the same time, each with an etcd of its own where it needs one,
+//! all on the server CPU; only one of them is loaded at a time.
+//!
+//! ```text
+//!   host: kube-apiserver + etcd     answers D and G about users and namespaces, and is itself K
+//!   D     drydock-apiserver         on SQLite, and once more on an etcd
+//!   G     sample-apiserver + etcd
+//!   E     etcd
+//! ```
+
+mod crd;
+mod drydock;
+mod etcd;
+mod host;
+mod sample;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use drydock_conformance::host::Host;
+use serde::Serialize;
+
+use crate::client::{Client, Credentials, EtcdClient, HttpClient};
+use crate::object::{self, Api};
+use crate::{machine, proc};
+
+/// The name of a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Who {
+    /// Drydock on SQLite.
+    Sqlite,
+    /// Drydock on etcd.
+    Etcd,
+    /// kube-apiserver with a CRD.
+    Kube,
+    /// sample-apiserver.
+    Sample,
+    /// etcd itself.
+    Raw,
+}
+
+impl Who {
+    /// Everyone, in the order of the report.
+    pub const ALL: [Who; 5] = [Who::Sqlite, Who::Etcd, Who::Kube, Who::Sample, Who::Raw];
+
+    /// As it stands in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Sqlite => "D on SQLite",
+            Self::Etcd => "D on etcd",
+            Self::Kube => "K (CRD)",
+            Self::Sample => "G (sample)",
+            Self::Raw => "E (etcd)",
+        }
+    }
+}
+
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.to_possible_value();
+        f.write_str(name.as_ref().map_or("", |n| n.get_name()))
+    }
+}
+
+/// How long a program may take to start.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// One who is measured.
+pub struct Contender {
+    /// Who.
+    pub who: Who,
+    /// The API of its objects.
+    pub api: Api,
+    host: Arc<Host>,
+    port: u16,
+    credentials: Credentials,
+    /// Name of the server's process.
+    server: String,
+    /// Name of its etcd's, if it has one beside.
+    etcd: Option<String>,
+}
+
+/// CPU time used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// By the server.
+    pub server: Duration,
+    /// By its etcd.
+    pub etcd: Duration,
+}
+
+impl Contender {
+    /// Opens connections to it.
+    pub async fn connect(&self, lanes: usize) -> Result<Arc<dyn Client>> {
+        let credentials = &self.credentials;
+        Ok(match self.who {
+            Who::Raw => {
+                let url = format!("https://127.0.0.1:{}", self.port);
+                Arc::new(EtcdClient::connect(&url, credentials, self.api, lanes).await?)
+            }
+            _ => Arc::new(self.http(lanes).await?),
+        })
+    }
+
+    async fn http(&self, lanes: usize) -> Result<HttpClient> {
+        HttpClient::connect(self.port, &self.credentials, self.api, lanes).await
+    }
+
+    /// CPU time of its processes.
+    pub fn used(&self) -> Result<Used> {
+        let etcd = self.etcd.as_ref().map(|name| proc::cpu(self.pid(name)?)).transpose()?;
+        Ok(Used { server: proc::cpu(self.pid(&self.server)?)?, etcd: etcd.unwrap_or_default() })
+    }
+
+    /// Memory of the server.
+    pub fn memory(&self) -> Result<proc::Memory> {
+        proc::memory(self.pid(&self.server)?)
+    }
+
+    /// Starts the peak of the server's memory anew.
+    pub fn forget_peak(&self) -> Result<()> {
+        proc::forget_peak(self.pid(&self.server)?)
+    }
+
+    fn pid(&self, name: &str) -> Result<u32> {
+        self.host.processes.pid(name).with_context(|| format!("{name} does not run"))
+    }
+}
+
+/// The contenders of one row, freshly started. They end when this is dropped.
+pub struct Fleet {
+    /// In the order of the report.
+    pub contenders: Vec<Contender>,
+}
+
+impl Fleet {
+    /// Starts those asked for, and the host.
+    pub async fn start(who: &[Who], cpu: usize) -> Result<Fleet> {
+        let host = machine::on_cpu(cpu, host::lay_out)?;
+        let contenders = Self::start_in(&host, who, cpu).await?;
+        Ok(Fleet { contenders })
+    }
+
+    async fn start_in(host: &Arc<Host>, who: &[Who], cpu: usize) -> Result<Vec<Contender>> {
+        let kube = host::start(host, cpu).await?;
+        host::open_to_bench(host).await?;
+        let sqlite = drydock::start(host, Who::Sqlite, cpu).await?;
+        crd::install(host, &sqlite).await?;
+        let mut contenders = Vec::new();
+        for who in who {
+            contenders.push(match who {
+                Who::Sqlite => continue,
+                Who::Kube => continue,
+                Who::Etcd => drydock::start(host, Who::Etcd, cpu).await?,
+                Who::Sample => sample::start(host, cpu).await?,
+                Who::Raw => etcd::contender(host, cpu).await?,
+            });
+        }
+        contenders.extend([sqlite, kube].into_iter().filter(|c| who.contains(&c.who)));
+        contenders.sort_by_key(|c| c.who);
+        Ok(contenders)
+    }
+}
+
+/// The files of a client whom the host knows as `user`.
+fn credentials(host: &Host, user: &str, groups: &[&str]) -> Result<Credentials> {
+    let identity = host.pki.client(&host.dir.join("pki"), user, user, groups)?;
+    Ok(Credentials { ca: host.pki.ca.clone(), cert: identity.cert, key: identity.key })
+}
+
+/// The user who makes the load: an ordinary one, with rights by RBAC.
+fn bench_user(host: &Host) -> Result<Credentials> {
+    credentials(host, "bench", &["benchers"])
+}
+
+/// What D serves.
+const DRYDOCK_API: Api = Api {
+    group: "coordination.k8s.io",
+    version: "v1alpha1",
+    kind: "EvictionRequest",
+    resource: "evictionrequests",
+    spec: object::eviction_request,
+};

@@ -1,0 +1,67 @@
+//! `conformance/bench`: Drydock beside what else could serve the same objects, measured in one run on one machine.
+//!
+//! ```text
+//!   rows       what is measured, one file each, and what it should come to
+//!   contender  who is measured: processes and flags          client    how it is spoken to
+//!   load       clients in a closed loop, histograms          proc      CPU and memory of processes
+//!   run        rounds, contenders in turn                    report    Markdown, JSON, SVG
+//! ```
+
+mod client;
+mod contender;
+mod load;
+mod machine;
+mod object;
+mod proc;
+mod report;
+mod rows;
+mod run;
+mod sample;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+
+use crate::contender::Who;
+
+/// Measures Drydock (D) beside kube-apiserver with a CRD (K), sample-apiserver (G) and raw etcd (E).
+#[derive(Clone, Debug, Parser)]
+#[command(name = "bench", version)]
+pub struct Arguments {
+    /// Rows to measure; all that there are if absent
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub rows: Vec<u8>,
+    /// Who takes part
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = Who::ALL)]
+    pub contenders: Vec<Who>,
+    /// How often each contender is measured, in turn with the others
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Longest time of one measurement
+    #[arg(long, default_value_t = 4)]
+    pub seconds: u64,
+    /// Most operations of one measurement
+    #[arg(long, default_value_t = 20_000)]
+    pub operations: u64,
+    /// Objects in the rows that list
+    #[arg(long, default_value_t = 50_000)]
+    pub objects: usize,
+    /// CPU of the servers; the load has the other
+    #[arg(long, default_value_t = 0)]
+    pub server_cpu: usize,
+    /// CPU of the load
+    #[arg(long, default_value_t = 1)]
+    pub load_cpu: usize,
+    /// Folder of table, numbers and plot
+    #[arg(long, default_value = "conformance/out")]
+    pub out: PathBuf,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    machine::pin(arguments.load_cpu)?;
+    let results = run::all(&arguments).await?;
+    report::write(&results, &arguments.out)
+}

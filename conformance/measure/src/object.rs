@@ -1,0 +1,126 @@
+//! The objects: the same bytes for everyone, but for the names of the API.
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+/// Which API the objects belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct Api {
+    /// Group.
+    pub group: &'static str,
+    /// Version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural.
+    pub resource: &'static str,
+    /// What the kind's spec is made from.
+    pub spec: fn(&str) -> Value,
+}
+
+/// Where all objects are.
+pub const NAMESPACE: &str = "bench";
+/// Bytes of an object that is created, 1.2 KiB.
+pub const SMALL: usize = 1228;
+/// Bytes of an object that is read and listed.
+pub const LARGE: usize = 2048;
+
+const PADDING: &str = "drydock.example.com/padding";
+
+impl Api {
+    /// Path of the collection.
+    pub fn collection(&self) -> String {
+        let Self { group, version, resource, .. } = self;
+        format!("/apis/{group}/{version}/namespaces/{NAMESPACE}/{resource}")
+    }
+
+    /// An object of exactly so many bytes of compact JSON.
+    pub fn object(&self, name: &str, size: usize) -> Result<Bytes> {
+        let bare = self.padded(name, 0)?.len();
+        ensure!(bare <= size, "an object named {name} has {bare} bytes at least");
+        self.padded(name, size - bare)
+    }
+
+    fn padded(&self, name: &str, padding: usize) -> Result<Bytes> {
+        let object = json!({
+            "apiVersion": format!("{}/{}", self.group, self.version),
+            "kind": self.kind,
+            "metadata": {
+                "name": name, "namespace": NAMESPACE,
+                "labels": {"app": "bench", "tier": "batch"},
+                "annotations": {PADDING: "x".repeat(padding)},
+            },
+            "spec": (self.spec)(name),
+        });
+        Ok(serde_json::to_vec(&object)?.into())
+    }
+}
+
+/// A name like a pod's UID, the same in every run.
+pub fn name(number: u64) -> String {
+    // A bijection, so that neighbours in time are not neighbours in key order.
+    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("{:08x}-{:04x}-4{:03x}-8000-{number:012x}", mixed >> 32, mixed >> 16 & 0xffff, mixed >> 4 & 0xfff)
+}
+
+/// Spec of an EvictionRequest.
+pub fn eviction_request(name: &str) -> Value {
+    json!({
+        "target": {"pod": {"name": format!("pod-{name}"), "uid": name}},
+        "requesters": [{"name": "maintenance.drydock.example.com"}],
+    })
+}
+
+/// Spec of sample-apiserver's Flunder.
+pub fn flunder(name: &str) -> Value {
+    json!({"reference": format!("pod-{name}"), "referenceType": "Flunder"})
+}
+
+/// What the client of an object wrote, without what servers add; `None` for what is no object.
+pub fn as_sent(object: &Value) -> Option<Value> {
+    let mut sent: Map<String, Value> = object.as_object()?.clone();
+    sent.remove("status");
+    let metadata = sent.get_mut("metadata")?.as_object_mut()?;
+    for server in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
+        metadata.remove(server);
+    }
+    Some(Value::Object(sent))
+}
+
+/// Whether an object is what was sent. Items of a list need not name their type.
+pub fn check(found: &Value, sent: &[u8]) -> Result<()> {
+    let mut sent: Value = serde_json::from_slice(sent)?;
+    let found = as_sent(found).unwrap_or_default();
+    if let Some(map) = sent.as_object_mut().filter(|_| found.get("kind").is_none()) {
+        map.retain(|key, _| key != "kind" && key != "apiVersion");
+    }
+    ensure!(found == sent, "what came back is not what was sent:\n{found}\n{sent}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const API: Api = Api { group: "g", version: "v1", kind: "K", resource: "ks", spec: eviction_request };
+
+    #[test]
+    fn an_object_has_the_size_asked_for() {
+        for size in [SMALL, LARGE] {
+            assert_eq!(API.object(&name(7), size).unwrap().len(), size);
+        }
+    }
+
+    #[test]
+    fn what_servers_add_is_no_difference_and_what_they_change_is() {
+        let sent = API.object(&name(7), SMALL).unwrap();
+        let mut found: Value = serde_json::from_slice(&sent).unwrap();
+        found["metadata"]["uid"] = "u".into();
+        found["status"] = json!({});
+        check(&found, &sent).unwrap();
+        found["spec"]["requesters"] = json!([]);
+        assert!(check(&found, &sent).is_err());
+    }
+}

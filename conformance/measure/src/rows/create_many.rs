@@ -1,0 +1,104 @@
+//! Row 2: durable creates by many clients.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use async_trait::async_trait;
+
+use super::{Goal, Row, Subject, sample};
+use crate::contender::{Used, Who};
+use crate::load::{Limit, Load, drive};
+use crate::object::{self, SMALL};
+use crate::sample::Sample;
+
+/// Clients who each wait for their answer.
+pub struct CreateMany {
+    clients: usize,
+    limit: Limit,
+    /// Numbers for the names: no two creates of the row have the same.
+    next: Cell<u64>,
+    /// How many were acknowledged.
+    acknowledged: RefCell<HashMap<Who, usize>>,
+}
+
+/// Creates before the first that counts.
+const WARM_UP: u64 = 1000;
+
+impl CreateMany {
+    /// So many clients, within a limit.
+    pub fn new(clients: usize, limit: Limit) -> Self {
+        Self { clients, limit, next: Cell::new(0), acknowledged: RefCell::default() }
+    }
+
+    /// Creates objects, made before the clock starts.
+    async fn create(&self, subject: &Subject, limit: Limit) -> Result<(Used, Load)> {
+        let client = subject.client.clone();
+        let first = self.next.replace(self.next.get() + limit.operations);
+        let names = (first..first + limit.operations).map(object::name);
+        let made: Rc<Vec<_>> = Rc::new(names.map(|n| (client.api().object(&n, SMALL), n)).collect());
+        let before = subject.contender.used()?;
+        let load = drive(self.clients, limit, move |lane, number| {
+            let (made, client) = (made.clone(), client.clone());
+            async move {
+                let (object, name) = made.get(usize::try_from(number)?).context("more creates than names")?;
+                client.create(lane, name, object.as_ref().map_err(|e| anyhow!("{e}"))?.clone()).await
+            }
+        })
+        .await?;
+        *self.acknowledged.borrow_mut().entry(subject.contender.who).or_default() +=
+            usize::try_from(load.latency.len())?;
+        Ok((before, load))
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for CreateMany {
+    fn number(&self) -> u8 {
+        2
+    }
+
+    fn title(&self) -> String {
+        format!("durable create, {} clients", self.clients)
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        vec![
+            Goal::cpu(Who::Sqlite, Who::Raw, 0.5),
+            Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 40.0),
+            Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 20.0),
+            Goal::cpu(Who::Etcd, Who::Raw, 1.5),
+        ]
+    }
+
+    fn lanes(&self) -> usize {
+        self.clients.min(16)
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        let warm_up = Limit { operations: WARM_UP.min(self.limit.operations), ..self.limit };
+        self.create(subject, warm_up).await.map(drop)
+    }
+
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        subject.contender.forget_peak()?;
+        let (before, load) = self.create(subject, self.limit).await?;
+        sample(subject, before, &load)
+    }
+
+    /// Every acknowledged object is there once, as it was sent: no two have the same name, so the number tells.
+    async fn verify(&self, subject: &Subject) -> Result<()> {
+        let all = subject.client.all().await?;
+        let mut names = HashSet::new();
+        for found in &all {
+            let name = found["metadata"]["name"].as_str().context("an object without a name")?;
+            ensure!(names.insert(name), "{name} is listed twice");
+            object::check(found, &subject.client.api().object(name, SMALL)?)?;
+        }
+        let acknowledged =
+            self.acknowledged.borrow().get(&subject.contender.who).copied().unwrap_or_default();
+        ensure!(all.len() == acknowledged, "{} objects of {acknowledged} acknowledged ones", all.len());
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! Row 1: durable creates by one client.
+
+use anyhow::Result;
+use async_trait::async_trait;
+
+use super::create_many::CreateMany;
+use super::{Goal, Row, Subject};
+use crate::contender::Who;
+use crate::load::Limit;
+use crate::sample::{Figure, Sample};
+
+/// One client who waits for each answer.
+pub struct CreateOne(CreateMany);
+
+impl CreateOne {
+    /// Within a limit.
+    pub fn new(limit: Limit) -> Self {
+        Self(CreateMany::new(1, Limit { operations: limit.operations / 10, ..limit }))
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for CreateOne {
+    fn number(&self) -> u8 {
+        1
+    }
+
+    fn title(&self) -> String {
+        "durable create, 1 client".into()
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        vec![Goal { who: Who::Sqlite, figure: Figure::P50, against: Who::Raw, at_most: 1.0 }]
+    }
+
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        self.0.prepare(subject).await
+    }
+
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        self.0.measure(subject).await
+    }
+
+    async fn verify(&self, subject: &Subject) -> Result<()> {
+        self.0.verify(subject).await
+    }
+}

@@ -1,0 +1,102 @@
+//! The rows of the table: one file each. A row says what it does with one contender; rounds, turns and the report
+//! are the same for all.
+
+mod create_many;
+mod create_one;
+mod get;
+mod list;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use async_trait::async_trait;
+
+use crate::Arguments;
+use crate::client::Client;
+use crate::contender::{Contender, Used, Who};
+use crate::load::{Limit, Load};
+use crate::sample::{Figure, Sample};
+
+/// A contender and connections to it.
+pub struct Subject {
+    /// Who is measured.
+    pub contender: Contender,
+    /// How it is spoken to.
+    pub client: Arc<dyn Client>,
+}
+
+/// One row, or one case of a row that has several.
+#[async_trait(?Send)]
+pub trait Row {
+    /// Its number.
+    fn number(&self) -> u8;
+    /// What is measured.
+    fn title(&self) -> String;
+    /// What it should come to.
+    fn goals(&self) -> Vec<Goal>;
+    /// Who takes part.
+    fn takes(&self, _who: Who) -> bool {
+        true
+    }
+    /// Before the first round: what must be there.
+    async fn prepare(&self, subject: &Subject) -> Result<()>;
+    /// One measurement.
+    async fn measure(&self, subject: &Subject) -> Result<Sample>;
+    /// After the last round: that what was delivered is what it had to be.
+    async fn verify(&self, subject: &Subject) -> Result<()>;
+    /// Connections that its clients share.
+    fn lanes(&self) -> usize;
+}
+
+/// A bound on how a contender's figure compares with another's.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// Whose.
+    pub who: Who,
+    /// Which figure.
+    pub figure: Figure,
+    /// Compared with whom.
+    pub against: Who,
+    /// At most so many times the other's.
+    pub at_most: f64,
+}
+
+impl Goal {
+    const fn cpu(who: Who, against: Who, at_most: f64) -> Self {
+        Self { who, figure: Figure::Cpu, against, at_most }
+    }
+}
+
+/// All rows that there are, in order.
+pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
+    let limit =
+        Limit { operations: arguments.operations, time: Duration::from_secs(arguments.seconds.max(1)) };
+    vec![
+        Box::new(create_one::CreateOne::new(limit)),
+        Box::new(create_many::CreateMany::new(64, limit)),
+        Box::new(create_many::CreateMany::new(256, limit)),
+        Box::new(get::Get::new(limit)),
+        Box::new(list::List::new(arguments.objects)),
+    ]
+}
+
+/// A sample from a load and what was used before it.
+fn sample(subject: &Subject, before: Used, load: &Load) -> Result<Sample> {
+    let Subject { contender, .. } = subject;
+    let (after, memory) = (contender.used()?, contender.memory()?);
+    let operations = load.latency.len();
+    let each = |spent: Duration| spent.as_secs_f64() * 1e6 / operations.max(1) as f64;
+    let (server, etcd) = (after.server.saturating_sub(before.server), after.etcd.saturating_sub(before.etcd));
+    Ok(Sample {
+        operations,
+        seconds: load.elapsed.as_secs_f64(),
+        cpu_us: each(server + etcd),
+        server_cpu_us: each(server),
+        p50_us: load.percentile(50.0),
+        p99_us: load.percentile(99.0),
+        resident_mib: memory.resident as f64 / 1024.0,
+        peak_mib: memory.peak as f64 / 1024.0,
+        ..Sample::default()
+    })
+}

@@ -1,0 +1,94 @@
+//! A run: row by row, each with contenders that were started for it; within a row, rounds; within a round, everyone
+//! in turn. So whatever else the machine does meets all of them alike.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::Arguments;
+use crate::contender::{Fleet, Who};
+use crate::machine;
+use crate::rows::{self, Goal, Row, Subject};
+use crate::sample::Sample;
+
+/// All that was measured.
+#[derive(Serialize)]
+pub struct Results {
+    /// The processor.
+    pub machine: String,
+    /// Median time of one fdatasync where the contenders write.
+    pub fdatasync_us: f64,
+    /// Rounds of each measurement.
+    pub rounds: usize,
+    /// Row by row.
+    pub rows: Vec<Measured>,
+}
+
+/// What was measured for one row.
+#[derive(Serialize)]
+pub struct Measured {
+    /// Its number.
+    pub row: u8,
+    /// What it measures.
+    pub title: String,
+    /// What it should come to.
+    #[serde(skip)]
+    pub goals: Vec<Goal>,
+    /// Samples in the order of the rounds.
+    pub samples: Vec<(Who, Vec<Sample>)>,
+}
+
+/// Measures everything that was asked for.
+pub async fn all(arguments: &Arguments) -> Result<Results> {
+    let folder = tempfile::tempdir()?;
+    let fdatasync = machine::fdatasync(folder.path())?;
+    let mut rows = Vec::new();
+    for row in rows::all(arguments) {
+        if arguments.rows.is_empty() || arguments.rows.contains(&row.number()) {
+            let title = row.title();
+            rows.push(one(row.as_ref(), arguments).await.with_context(|| format!("row: {title}"))?);
+        }
+    }
+    Ok(Results {
+        machine: machine::describe(),
+        fdatasync_us: fdatasync.as_secs_f64() * 1e6,
+        rounds: arguments.rounds,
+        rows,
+    })
+}
+
+async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
+    say(&format!("row {}: {}", row.number(), row.title()));
+    let who: Vec<Who> = arguments.contenders.iter().copied().filter(|who| row.takes(*who)).collect();
+    let fleet = Fleet::start(&who, arguments.server_cpu).await?;
+    let mut subjects = Vec::new();
+    for contender in fleet.contenders {
+        let client = contender.connect(row.lanes()).await?;
+        subjects.push(Subject { contender, client });
+    }
+    for subject in &subjects {
+        say(&format!("  {}: preparing", subject.contender.who.title()));
+        row.prepare(subject).await.with_context(|| subject.contender.who.title())?;
+    }
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
+    for round in 0..arguments.rounds {
+        for (subject, samples) in subjects.iter().zip(&mut samples) {
+            let who = subject.contender.who.title();
+            let sample = row.measure(subject).await.with_context(|| who)?;
+            let Sample { cpu_us, p50_us, p99_us, .. } = sample;
+            say(&format!(
+                "  round {}, {who}: {cpu_us:.1} us CPU, p50 {p50_us:.0} us, p99 {p99_us:.0} us",
+                round + 1
+            ));
+            samples.push(sample);
+        }
+    }
+    for subject in &subjects {
+        row.verify(subject).await.with_context(|| subject.contender.who.title())?;
+    }
+    let samples = subjects.iter().map(|s| s.contender.who).zip(samples).collect();
+    Ok(Measured { row: row.number(), title: row.title(), goals: row.goals(), samples })
+}
+
+fn say(what: &str) {
+    eprintln!("==> {what}");
+}
