@@ -11,11 +11,10 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use rustls::pki_types::CertificateDer;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api_group::ApiGroup;
-use crate::authn::{Authenticator, impersonation};
+use crate::authn::{Authenticator, Peer, impersonation};
 use crate::authz::{Attributes, Authorizer};
 use crate::encode;
 use crate::health::Health;
@@ -48,9 +47,6 @@ pub struct Chain {
 /// requestTimeoutUpperBound); removing many may take as long as any request.
 const MUTATION: Duration = Duration::from_secs(34);
 
-/// The client certificates of a connection, as its handshake showed them.
-pub type PeerCertificates = Arc<Vec<CertificateDer<'static>>>;
-
 /// What an answer holds on to until it has been sent.
 enum Kept {
     /// Nothing: it is at hand, or a stream that bounds itself.
@@ -61,7 +57,7 @@ enum Kept {
 
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
-    pub async fn serve(&self, request: http::Request<Body>, peer: &PeerCertificates) -> Response<Body> {
+    pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Body> {
         let started = Instant::now();
         let info = request_info::parse(request.method(), request.uri());
         let audit_id = audit_id(request.headers());
@@ -86,7 +82,7 @@ impl Chain {
         request: http::Request<Body>,
         info: RequestInfo,
         audit_id: &str,
-        peer: &PeerCertificates,
+        peer: &Peer,
         deadline: Result<Duration, ApiError>,
     ) -> (Response<Body>, Kept) {
         let (mut parts, body) = request.into_parts();
@@ -109,8 +105,7 @@ impl Chain {
             return (self.metrics.answer(self.limits.taken()), Kept::Nothing);
         }
         let (method, headers, audit_id) = (parts.method, parts.headers, audit_id.to_owned());
-        let request =
-            Request { method, info: info.clone(), user: Arc::new(user), headers, body, deadline, audit_id };
+        let request = Request { method, info: info.clone(), user, headers, body, deadline, audit_id };
         self.handle(request, &info, place).await
     }
 
@@ -138,8 +133,8 @@ impl Chain {
         &self,
         parts: &mut http::request::Parts,
         info: &RequestInfo,
-        peer: &PeerCertificates,
-    ) -> Result<(User, Option<OwnedSemaphorePermit>), ApiError> {
+        peer: &Peer,
+    ) -> Result<(Arc<User>, Option<OwnedSemaphorePermit>), ApiError> {
         let caller = self.authenticator.authenticate(&mut parts.headers, peer).await?;
         let user = impersonation::act_as(caller, &mut parts.headers, &self.authorizer).await?;
         let place = self.take_place(info)?;
@@ -204,7 +199,9 @@ fn audit_id(headers: &HeaderMap) -> String {
 }
 
 fn decorate(headers: &mut HeaderMap, audit_id: &str) {
-    if let Ok(value) = HeaderValue::from_str(audit_id) {
+    if let Ok(mut value) = HeaderValue::from_str(audit_id) {
+        // New with every answer: it would only push what repeats out of the connection's table of headers.
+        value.set_sensitive(true);
         headers.insert("audit-id", value);
     }
     let private = HeaderValue::from_static("no-cache, private");

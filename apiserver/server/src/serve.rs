@@ -20,7 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::chain::{Chain, PeerCertificates};
+use crate::authn::Peer;
+use crate::chain::Chain;
 use crate::sending::Held;
 use requests::Requests;
 
@@ -128,7 +129,7 @@ async fn connection(
         () = stop.cancelled() => return,
     };
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let peer: PeerCertificates = Arc::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
+    let peer = Arc::new(Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect()));
     let requests = Requests::default();
     let counted = requests.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {

@@ -2,6 +2,7 @@
 //! the groups and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drydock_machinery::{ApiError, names};
 use http::{HeaderMap, HeaderName};
@@ -22,17 +23,17 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// The user that `caller` acts as: itself without such headers. They are taken off the request.
 pub async fn act_as(
-    caller: User,
+    caller: Arc<User>,
     headers: &mut HeaderMap,
     authorizer: &Authorizer,
-) -> Result<User, ApiError> {
+) -> Result<Arc<User>, ApiError> {
     let Some(wanted) = wanted(headers)? else { return Ok(caller) };
     for question in questions(&wanted) {
         authorizer.require(&caller, &question).await?;
     }
     strip(headers);
     tracing::debug!(caller = caller.name, user = wanted.name, "impersonation");
-    Ok(completed(wanted))
+    Ok(Arc::new(completed(wanted)))
 }
 
 /// Whom the headers name; 400 if they name groups or more of nobody.

@@ -4,19 +4,20 @@
 mod headers;
 pub mod host_config;
 pub mod impersonation;
+pub mod peer;
 pub mod request_header;
 pub mod token;
 pub mod x509;
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use drydock_machinery::ApiError;
 use http::HeaderMap;
-use rustls::pki_types::CertificateDer;
 
-use crate::tls::ClientCa;
 use crate::user::User;
 pub use host_config::{HostConfig, HostConfigSource};
+pub use peer::Peer;
 pub use token::TokenReviewer;
 
 /// Group of everyone who was authenticated.
@@ -41,28 +42,22 @@ impl Authenticator {
 
     /// The user behind a request, and the headers without what only the authenticator may see.
     /// Credentials that are shown and wrong are 401 `Unauthorized`, also where anonymous requests are let in.
-    pub async fn authenticate(
-        &self,
-        headers: &mut HeaderMap,
-        certificates: &[CertificateDer<'static>],
-    ) -> Result<User, ApiError> {
+    pub async fn authenticate(&self, headers: &mut HeaderMap, peer: &Peer) -> Result<Arc<User>, ApiError> {
         let config = self.config.current();
-        let now = SystemTime::now();
-        let proxied = request_header::authenticate(&config, headers, certificates, now);
+        let verdict = peer.verdict(&config, SystemTime::now());
+        let proxied = verdict.is_front_proxy.then(|| request_header::user(&config, headers)).flatten();
         request_header::strip(&config, headers);
-        let user = match proxied {
-            Some(user) => Some(user),
-            None => match x509::authenticate(&config, certificates, now) {
-                Some(user) => Some(user),
-                None => self.by_token(headers).await?,
-            },
+        let user = match (proxied, &verdict.user) {
+            (Some(user), _) => Some(with_authenticated_group(user)),
+            (None, Some(user)) => Some(user.clone()),
+            (None, None) => self.by_token(headers).await?.map(with_authenticated_group),
         };
         headers.remove(http::header::AUTHORIZATION);
         match user {
-            Some(user) => Ok(with_authenticated_group(user)),
-            None if !certificates.is_empty() && !self.config.knows_its_cas() => Err(not_told_yet()),
-            None if is_unknown(&config, certificates, now) => Err(ApiError::unauthorized()),
-            None if self.anonymous => Ok(anonymous()),
+            Some(user) => Ok(user),
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(not_told_yet()),
+            None if verdict.is_unknown => Err(ApiError::unauthorized()),
+            None if self.anonymous => Ok(Arc::new(anonymous())),
             None => Err(ApiError::unauthorized()),
         }
     }
@@ -72,14 +67,6 @@ impl Authenticator {
         let Some(reviewer) = &self.tokens else { return Err(ApiError::unauthorized()) };
         reviewer.review(token).await.map(Some)
     }
-}
-
-/// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does not
-/// mean to be nobody.
-fn is_unknown(config: &HostConfig, certificates: &[CertificateDer<'static>], now: SystemTime) -> bool {
-    let refused = |ca: &ClientCa| ca.trusts(certificates, now).is_err();
-    let by_proxy_ca = || config.requestheader_ca.as_ref().is_some_and(refused);
-    !certificates.is_empty() && (config.client_ca.is_some() || by_proxy_ca())
 }
 
 /// The caller shows who they are, and we have not been told yet whom to believe: 401 and 403 would be taken for the
@@ -96,21 +83,22 @@ fn anonymous() -> User {
 
 /// Adds `system:authenticated` unless the user is anonymous or already in it
 /// (k8s.io/apiserver pkg/authentication/group).
-fn with_authenticated_group(mut user: User) -> User {
+fn with_authenticated_group(mut user: User) -> Arc<User> {
     let known = user.groups.iter().any(|g| g == AUTHENTICATED || g == UNAUTHENTICATED);
     if user.name != ANONYMOUS && !known {
         user.groups.push(AUTHENTICATED.into());
     }
-    user
+    Arc::new(user)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
 
     use super::*;
-    use crate::tls::self_signed;
+    use crate::tls::{ClientCa, self_signed};
 
     /// A CA, and a certificate by it.
     fn issued() -> (ClientCa, Vec<CertificateDer<'static>>) {
@@ -128,7 +116,7 @@ mod tests {
         let (_, stranger) = issued();
         let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
             let authenticator = Authenticator::new(HostConfigSource::told(config), None, true);
-            authenticator.authenticate(&mut HeaderMap::new(), certificates).await
+            authenticator.authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec())).await
         };
         let client_ca = || HostConfig { client_ca: Some(ca.clone()), ..HostConfig::default() };
         assert_eq!(asked(client_ca(), &stranger).await.unwrap_err().code(), 401);

@@ -12,23 +12,22 @@ use super::headers::{all, first, keys_under};
 use crate::tls::client_cert::subject;
 use crate::user::User;
 
-/// The user that the headers name, if the certificate is that of a front proxy and a name header is present.
-pub fn authenticate(
+/// Whether the certificates are those of a front proxy.
+pub fn is_front_proxy(
     config: &HostConfig,
-    headers: &HeaderMap,
     certificates: &[CertificateDer<'static>],
     now: SystemTime,
-) -> Option<User> {
-    let ca = config.requestheader_ca.as_ref()?;
-    ca.trusts(certificates, now).ok()?;
-    let (common_name, _) = subject(certificates.first()?)?;
-    if !config.allowed_names.is_empty() && !config.allowed_names.contains(&common_name) {
-        return None;
+) -> bool {
+    let Some(ca) = &config.requestheader_ca else { return false };
+    if ca.trusts(certificates, now).is_err() {
+        return false;
     }
-    user(config, headers)
+    let Some((common_name, _)) = certificates.first().and_then(subject) else { return false };
+    config.allowed_names.is_empty() || config.allowed_names.contains(&common_name)
 }
 
-fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
+/// The user that a front proxy's headers name, if a name header is present.
+pub fn user(config: &HostConfig, headers: &HeaderMap) -> Option<User> {
     let named = |names: &[String]| names.iter().find_map(|name| first(headers, name));
     Some(User {
         name: named(&config.username_headers)?,

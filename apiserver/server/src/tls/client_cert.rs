@@ -59,6 +59,14 @@ pub fn subject(certificate: &CertificateDer<'_>) -> Option<(String, Vec<String>)
     Some((name, groups))
 }
 
+/// When a certificate stops being valid; `None` for what is no certificate.
+pub fn expiry(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let second = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
+    // Still valid within its last second.
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second.checked_add(1)?))
+}
+
 /// Asks every client for a certificate and lets the handshake pass whatever it presents, once the client has proven
 /// that it holds the private key.
 #[derive(Debug)]

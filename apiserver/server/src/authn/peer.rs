@@ -1,0 +1,152 @@
+//! The client at the other end of a connection: the certificates of its handshake, and what they prove.
+//!
+//! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
+//! the trusted CAs change, when the first of them expires, and after a while, for one that is not valid yet.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use rustls::pki_types::CertificateDer;
+
+use super::{HostConfig, request_header, x509};
+use crate::tls::ClientCa;
+use crate::tls::client_cert::expiry;
+use crate::user::User;
+
+/// How long a verdict holds when nothing else ends it.
+const REMEMBER: Duration = Duration::from_secs(60);
+
+/// The client of one connection.
+#[derive(Default)]
+pub struct Peer {
+    certificates: Vec<CertificateDer<'static>>,
+    verdict: ArcSwapOption<Verdict>,
+}
+
+/// What the certificates prove, under one configuration.
+pub(super) struct Verdict {
+    config: Arc<HostConfig>,
+    from: SystemTime,
+    until: SystemTime,
+    /// Whether the client is a front proxy, whose headers are believed.
+    pub(super) is_front_proxy: bool,
+    /// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does
+    /// not mean to be nobody.
+    pub(super) is_unknown: bool,
+    /// The user that the certificate names.
+    pub(super) user: Option<Arc<User>>,
+}
+
+impl Peer {
+    /// A client that showed these certificates, and proved that it holds the first one's key.
+    pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
+        Self { certificates, verdict: ArcSwapOption::empty() }
+    }
+
+    /// Whether it showed any.
+    pub(super) fn shows_certificates(&self) -> bool {
+        !self.certificates.is_empty()
+    }
+
+    /// What its certificates prove now.
+    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
+        match &*self.verdict.load() {
+            Some(known) if known.holds(config, now) => known.clone(),
+            _ => {
+                let verdict = Arc::new(Verdict::new(config, &self.certificates, now));
+                self.verdict.store(Some(verdict.clone()));
+                verdict
+            }
+        }
+    }
+}
+
+impl Verdict {
+    fn new(config: &Arc<HostConfig>, certificates: &[CertificateDer<'static>], now: SystemTime) -> Self {
+        let expires = certificates.iter().filter_map(expiry).filter(|at| *at > now).min();
+        let again = now + REMEMBER;
+        Self {
+            config: config.clone(),
+            from: now,
+            until: expires.map_or(again, |at| at.min(again)),
+            is_front_proxy: request_header::is_front_proxy(config, certificates, now),
+            is_unknown: is_unknown(config, certificates, now),
+            user: x509::authenticate(config, certificates, now).map(super::with_authenticated_group),
+        }
+    }
+
+    fn holds(&self, config: &Arc<HostConfig>, now: SystemTime) -> bool {
+        Arc::ptr_eq(&self.config, config) && self.from <= now && now < self.until
+    }
+}
+
+fn is_unknown(config: &HostConfig, certificates: &[CertificateDer<'static>], now: SystemTime) -> bool {
+    let refused = |ca: &ClientCa| ca.trusts(certificates, now).is_err();
+    let by_proxy_ca = || config.requestheader_ca.as_ref().is_some_and(refused);
+    !certificates.is_empty() && (config.client_ca.is_some() || by_proxy_ca())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
+
+    use super::*;
+
+    /// A CA that is trusted for users, and a certificate of `ann` by it, good for an hour from the epoch's second day.
+    fn ann() -> (Arc<HostConfig>, Peer) {
+        let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let mut ca = CertificateParams::new(Vec::new()).unwrap();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = ca.self_signed(&ca_key).unwrap().pem();
+        let mut leaf = CertificateParams::new(Vec::new()).unwrap();
+        leaf.distinguished_name.push(DnType::CommonName, "ann");
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        leaf.not_before = at(0).into();
+        leaf.not_after = at(3600).into();
+        let leaf = leaf.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap();
+        let client_ca = Some(ClientCa::from_pem(pem.as_bytes()).unwrap());
+        let config = HostConfig { client_ca, ..HostConfig::default() };
+        (Arc::new(config), Peer::new(vec![leaf.der().clone()]))
+    }
+
+    fn at(second: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 + second)
+    }
+
+    fn user(verdict: &Verdict) -> Option<&str> {
+        verdict.user.as_ref().map(|user| user.name.as_str())
+    }
+
+    #[test]
+    fn a_certificate_is_verified_once_for_many_requests() {
+        let (config, peer) = ann();
+        let first = peer.verdict(&config, at(10));
+        assert_eq!(user(&first), Some("ann"));
+        assert!(Arc::ptr_eq(&first, &peer.verdict(&config, at(20))));
+    }
+
+    #[test]
+    fn a_certificate_that_expires_on_an_open_connection_is_no_longer_believed() {
+        let (config, peer) = ann();
+        assert_eq!(user(&peer.verdict(&config, at(3595))), Some("ann"));
+        assert_eq!(user(&peer.verdict(&config, at(3601))), None);
+    }
+
+    #[test]
+    fn a_ca_that_is_no_longer_trusted_ends_what_was_believed() {
+        let (config, peer) = ann();
+        assert_eq!(user(&peer.verdict(&config, at(10))), Some("ann"));
+        assert_eq!(user(&peer.verdict(&Arc::default(), at(11))), None);
+    }
+
+    #[test]
+    fn a_certificate_that_becomes_valid_on_an_open_connection_is_believed() {
+        let (config, peer) = ann();
+        assert_eq!(user(&peer.verdict(&config, at(0) - Duration::from_secs(30))), None);
+        assert_eq!(user(&peer.verdict(&config, at(31))), Some("ann"));
+    }
+}
