@@ -2,6 +2,7 @@
 //! (k8s.io/apiserver pkg/server/options/authorization.go, plugin/pkg/authorizer/webhook).
 
 mod attributes;
+mod question;
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -55,12 +56,11 @@ impl Authorizer {
         if user.is_in(SYSTEM_MASTERS) || attributes.is_health_path(&ALWAYS_ALLOWED) {
             return Ok(Decision { allowed: true, reason: String::new() });
         }
-        let spec = attributes.review(user);
-        // The spec itself is the key: two requests that would be asked the same get the same answer.
-        let key = serde_json::to_vec(&spec).map_err(ApiError::internal)?;
+        let key = question::key(user, attributes);
         if let Some(decision) = self.remembered(&key) {
             return Ok(decision);
         }
+        let spec = attributes.review(user);
         let decision = self.ask(&SubjectAccessReview { spec, ..SubjectAccessReview::default() }).await?;
         if key.len() < MEMORABLE {
             self.known.lock().put(key, (decision.clone(), Instant::now()));
