@@ -21,6 +21,7 @@ pub mod compaction;
 pub mod etcd;
 pub mod sqlite;
 pub mod storage;
+mod stored;
 
 pub mod cache;
 pub mod scope;

@@ -36,8 +36,8 @@ impl Scope {
     }
 
     /// Whether the label and field selection accepts the object.
-    pub fn selects(&self, object: &Object) -> bool {
-        self.matches.as_ref().is_none_or(|matches| matches(object))
+    pub fn selects(&self, stored: &Stored) -> bool {
+        self.matches.as_ref().is_none_or(|matches| matches(&stored.object()))
     }
 
     /// The scope's keys, with `base` before each.
@@ -62,8 +62,8 @@ pub(crate) fn transition(
     previous: Option<&Arc<Stored>>,
     departed: impl FnOnce(&Arc<Stored>) -> Arc<Stored>,
 ) -> Option<WatchEvent> {
-    let current = current.filter(|stored| scope.selects(&stored.object));
-    let previous = previous.filter(|stored| scope.selects(&stored.object));
+    let current = current.filter(|stored| scope.selects(stored));
+    let previous = previous.filter(|stored| scope.selects(stored));
     match (current, previous) {
         (Some(now), Some(_)) => Some(WatchEvent::Modified(now.clone())),
         (Some(now), None) => Some(WatchEvent::Added(now.clone())),

@@ -3,44 +3,14 @@
 //! The store implements it over a [`crate::backend::Backend`]; the watch cache implements it over the store, so
 //! that either can stand behind a server (Kubernetes: storage/interfaces.go and cacher/delegator.go).
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use drydock_machinery::{ApiError, Object};
 
 use crate::backend::{BackendError, Revision};
 
-/// One object at one revision, decoded once and encoded at most once per format, shared by all its readers.
-#[derive(Debug)]
-pub struct Stored {
-    /// Key below the resource's prefix: `namespace/name` or `name`.
-    pub key: String,
-    /// The object with its resourceVersion set.
-    pub object: Object,
-    /// The object's mod revision.
-    pub revision: Revision,
-    json: OnceLock<Bytes>,
-    protobuf: OnceLock<Bytes>,
-}
-
-impl Stored {
-    /// Sets the object's resourceVersion to `revision`.
-    pub fn new(key: String, mut object: Object, revision: Revision) -> Self {
-        object.set_resource_version(&revision.0.to_string());
-        Self { key, object, revision, json: OnceLock::new(), protobuf: OnceLock::new() }
-    }
-
-    /// The object as compact JSON, with apiVersion and kind.
-    pub fn json(&self) -> &Bytes {
-        self.json.get_or_init(|| self.object.to_json())
-    }
-
-    /// The object in the protobuf envelope, made by `encode` on first use.
-    pub fn protobuf(&self, encode: impl FnOnce(&Object) -> Bytes) -> &Bytes {
-        self.protobuf.get_or_init(|| encode(&self.object))
-    }
-}
+pub use crate::stored::Stored;
 
 /// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

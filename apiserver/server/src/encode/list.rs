@@ -150,13 +150,13 @@ fn json_item(stored: &Stored, view: &ObjectView, prefix: &Bytes) -> [Bytes; 2] {
     match view.output.transform {
         Transform::Table(version) => own(table::row(stored, view, version)),
         Transform::Partial(version) | Transform::PartialList(version) => {
-            own(partial(&stored.object, version))
+            own(partial(&stored.object(), version))
         }
         Transform::None if stored.json().starts_with(prefix) => {
             [Bytes::from_static(b"{"), stored.json().slice(prefix.len()..)]
         }
         Transform::None => {
-            let mut item = stored.object.0.clone();
+            let mut item = stored.object().0.clone();
             item.remove("kind");
             item.remove("apiVersion");
             own(Value::Object(item))
@@ -184,6 +184,6 @@ fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
 fn protobuf_item(stored: &Stored, view: &ObjectView) -> Bytes {
     match view.output.transform {
         Transform::None => protobuf::raw(&object_bytes(stored, view, false)).unwrap_or_default(),
-        _ => protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object)),
+        _ => protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object())),
     }
 }

@@ -52,10 +52,10 @@ pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes 
         Transform::Partial(version) | Transform::PartialList(version) => {
             if view.output.format == Format::Protobuf {
                 let meta_version = format!("meta.k8s.io/{version}");
-                let raw = protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object));
+                let raw = protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object()));
                 return protobuf::envelope(&meta_version, "PartialObjectMetadata", &raw);
             }
-            partial(&stored.object, version)
+            partial(&stored.object(), version)
         }
     };
     in_format(shown.to_string().into(), Output { pretty: false, ..view.output })

@@ -20,10 +20,10 @@ pub fn include_object(query: &Query) -> Result<IncludeObject, ApiError> {
 
 /// A table of one row.
 pub fn single(stored: &Stored, view: &ObjectView, version: &str, headers: bool) -> Value {
-    let meta = table::list_meta(stored.object.resource_version(), "", None);
+    let object = stored.object();
+    let meta = table::list_meta(object.resource_version(), "", None);
     let api_version = format!("meta.k8s.io/{version}");
-    let mut table =
-        table::table(view.kind.as_ref(), [&stored.object], meta, options(view, &api_version, headers));
+    let mut table = table::table(view.kind.as_ref(), [&*object], meta, options(view, &api_version, headers));
     if !headers {
         table["columnDefinitions"] = Value::Null;
     }
@@ -33,7 +33,7 @@ pub fn single(stored: &Stored, view: &ObjectView, version: &str, headers: bool) 
 /// One row of a list.
 pub fn row(stored: &Stored, view: &ObjectView, version: &str) -> Value {
     let api_version = format!("meta.k8s.io/{version}");
-    table::row(view.kind.as_ref(), &stored.object, options(view, &api_version, false))
+    table::row(view.kind.as_ref(), &stored.object(), options(view, &api_version, false))
 }
 
 fn options<'a>(view: &ObjectView, api_version: &'a str, headers: bool) -> TableOptions<'a> {

@@ -120,11 +120,7 @@ async fn store(call: &Call, key: &str, object: &Object) -> Result<Arc<Stored>, S
 async fn dry_run(call: &Call, key: &str, object: Object, generated: bool) -> Result<Arc<Stored>, ApiError> {
     match call.storage().get(key, ReadAt::Latest).await {
         Ok(_) => Err(taken(call, key, object.name(), generated).await),
-        Err(StorageError::NotFound) => {
-            let mut stored = Stored::new(key.to_owned(), object, Revision::default());
-            stored.object.set_resource_version("");
-            Ok(Arc::new(stored))
-        }
+        Err(StorageError::NotFound) => Ok(Arc::new(Stored::without_revision(key.to_owned(), object))),
         Err(error) => Err(call.storage_error(error, "create")),
     }
 }
@@ -138,7 +134,7 @@ async fn taken(call: &Call, key: &str, name: &str, generated: bool) -> ApiError 
         ApiError::already_exists(names.group, names.plural, name)
     };
     let there = call.storage().get(key, ReadAt::NotOlderThan(Revision::default())).await;
-    if there.is_ok_and(|stored| stored.object.deletion_timestamp().is_some()) {
+    if there.is_ok_and(|stored| stored.object().deletion_timestamp().is_some()) {
         error.status.message = format!("object is being deleted: {}", error.status.message);
     }
     error

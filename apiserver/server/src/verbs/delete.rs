@@ -40,11 +40,12 @@ pub async fn remove(call: &Call, key: &str, options: &DeleteOptions) -> Result<O
 }
 
 fn details(call: &Call, last: &Arc<Stored>) -> StatusDetails {
+    let last = last.object();
     StatusDetails {
-        name: last.object.name().to_owned(),
+        name: last.name().to_owned(),
         group: call.names().group.to_owned(),
         kind: call.names().plural.to_owned(),
-        uid: last.object.uid().to_owned(),
+        uid: last.uid().to_owned(),
         ..StatusDetails::default()
     }
 }
@@ -56,7 +57,7 @@ struct Removal<'a> {
 
 impl Step for Removal<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
-        let present = &present.object;
+        let present = &*present.object();
         self.check(present)?;
         admit(self.call, present, self.options.is_dry_run()).await?;
         let finalizers = self.options.finalizers(&present.finalizers());

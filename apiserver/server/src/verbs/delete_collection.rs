@@ -28,8 +28,8 @@ pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Bo
     let options = DeleteOptions::read(call, request).await?;
     let page = list::read(call, &read).await?;
     let all = || stream::iter(page.items.iter().map(Ok));
-    let admitted = all().try_for_each_concurrent(AT_ONCE, |stored: &Arc<Stored>| {
-        admit(call, &stored.object, options.is_dry_run())
+    let admitted = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
+        admit(call, &stored.object(), options.is_dry_run()).await
     });
     admitted.await?;
     let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {

@@ -80,8 +80,9 @@ struct Patching<'a> {
 
 impl Step for Patching<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
-        let new = self.patched(&present.object)?;
-        changed(self.call, new, &present.object, self.options).await
+        let present = present.object();
+        let new = self.patched(&present)?;
+        changed(self.call, new, &present, self.options).await
     }
 }
 

@@ -38,7 +38,7 @@ struct Replace<'a> {
 
 impl Step for Replace<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
-        let present = &present.object;
+        let present = &*present.object();
         metadata::check_uid(self.call, self.object.uid(), present)?;
         let new = managed::updated(self.call, self.object.clone(), present, self.options);
         changed(self.call, new, present, self.options).await

@@ -17,7 +17,7 @@ pub(super) fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptions) ->
             return Page { items, revision: snapshot.revision, next: None, remaining: None };
         };
         last = Some(&stored.key);
-        if scope.selects(&stored.object) {
+        if scope.selects(stored) {
             items.push(stored.clone());
         }
     }

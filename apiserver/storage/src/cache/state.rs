@@ -132,6 +132,7 @@ impl State {
             let Some(((oldest, _), _)) = self.ring.get_min().cloned() else { return };
             while let Some((position, change)) = self.first_at(oldest) {
                 self.ring_bytes -= change.bytes;
+                change.let_go();
                 self.base = Snapshot {
                     epoch: self.snapshot.epoch,
                     revision: change.revision,
@@ -174,9 +175,13 @@ impl State {
 }
 
 impl Change {
+    /// Nobody is told of it any more: of the objects, bytes are enough.
+    fn let_go(&self) {
+        self.current.iter().chain(&self.previous).for_each(|stored| stored.let_go());
+    }
+
     /// The state before, as those see it whose selection it left: with this change's revision. Made once for all.
     pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
-        let make = || Stored::new(previous.key.clone(), previous.object.clone(), self.revision);
-        self.departed.get_or_init(|| Arc::new(make())).clone()
+        self.departed.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
     }
 }

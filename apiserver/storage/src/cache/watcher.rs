@@ -74,7 +74,7 @@ impl Cursor {
                 left = Some(stored.key.clone());
                 break;
             }
-            if self.scope.selects(&stored.object) {
+            if self.scope.selects(stored) {
                 events.push(WatchEvent::Added(stored.clone()));
             }
         }

@@ -23,7 +23,7 @@ pub(super) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<
     if !map.get("metadata").is_some_and(Value::is_object) {
         return Err(corrupt(key, "not an object with metadata"));
     }
-    Ok(Arc::new(Stored::new(key.to_owned(), Object(map), revision)))
+    Ok(Arc::new(Stored::of_bytes(key.to_owned(), bytes, Object(map), revision)))
 }
 
 /// What is stored under `key` is not what this crate writes.

@@ -84,7 +84,9 @@ impl<'a> Reading<'a> {
             }
             taken += 1;
             let Some(stored) = self.decode(pair)? else { continue };
-            if self.scope.selects(&stored.object) {
+            if self.scope.selects(&stored) {
+                // A list may be long, and most of its readers want the bytes.
+                stored.let_go();
                 self.items.push(stored);
             }
         }

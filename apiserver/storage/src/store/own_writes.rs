@@ -111,10 +111,10 @@ impl Slot {
         let object = match &mut *state {
             State::Known(stored) if stored.revision == revision => return stored.clone(),
             // Equal bytes written twice under one key: the other write's event came first.
-            State::Known(stored) => stored.object.clone(),
+            State::Known(stored) => Object::clone(&stored.object()),
             State::Sent(object) => std::mem::take(object),
         };
-        let stored = Arc::new(Stored::new(self.key.clone(), object, revision));
+        let stored = Arc::new(Stored::of_bytes(self.key.clone(), &self.bytes, object, revision));
         *state = State::Known(stored.clone());
         stored
     }

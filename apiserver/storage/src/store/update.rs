@@ -115,6 +115,7 @@ impl Seen {
 /// The object back if it differs from what is stored in anything but its resourceVersion.
 fn changed(mut object: Object, stored: Option<&Stored>) -> Option<Object> {
     let Some(stored) = stored else { return Some(object) };
-    object.set_resource_version(stored.object.resource_version());
-    (object != stored.object).then_some(object)
+    let stored = stored.object();
+    object.set_resource_version(stored.resource_version());
+    (object != *stored).then_some(object)
 }

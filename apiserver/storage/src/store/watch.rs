@@ -109,7 +109,7 @@ impl StoreWatcher {
             return Err(StorageError::Expired { requested: self.told.0, oldest });
         }
         Ok(transition(&self.scope, current.as_ref(), previous.as_ref(), |last| {
-            Arc::new(Stored::new(last.key.clone(), last.object.clone(), event.revision))
+            Arc::new(last.stamped(event.revision))
         }))
     }
 

@@ -35,7 +35,7 @@ async fn lost_history_fills_the_cache_anew_and_ends_its_watchers() {
     setup.cache.wait_until_ready().await;
     assert_eq!(setup.metric(|metrics| &metrics.fills), 2);
     let page = setup.fixture.list(&Scope::all(), ReadAt::NotOlderThan(last)).await;
-    assert_eq!(page.items.iter().map(|stored| read_value(&stored.object)).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(page.items.iter().map(|stored| read_value(&stored.object())).collect::<Vec<_>>(), [2, 3]);
     let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::After(last)).await;
     setup.fixture.delete("a/2").await;
     assert_eq!(watcher.words(1).await, ["-a/2=3"]);
@@ -62,7 +62,7 @@ async fn an_unfilled_cache_refuses_what_it_cannot_serve_and_recovers() {
     let setup = cache_over(gate, directory, small());
     assert!(!setup.cache.ready());
     setup.fixture.create("a/1", 1).await;
-    assert_eq!(read_value(&setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap().object), 1);
+    assert_eq!(read_value(&setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap().object()), 1);
     let listed = setup.fixture.storage.list(&Scope::all(), &all(ReadAt::Latest)).await;
     assert!(matches!(listed, Err(StorageError::NotReady)));
     let watched = setup.fixture.storage.watch(Scope::all(), WatchFrom::After(Revision(1))).await;

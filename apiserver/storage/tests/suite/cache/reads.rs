@@ -67,14 +67,14 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
     setup.gate.hold();
     let written = setup.fixture.set("a/1", 2).await;
     let read = setup.fixture.storage.get("a/1", ReadAt::Latest).await.unwrap();
-    assert_eq!((read_value(&read.object), read.revision), (2, written));
-    assert_eq!(read_value(&setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items[0].object), 2);
+    assert_eq!((read_value(&read.object()), read.revision), (2, written));
+    assert_eq!(read_value(&setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items[0].object()), 2);
     assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 2);
     let not_yet = setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(written))).await;
     assert!(matches!(not_yet, Err(StorageError::TooLarge { requested, .. }) if requested == written.0));
     // Any state will do for some.
     let any = setup.fixture.storage.get("a/1", ReadAt::NotOlderThan(Revision(0))).await.unwrap();
-    assert_eq!(read_value(&any.object), 1);
+    assert_eq!(read_value(&any.object()), 1);
     setup.gate.release();
     setup.seen(written).await;
 }

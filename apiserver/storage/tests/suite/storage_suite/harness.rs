@@ -59,12 +59,12 @@ impl Fixture {
     }
 
     pub async fn set(&self, key: &str, value: u64) -> Revision {
-        let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object, value)));
+        let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object(), value)));
         self.storage.update(key, &mut set).await.unwrap().0.revision
     }
 
     pub async fn delete(&self, key: &str) -> Revision {
-        let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(seen.unwrap().object.clone()));
+        let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(Object::clone(&seen.unwrap().object())));
         self.storage.update(key, &mut delete).await.unwrap().0.revision
     }
 
@@ -122,7 +122,7 @@ impl Follower {
     /// `next` in words: `+ns/name=1`, `~ns/name=2`, `-ns/name=2`, `|` (initial bookmark), with its revision.
     pub async fn told(&mut self) -> (String, Revision) {
         let say = |sign: &str, stored: &Stored| {
-            (format!("{sign}{}={}", stored.key, read_value(&stored.object)), stored.revision)
+            (format!("{sign}{}={}", stored.key, read_value(&stored.object())), stored.revision)
         };
         match self.next().await {
             WatchEvent::Added(stored) => say("+", &stored),
@@ -187,14 +187,14 @@ impl Follower {
             WatchEvent::Failed(_) => return,
         };
         assert!(stored.revision > self.bookmarked, "{event:?} at or below {:?}", self.bookmarked);
-        assert_eq!(stored.object.resource_version(), stored.revision.0.to_string());
+        assert_eq!(stored.object().resource_version(), stored.revision.0.to_string());
         self.last = self.last.max(stored.revision);
         match event {
             // A watch that starts in the middle may be told of the end of what it never saw begin.
             WatchEvent::Deleted(_) => drop(self.state.remove(&stored.key)),
             _ => {
                 let before =
-                    self.state.insert(stored.key.clone(), (read_value(&stored.object), stored.revision));
+                    self.state.insert(stored.key.clone(), (read_value(&stored.object()), stored.revision));
                 assert!(before.is_none_or(|(_, revision)| revision < stored.revision), "{event:?} again");
             }
         }

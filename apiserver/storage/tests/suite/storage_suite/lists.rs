@@ -23,7 +23,7 @@ async fn paged(
     loop {
         let page = fixture.storage.list(scope, &options).await.unwrap();
         sizes.push(page.items.len());
-        items.extend(page.items.iter().map(|stored| (stored.key.clone(), read_value(&stored.object))));
+        items.extend(page.items.iter().map(|stored| (stored.key.clone(), read_value(&stored.object()))));
         let Some(next) = page.next else { return (items, sizes) };
         options = ListOptions { at: ReadAt::Exact(page.revision), limit, start: Some(next) };
         between().await;
@@ -106,7 +106,7 @@ pub async fn exact_lists_show_the_past(fixture: Fixture) {
     fixture.create("c/1", 1).await;
     let page = fixture.list(&Scope::all(), ReadAt::Exact(then)).await;
     assert_eq!(keys(&page), ["a/0000", "a/0001", "a/0002", "b/1"]);
-    assert_eq!((page.revision, read_value(&page.items[2].object)), (then, 2));
+    assert_eq!((page.revision, read_value(&page.items[2].object())), (then, 2));
 }
 
 pub async fn more_than_one_batch_is_one_list(fixture: Fixture) {

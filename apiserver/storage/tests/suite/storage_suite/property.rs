@@ -42,7 +42,7 @@ pub async fn a_watcher_that_applies_its_events_has_the_list(fixture: Fixture) {
         let listed: BTreeMap<_, _> = page
             .items
             .iter()
-            .map(|stored| (stored.key.clone(), (read_value(&stored.object), stored.revision)))
+            .map(|stored| (stored.key.clone(), (read_value(&stored.object()), stored.revision)))
             .collect();
         let newest = listed.values().map(|(_, revision)| *revision).max().unwrap();
         follower.until(newest).await;
@@ -66,8 +66,8 @@ async fn write(fixture: Arc<Fixture>, mut choices: Choices) {
         let (value, delete) = (choices.below(100), choices.below(4) == 0);
         let mut change = |seen: Option<&Stored>| match seen {
             None => Ok(Change::Write(object(&key, value))),
-            Some(seen) if delete => Ok(Change::Delete(seen.object.clone())),
-            Some(seen) => Ok(Change::Write(set_value(&seen.object, value))),
+            Some(seen) if delete => Ok(Change::Delete((*seen.object()).clone())),
+            Some(seen) => Ok(Change::Write(set_value(&seen.object(), value))),
         };
         fixture.storage.update(&key, &mut change).await.unwrap();
     }

@@ -30,7 +30,7 @@ pub async fn exact_reads_show_the_past(fixture: Fixture) {
     let deleted = fixture.delete("a/one").await;
     let value = async |at| {
         let read = fixture.storage.get("a/one", ReadAt::Exact(at)).await;
-        read.map(|stored| (read_value(&stored.object), stored.revision)).ok()
+        read.map(|stored| (read_value(&stored.object()), stored.revision)).ok()
     };
     assert_eq!(value(before).await, None);
     assert_eq!(value(created).await, Some((1, created)));
@@ -53,7 +53,7 @@ pub async fn not_older_than_sees_at_least_that_revision(fixture: Fixture) {
     fixture.create("a/one", 1).await;
     let elsewhere = fixture.write_elsewhere("x").await;
     let read = fixture.storage.get("a/one", ReadAt::NotOlderThan(elsewhere)).await.unwrap();
-    assert_eq!(read_value(&read.object), 1);
+    assert_eq!(read_value(&read.object()), 1);
     assert!(fixture.list(&Scope::all(), ReadAt::NotOlderThan(elsewhere)).await.revision >= elsewhere);
     assert!(fixture.list(&Scope::all(), ReadAt::NotOlderThan(Revision(0))).await.revision > Revision(0));
 }
@@ -64,9 +64,9 @@ pub async fn a_compacted_revision_is_expired_or_right(fixture: Fixture) {
     let last = fixture.set("a/one", 3).await;
     fixture.backend.compact(last).await.unwrap();
     match fixture.storage.get("a/one", ReadAt::Exact(created)).await {
-        Ok(stored) => assert_eq!((read_value(&stored.object), stored.revision), (1, created)),
+        Ok(stored) => assert_eq!((read_value(&stored.object()), stored.revision), (1, created)),
         Err(error) => assert!(matches!(error, StorageError::Expired { .. }), "{error:?}"),
     }
     let kept = fixture.storage.get("a/one", ReadAt::Exact(last)).await.unwrap();
-    assert_eq!(read_value(&kept.object), 3);
+    assert_eq!(read_value(&kept.object()), 3);
 }

@@ -11,33 +11,33 @@ pub async fn a_created_object_reads_back_with_its_revision(fixture: Fixture) {
     let mut new = object("a/one", 1);
     new.set_resource_version("999");
     let created = fixture.storage.create("a/one", new).await.unwrap();
-    assert_eq!(created.object.resource_version(), created.revision.0.to_string());
+    assert_eq!(created.object().resource_version(), created.revision.0.to_string());
     let read = fixture.storage.get("a/one", ReadAt::Latest).await.unwrap();
-    assert_eq!((&read.object, read.revision, &*read.key), (&created.object, created.revision, "a/one"));
+    assert_eq!((&read.object(), read.revision, &*read.key), (&created.object(), created.revision, "a/one"));
 }
 
 pub async fn a_name_is_taken_once(fixture: Fixture) {
     fixture.create("a/one", 1).await;
     let again = fixture.storage.create("a/one", object("a/one", 2)).await;
     assert!(matches!(again, Err(StorageError::AlreadyExists)), "{again:?}");
-    assert_eq!(read_value(&fixture.storage.get("a/one", ReadAt::Latest).await.unwrap().object), 1);
+    assert_eq!(read_value(&fixture.storage.get("a/one", ReadAt::Latest).await.unwrap().object()), 1);
 }
 
 pub async fn an_update_sees_the_present_state(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
     let mut double = |seen: Option<&Stored>| {
         let seen = seen.unwrap();
-        Ok(Change::Write(set_value(&seen.object, read_value(&seen.object) + 10)))
+        Ok(Change::Write(set_value(&seen.object(), read_value(&seen.object()) + 10)))
     };
     let (stored, written) = fixture.storage.update("a/one", &mut double).await.unwrap();
     assert!(written && stored.revision > created);
-    assert_eq!(read_value(&stored.object), 11);
+    assert_eq!(read_value(&stored.object()), 11);
 }
 
 pub async fn an_equal_object_is_not_written(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
     let mut same = |seen: Option<&Stored>| {
-        let mut object = seen.unwrap().object.clone();
+        let mut object = (*seen.unwrap().object()).clone();
         object.set_resource_version("");
         Ok(Change::Write(object))
     };
@@ -78,10 +78,10 @@ pub async fn a_refusal_is_returned(fixture: Fixture) {
 
 pub async fn a_delete_leaves_nothing_and_returns_the_last_state(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
-    let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(seen.unwrap().object.clone()));
+    let mut delete = |seen: Option<&Stored>| Ok(Change::Delete((*seen.unwrap().object()).clone()));
     let (last, written) = fixture.storage.update("a/one", &mut delete).await.unwrap();
     assert!(written && last.revision > created);
-    assert_eq!(read_value(&last.object), 1);
+    assert_eq!(read_value(&last.object()), 1);
     let gone = fixture.storage.get("a/one", ReadAt::Latest).await;
     assert!(matches!(gone, Err(StorageError::NotFound)), "{gone:?}");
 }
@@ -94,7 +94,7 @@ pub async fn racing_updates_lose_nothing(fixture: Fixture) {
             for _ in 0..10 {
                 let mut increment = |seen: Option<&Stored>| {
                     let seen = seen.unwrap();
-                    Ok(Change::Write(set_value(&seen.object, read_value(&seen.object) + 1)))
+                    Ok(Change::Write(set_value(&seen.object(), read_value(&seen.object()) + 1)))
                 };
                 storage.update("a/one", &mut increment).await.unwrap();
             }
@@ -103,7 +103,7 @@ pub async fn racing_updates_lose_nothing(fixture: Fixture) {
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    assert_eq!(read_value(&fixture.storage.get("a/one", ReadAt::Latest).await.unwrap().object), 80);
+    assert_eq!(read_value(&fixture.storage.get("a/one", ReadAt::Latest).await.unwrap().object()), 80);
 }
 
 pub async fn own_writes_are_read_back_at_once(fixture: Fixture) {
