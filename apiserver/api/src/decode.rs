@@ -7,7 +7,12 @@ use serde_json::Value;
 
 /// The object as a struct; what cannot be read is one error on the whole object.
 pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    serde_json::from_value(without_nulls(Value::Object(object.0.clone()))).map_err(|e| {
+    let read = if object.0.values().any(holds_null) {
+        serde_json::from_value(without_nulls(Value::Object(object.0.clone())))
+    } else {
+        T::deserialize(&object.0)
+    };
+    read.map_err(|e| {
         let path = Path::new("object");
         vec![Error {
             kind: drydock_machinery::field::ErrorType::TypeInvalid,
@@ -24,6 +29,15 @@ pub fn copy_field(to: &mut Object, from: &Object, field: &str) {
         Some(value) => to.0.insert(field.to_owned(), value.clone()),
         None => to.0.remove(field),
     };
+}
+
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().any(holds_null),
+        Value::Array(list) => list.iter().any(holds_null),
+        _ => false,
+    }
 }
 
 /// A null says the same as an absent field.

@@ -133,7 +133,7 @@ mod tests {
         let flags = HostConfig { client_ca: Some(ca), ..HostConfig::default() };
         let authenticator = Authenticator::new(HostConfigSource::new(flags), None, true);
         let asked = async |certificates: &[CertificateDer<'static>]| {
-            authenticator.authenticate(&mut HeaderMap::new(), certificates).await
+            authenticator.authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec())).await
         };
         assert_eq!(asked(&stranger).await.unwrap_err().code(), 503);
         assert_eq!(asked(&[]).await.unwrap().name, ANONYMOUS);
