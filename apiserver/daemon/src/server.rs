@@ -25,6 +25,7 @@ use drydock_server::tls::{ServingCertificate, self_signed};
 use drydock_server::{serve, tls as server_tls};
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
+use drydock_storage::fence::Fences;
 use drydock_storage::storage::Storage;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -135,6 +136,7 @@ impl Parts {
         let api = ApiGroup::new(resources)
             .with_identity(identity)
             .with_authorizer(self.reviews.authorizer.clone())
+            .with_fences(Arc::new(Fences::new(self.backend.clone())))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop);
         Chain {

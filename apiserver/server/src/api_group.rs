@@ -7,6 +7,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
+use drydock_storage::fence::{FenceError, Fences};
 use drydock_storage::storage::Storage;
 use http::Response;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Warnings};
 use crate::discovery::Discovery;
+use crate::fence::{Refusal, Term};
 use crate::metrics::WatchEvents;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
@@ -37,6 +39,8 @@ pub struct ApiGroup {
     shutdown: CancellationToken,
     /// Who may create by applying.
     authorizer: Option<Arc<dyn CreateAuthorizer>>,
+    /// Whose terms are over.
+    fences: Option<Arc<Fences>>,
     discovery: Discovery,
     openapi: OpenApi,
     version: Value,
@@ -80,6 +84,7 @@ impl ApiGroup {
             resources: keyed.collect(),
             shutdown: CancellationToken::new(),
             authorizer: None,
+            fences: None,
             discovery,
             openapi,
             version: identity.info(),
@@ -107,6 +112,13 @@ impl ApiGroup {
     #[must_use]
     pub fn with_authorizer(mut self, authorizer: Arc<dyn CreateAuthorizer>) -> Self {
         self.authorizer = Some(authorizer);
+        self
+    }
+
+    /// Refuses writes of terms that are over; without it, terms are not looked at.
+    #[must_use]
+    pub fn with_fences(mut self, fences: Arc<Fences>) -> Self {
+        self.fences = Some(fences);
         self
     }
 
@@ -141,7 +153,7 @@ impl ApiGroup {
         let now = jiff::Timestamp::now();
         let (authorizer, shutdown) = (self.authorizer.clone(), self.shutdown.clone());
         let watch_events = self.watch_events.clone();
-        let call = Call {
+        let mut call = Call {
             resource,
             info,
             user,
@@ -152,11 +164,27 @@ impl ApiGroup {
             authorizer,
             shutdown,
             watch_events,
+            term: None,
         };
         if !verbs::is_served(&call, &method) {
             return Err(ApiError::method_not_allowed());
         }
+        call.term = self.term(&call).await?;
         verbs::serve(&call, body).await
+    }
+
+    /// The term of a write that names one; what only pretends to write begins none.
+    async fn term(&self, call: &Call) -> Result<Option<Term>, ApiError> {
+        let pretends = call.info.query.get("dryRun").is_some();
+        let Some(fences) = self.fences.as_ref().filter(|_| call.info.verb.is_mutating() && !pretends) else {
+            return Ok(None);
+        };
+        let admitted = Term::admit(fences, &call.user, &call.headers).await;
+        admitted.map_err(|refusal| match refusal {
+            Refusal::Malformed(error) => error,
+            Refusal::Fence(FenceError::Backend(error)) => call.storage_error(error.into(), "term check"),
+            Refusal::Fence(over) => call.conflict(over),
+        })
     }
 
     /// A document that describes the API.

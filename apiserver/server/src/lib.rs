@@ -29,6 +29,7 @@ mod codec;
 mod continue_token;
 pub mod discovery;
 pub mod encode;
+pub mod fence;
 pub mod list_options;
 mod managed;
 pub mod negotiate;

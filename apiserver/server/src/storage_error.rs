@@ -5,6 +5,9 @@ use drydock_machinery::kind::Names;
 use drydock_storage::backend::BackendError;
 use drydock_storage::storage::StorageError;
 
+/// Another process has taken the writer's place while the write was on its way.
+const TERM_OVER: &str = "the writer's term is over: another one has begun meanwhile";
+
 /// What the client is told when `operation` on the object `name` failed below.
 pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str) -> ApiError {
     match error {
@@ -14,6 +17,7 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
         StorageError::TooLarge { requested, current } => {
             ApiError::resource_version_too_large(requested, current)
         }
+        StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, TERM_OVER),
         StorageError::Refused(refusal) => refusal,
         StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
         StorageError::Backend(error) => backend(error, names, operation),

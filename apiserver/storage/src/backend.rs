@@ -47,6 +47,17 @@ pub struct Write {
     pub expected: Option<Revision>,
     /// The new value; `None` deletes the key.
     pub value: Option<Bytes>,
+    /// Another key that must stand where the writer believes it does.
+    pub guard: Option<Guard>,
+}
+
+/// A key on which a write depends without writing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// The key.
+    pub key: String,
+    /// Its mod revision.
+    pub revision: Revision,
 }
 
 /// Outcome of [`Backend::write`].
@@ -56,6 +67,8 @@ pub enum WriteOutcome {
     Committed(Revision),
     /// The comparison failed: nothing was written; here is what stands there now (and the store's revision).
     Conflict(Option<KeyValue>, Revision),
+    /// The guard has moved: nothing was written.
+    Guarded,
 }
 
 /// One change of one key.

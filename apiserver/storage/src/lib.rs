@@ -19,6 +19,7 @@
 pub mod backend;
 pub mod compaction;
 pub mod etcd;
+pub mod fence;
 pub mod sqlite;
 pub mod storage;
 mod stored;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 
-use crate::backend::{BackendError, Revision};
+use crate::backend::{BackendError, Guard, Revision};
 
 pub use crate::stored::Stored;
 
@@ -137,6 +137,9 @@ pub enum StorageError {
         /// Newest held.
         current: u64,
     },
+    /// The guard of a write has moved.
+    #[error("the writer's term is over")]
+    Guarded,
     /// The closure of an update refused.
     #[error("{0}")]
     Refused(ApiError),
@@ -166,16 +169,26 @@ impl From<BackendError> for StorageError {
 /// Objects of one resource.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
-    /// Stores a new object.
-    async fn create(&self, key: &str, object: Object) -> Result<Arc<Stored>, StorageError>;
+    /// Stores a new object, if `guard` stands.
+    async fn create(
+        &self,
+        key: &str,
+        object: Object,
+        guard: Option<&Guard>,
+    ) -> Result<Arc<Stored>, StorageError>;
     /// Reads one object.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
     /// Reads a page of objects.
     async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError>;
     /// Compare-and-swap loop: `updater` sees the present state (from the cache at first, then live after a lost
     /// race or a refusal on possibly stale data) and says what to do. Returns the resulting state (for `Delete` the
-    /// last state at the deletion's revision) and whether something was written.
-    async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError>;
+    /// last state at the deletion's revision) and whether something was written. Writes only if `guard` stands.
+    async fn update(
+        &self,
+        key: &str,
+        guard: Option<&Guard>,
+        updater: Updater<'_>,
+    ) -> Result<(Arc<Stored>, bool), StorageError>;
     /// Opens a watch.
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError>;
     /// The newest revision, as the authority has it.

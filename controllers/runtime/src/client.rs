@@ -14,8 +14,8 @@ use tracing::{info, warn};
 use crate::error::with_causes;
 use crate::lease::LeaseHandle;
 
-/// Carries the lease's epoch (`leaseTransitions`) with every write, so that a server that knows it can refuse a writer
-/// whose time is over.
+/// Carries the lease's epoch with every write: our API server refuses a writer whose term is over, however late its
+/// write comes. A host does not know it.
 pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 
 /// Why no client could be made.

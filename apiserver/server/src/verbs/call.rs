@@ -9,7 +9,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::Object;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
-use drydock_storage::backend::Revision;
+use drydock_storage::backend::{Guard, Revision};
 use drydock_storage::storage::{Storage, StorageError, Stored};
 use http::{HeaderMap, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::{Attributes, Operation, Phase, Warnings};
 use crate::api_group::Resource;
 use crate::encode::{self, ObjectView, include_object};
+use crate::fence::Term;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
 use crate::request_info::RequestInfo;
@@ -48,6 +49,8 @@ pub struct Call {
     pub now: Now,
     /// Who may create by applying.
     pub authorizer: Option<Arc<dyn CreateAuthorizer>>,
+    /// The term in which a writer that takes turns writes.
+    pub term: Option<Term>,
     /// Ends watches.
     pub shutdown: CancellationToken,
     /// Counts the events of watches.
@@ -85,9 +88,22 @@ impl Call {
         self.key_of(&self.info.namespace, &self.info.name)
     }
 
+    /// What each write of the request depends on.
+    pub fn guard(&self) -> Option<&Guard> {
+        self.term.as_ref().map(Term::guard)
+    }
+
     /// What went wrong in storage, for the client.
     pub fn storage_error(&self, error: StorageError, operation: &str) -> ApiError {
-        storage_error::translate(error, self.names(), &self.info.name, operation)
+        self.storage_error_of(error, &self.info.name, operation)
+    }
+
+    /// The same, of an object that the URL does not name.
+    pub fn storage_error_of(&self, error: StorageError, name: &str, operation: &str) -> ApiError {
+        if let (StorageError::Guarded, Some(term)) = (&error, &self.term) {
+            term.forget();
+        }
+        storage_error::translate(error, self.names(), name, operation)
     }
 
     /// The object does not exist.

@@ -76,7 +76,7 @@ async fn insert_named(
     }
     match store(call, &key, &object).await {
         Err(StorageError::AlreadyExists) => Err(taken(call, &key, object.name(), generated).await),
-        result => result.map_err(|e| storage_error::translate(e, call.names(), object.name(), "create")),
+        result => result.map_err(|e| call.storage_error_of(e, object.name(), "create")),
     }
 }
 
@@ -107,11 +107,11 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
 }
 
 async fn store(call: &Call, key: &str, object: &Object) -> Result<Arc<Stored>, StorageError> {
-    match call.storage().create(key, object.clone()).await {
+    match call.storage().create(key, object.clone(), call.guard()).await {
         Err(error) if storage_error::is_too_large(&error) => {
             let mut slim = object.clone();
             slim.set_meta("managedFields", None);
-            call.storage().create(key, slim).await
+            call.storage().create(key, slim, call.guard()).await
         }
         result => result,
     }

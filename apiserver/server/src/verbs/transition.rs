@@ -125,7 +125,7 @@ async fn swap(
             Next::Delete(object) => Change::Delete(object.clone()),
         })
     };
-    let result = call.storage().update(key, &mut updater).await;
+    let result = call.storage().update(key, call.guard(), &mut updater).await;
     if raced {
         return match result {
             Err(error @ StorageError::Backend(_)) => Err(error),

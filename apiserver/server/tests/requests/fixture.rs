@@ -14,6 +14,7 @@ use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::{Cache, Config};
+use drydock_storage::fence::Fences;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
@@ -86,7 +87,8 @@ impl Server {
         let widgets = resource(Gadget::cluster(), "widgets", &backend, &admission, &config).await;
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
-            .with_authorizer(Arc::new(NotTheReader));
+            .with_authorizer(Arc::new(NotTheReader))
+            .with_fences(Arc::new(Fences::new(backend.clone())));
         Self { api, backend, shutdown, _dir: dir }
     }
 

@@ -13,5 +13,6 @@ mod list;
 mod patch;
 mod port;
 mod protobuf;
+mod terms;
 mod update;
 mod watch;

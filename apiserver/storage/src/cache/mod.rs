@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use drydock_machinery::Object;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::backend::Revision;
+use crate::backend::{Guard, Revision};
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
@@ -121,8 +121,13 @@ impl Shared {
 
 #[async_trait]
 impl Storage for Cache {
-    async fn create(&self, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
-        self.shared.store.create(key, object).await
+    async fn create(
+        &self,
+        key: &str,
+        object: Object,
+        guard: Option<&Guard>,
+    ) -> Result<Arc<Stored>, StorageError> {
+        self.shared.store.create(key, object, guard).await
     }
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
@@ -143,11 +148,16 @@ impl Storage for Cache {
         }
     }
 
-    async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError> {
+    async fn update(
+        &self,
+        key: &str,
+        guard: Option<&Guard>,
+        updater: Updater<'_>,
+    ) -> Result<(Arc<Stored>, bool), StorageError> {
         let state = self.shared.state.load_full();
         let cached = state.snapshot.objects.get(key).ok().flatten().filter(|_| state.ready).cloned();
         drop(state);
-        self.shared.store.update_from(key, cached, updater).await
+        self.shared.store.update_from(key, cached, guard, updater).await
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbTxnOpResponse, PbTxnResponse};
+use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbResponseOp, PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, GetResponse, KvClient, Txn, TxnOp};
 
 use super::error::{about, translate};
@@ -86,17 +86,29 @@ impl Requests {
             Some(value) => TxnOp::put(key.clone(), value, None),
             None => TxnOp::delete(key.clone(), None),
         };
-        let transaction = Txn::new()
-            .when([Compare::mod_revision(key.clone(), CompareOp::Equal, expected)])
-            .and_then([operation])
-            .or_else([TxnOp::get(key, None)]);
+        let guard = write.guard.map(|guard| (self.prefix.key(&guard.key), signed(guard.revision)));
+        let at = |key: &str, revision| Compare::mod_revision(key, CompareOp::Equal, revision);
+        let mut compares = vec![at(&key, expected)];
+        let mut reads = vec![TxnOp::get(key, None)];
+        if let Some((key, revision)) = &guard {
+            compares.push(at(key, *revision));
+            reads.push(TxnOp::get(key.as_str(), None));
+        }
+        let transaction = Txn::new().when(compares).and_then([operation]).or_else(reads);
         let response = self.transact(transaction).await?;
         let at = header(response.header.as_ref())?;
         if response.succeeded {
             return Ok(WriteOutcome::Committed(at));
         }
-        let present = present(response).map(|pair| self.prefix.pair(pair)).transpose()?;
-        Ok(WriteOutcome::Conflict(present, at))
+        let mut present = response.responses.into_iter().map(present);
+        let written = present.next().flatten();
+        if let Some((_, revision)) = guard
+            && present.next().flatten().map(|pair| pair.mod_revision) != Some(revision)
+        {
+            return Ok(WriteOutcome::Guarded);
+        }
+        let written = written.map(|pair| self.prefix.pair(pair)).transpose()?;
+        Ok(WriteOutcome::Conflict(written, at))
     }
 
     /// One transaction, one try.
@@ -202,8 +214,8 @@ async fn within<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(DEADLINE, work).await.map_err(late)?
 }
 
-fn present(response: PbTxnResponse) -> Option<PbKeyValue> {
-    match response.responses.into_iter().next()?.response? {
+fn present(response: PbResponseOp) -> Option<PbKeyValue> {
+    match response.response? {
         PbTxnOpResponse::ResponseRange(range) => range.kvs.into_iter().next(),
         _ => None,
     }

@@ -25,8 +25,12 @@ impl Draft {
 
     /// Compares and swaps. Deleting what does not exist writes nothing and takes no revision, as in etcd.
     pub fn write(&mut self, transaction: &Connection, write: &Write) -> Result<WriteOutcome> {
-        let latest = read::latest(transaction, &write.key, Revision(i64::MAX as u64))?;
-        let present = latest.and_then(|latest| latest.live(&write.key));
+        if let Some(guard) = &write.guard
+            && present(transaction, &guard.key)?.map(|pair| pair.mod_revision) != Some(guard.revision)
+        {
+            return Ok(WriteOutcome::Guarded);
+        }
+        let present = present(transaction, &write.key)?;
         if present.as_ref().map(|pair| pair.mod_revision) != write.expected {
             return Ok(WriteOutcome::Conflict(present, Revision(self.revision)));
         }
@@ -57,6 +61,11 @@ impl Draft {
             previous,
         }
     }
+}
+
+fn present(transaction: &Connection, key: &str) -> Result<Option<KeyValue>> {
+    let latest = read::latest(transaction, key, Revision(i64::MAX as u64))?;
+    Ok(latest.and_then(|latest| latest.live(key)))
 }
 
 fn insert(transaction: &Connection, event: &BackendEvent) -> Result<()> {

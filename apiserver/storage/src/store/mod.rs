@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::Object;
 
-use crate::backend::{Backend, KeyValue, Revision, Write, WriteOutcome, prefix_range};
+use crate::backend::{Backend, Guard, KeyValue, Revision, Write, WriteOutcome, prefix_range};
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
@@ -76,15 +76,23 @@ impl Store {
     }
 
     /// Writes an object if the key's revision is still `expected`.
-    async fn put(&self, key: &str, expected: Option<Revision>, object: Object) -> Result<Put, StorageError> {
+    async fn put(
+        &self,
+        key: &str,
+        expected: Option<Revision>,
+        object: Object,
+        guard: Option<&Guard>,
+    ) -> Result<Put, StorageError> {
         let (object, bytes) = codec::encode(object);
-        let write = Write { key: self.absolute(key), expected, value: Some(bytes.clone()) };
+        let (value, guard) = (Some(bytes.clone()), guard.cloned());
+        let write = Write { key: self.absolute(key), expected, value, guard };
         let own = self.own_writes.announce(key, bytes, object);
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => Ok(Put::Committed(own.committed(revision))),
             WriteOutcome::Conflict(now, _) => {
                 Ok(Put::Conflict(now.as_ref().map(|pair| self.decode(pair)).transpose()?))
             }
+            WriteOutcome::Guarded => Err(StorageError::Guarded),
         }
     }
 
@@ -118,8 +126,13 @@ fn fresh_enough(at: ReadAt, current: Revision) -> Result<(), StorageError> {
 
 #[async_trait]
 impl Storage for Store {
-    async fn create(&self, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
-        match self.put(key, None, object).await? {
+    async fn create(
+        &self,
+        key: &str,
+        object: Object,
+        guard: Option<&Guard>,
+    ) -> Result<Arc<Stored>, StorageError> {
+        match self.put(key, None, object, guard).await? {
             Put::Committed(stored) => Ok(stored),
             Put::Conflict(_) => Err(StorageError::AlreadyExists),
         }
@@ -135,8 +148,13 @@ impl Storage for Store {
         list::page(self, scope, options).await
     }
 
-    async fn update(&self, key: &str, updater: Updater<'_>) -> Result<(Arc<Stored>, bool), StorageError> {
-        self.update_from(key, None, updater).await
+    async fn update(
+        &self,
+        key: &str,
+        guard: Option<&Guard>,
+        updater: Updater<'_>,
+    ) -> Result<(Arc<Stored>, bool), StorageError> {
+        self.update_from(key, None, guard, updater).await
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

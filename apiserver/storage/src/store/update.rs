@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::Object;
 
 use super::{Put, Store};
-use crate::backend::{Write, WriteOutcome};
+use crate::backend::{Guard, Write, WriteOutcome};
 use crate::storage::{Change, StorageError, Stored, Updater};
 
 /// The state that an updater decides on.
@@ -28,6 +28,7 @@ impl Store {
         &self,
         key: &str,
         cached: Option<Arc<Stored>>,
+        guard: Option<&Guard>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError> {
         let mut seen = match cached {
@@ -36,24 +37,30 @@ impl Store {
         };
         // Ends when a write wins, the updater refuses, or the caller drops this future at its deadline.
         loop {
-            match self.try_once(key, seen, updater).await? {
+            match self.try_once(key, seen, guard, updater).await? {
                 Tried::Done(stored, written) => return Ok((stored, written)),
                 Tried::Retry(newer) => seen = newer,
             }
         }
     }
 
-    async fn try_once(&self, key: &str, seen: Seen, updater: Updater<'_>) -> Result<Tried, StorageError> {
+    async fn try_once(
+        &self,
+        key: &str,
+        seen: Seen,
+        guard: Option<&Guard>,
+        updater: Updater<'_>,
+    ) -> Result<Tried, StorageError> {
         let change = match updater(seen.stored.as_deref()) {
             Ok(change) => change,
             Err(refusal) => return self.confirm(key, seen, Err(StorageError::Refused(refusal))).await,
         };
         match (change, &seen.stored) {
             (Change::Write(object), stored) => match changed(object, stored.as_deref()) {
-                Some(object) => self.write(key, seen, object).await,
+                Some(object) => self.write(key, seen, object, guard).await,
                 None => self.confirm_state(key, seen).await,
             },
-            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object).await,
+            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object, guard).await,
             (Change::Delete(_), None) | (Change::Keep, _) => self.confirm_state(key, seen).await,
         }
     }
@@ -80,15 +87,28 @@ impl Store {
         self.confirm(key, seen, answer).await
     }
 
-    async fn write(&self, key: &str, seen: Seen, object: Object) -> Result<Tried, StorageError> {
-        Ok(match self.put(key, seen.revision(), object).await? {
+    async fn write(
+        &self,
+        key: &str,
+        seen: Seen,
+        object: Object,
+        guard: Option<&Guard>,
+    ) -> Result<Tried, StorageError> {
+        Ok(match self.put(key, seen.revision(), object, guard).await? {
             Put::Committed(stored) => Tried::Done(stored, true),
             Put::Conflict(stored) => Tried::Retry(Seen { stored, live: true }),
         })
     }
 
-    async fn remove(&self, key: &str, stored: Arc<Stored>, last: Object) -> Result<Tried, StorageError> {
-        let write = Write { key: self.absolute(key), expected: Some(stored.revision), value: None };
+    async fn remove(
+        &self,
+        key: &str,
+        stored: Arc<Stored>,
+        last: Object,
+        guard: Option<&Guard>,
+    ) -> Result<Tried, StorageError> {
+        let (expected, guard) = (Some(stored.revision), guard.cloned());
+        let write = Write { key: self.absolute(key), expected, value: None, guard };
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => {
                 Ok(Tried::Done(Arc::new(Stored::new(key.to_owned(), last, revision)), true))
@@ -97,6 +117,7 @@ impl Store {
                 let stored = now.as_ref().map(|pair| self.decode(pair)).transpose()?;
                 Ok(Tried::Retry(Seen { stored, live: true }))
             }
+            WriteOutcome::Guarded => Err(StorageError::Guarded),
         }
     }
 

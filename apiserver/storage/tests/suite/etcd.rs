@@ -169,7 +169,7 @@ async fn a_dead_etcd_is_unavailable_and_not_waited_for_without_end() {
     let store = etcd.backend("/suite").await;
     create(&store, "/a", "1").await;
     etcd.kill();
-    let write = Write { key: "/b".to_owned(), expected: None, value: value("1") };
+    let write = Write { key: "/b".to_owned(), expected: None, value: value("1"), guard: None };
     let (read, written) = tokio::join!(store.get("/a", None), store.write(write));
     assert!(matches!(read, Err(BackendError::Unavailable(_))), "{read:?}");
     assert!(matches!(written, Err(BackendError::Unavailable(_))), "{written:?}");

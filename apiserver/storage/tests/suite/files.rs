@@ -62,7 +62,10 @@ async fn files_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let (directory, path) = place();
     let store = SqliteBackend::open(&path, SqliteOptions::default()).unwrap();
-    store.write(Write { key: "/a".into(), expected: None, value: Some("x".into()) }).await.unwrap();
+    store
+        .write(Write { key: "/a".into(), expected: None, value: Some("x".into()), guard: None })
+        .await
+        .unwrap();
     std::fs::write(directory.path().join("copy.db.part"), "of a copy that was cut off").unwrap();
     store.backup(&directory.path().join("copy.db")).await.unwrap();
     let mut seen = 0;
@@ -192,7 +195,7 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     let big = Bytes::from(vec![b'x'; 32 << 10]);
     let mut last = None;
     let error = loop {
-        let write = Write { key: "/a".to_owned(), expected: last, value: Some(big.clone()) };
+        let write = Write { key: "/a".to_owned(), expected: last, value: Some(big.clone()), guard: None };
         match store.write(write).await {
             Ok(outcome) => last = Some(committed(outcome)),
             Err(error) => break error,
@@ -205,7 +208,8 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     store.compact(last).await.unwrap();
     // The rows go away step by step; each refusal is one more look.
     let next = loop {
-        let write = Write { key: "/a".to_owned(), expected: Some(last), value: Some(big.clone()) };
+        let write =
+            Write { key: "/a".to_owned(), expected: Some(last), value: Some(big.clone()), guard: None };
         match store.write(write).await {
             Ok(outcome) => break committed(outcome),
             Err(error) => assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}"),
@@ -223,7 +227,7 @@ async fn writes_beyond_the_queue_are_refused_at_once() {
     let admin = rusqlite::Connection::open(&path).unwrap();
     admin.execute_batch("BEGIN IMMEDIATE").unwrap();
     let writes = (0..20).map(|n| {
-        let write = Write { key: format!("/{n}"), expected: None, value: value("1") };
+        let write = Write { key: format!("/{n}"), expected: None, value: value("1"), guard: None };
         let store = store.clone();
         tokio::spawn(async move { store.write(write).await })
     });

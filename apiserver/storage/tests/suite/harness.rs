@@ -20,7 +20,7 @@ pub fn value(text: impl Into<String>) -> Option<Bytes> {
 
 /// A write that compares with a revision.
 pub async fn cas(store: &Store, key: &str, expected: Option<Revision>, to: Option<Bytes>) -> WriteOutcome {
-    let write = Write { key: key.to_owned(), expected, value: to };
+    let write = Write { key: key.to_owned(), expected, value: to, guard: None };
     store.write(write).await.expect("a write is answered")
 }
 
@@ -40,6 +40,7 @@ pub fn committed(outcome: WriteOutcome) -> Revision {
     match outcome {
         WriteOutcome::Committed(revision) => revision,
         WriteOutcome::Conflict(present, at) => panic!("conflict with {present:?} at {at:?}"),
+        WriteOutcome::Guarded => panic!("the guard has moved"),
     }
 }
 

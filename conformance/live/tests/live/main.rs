@@ -16,3 +16,4 @@ mod namespaces;
 mod observer;
 mod rights;
 mod strangers;
+mod turns;

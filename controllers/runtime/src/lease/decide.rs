@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
@@ -44,11 +44,25 @@ pub(super) fn next_spec(
     Some(LeaseSpec {
         holder_identity: Some(config.identity.clone()),
         lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),
-        acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(wall)) },
+        acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(later(old, wall))) },
         renew_time: Some(MicroTime(wall)),
         lease_transitions: Some(if ours { transitions } else { transitions.saturating_add(1) }),
         ..old.clone()
     })
+}
+
+/// The number of the term that a spec describes: when it was acquired, in microseconds. Other than `leaseTransitions` it
+/// grows on when somebody deletes the Lease, or when the host is restored from a backup.
+pub(super) fn epoch(spec: &LeaseSpec) -> u64 {
+    let acquired = spec.acquire_time.as_ref().map_or(0, |time| time.0.as_microsecond());
+    u64::try_from(acquired).unwrap_or_default()
+}
+
+/// Now, but after the term before by any clock: the holder's may have been ahead.
+fn later(old: &LeaseSpec, wall: Timestamp) -> Timestamp {
+    let before =
+        old.acquire_time.as_ref().and_then(|time| time.0.checked_add(SignedDuration::from_micros(1)).ok());
+    before.map_or(wall, |before| before.max(wall))
 }
 
 /// The spec of a Lease that nobody has made yet.

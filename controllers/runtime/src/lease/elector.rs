@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::decide::{Seen, first_spec, next_spec, released};
+use super::decide::{Seen, epoch, first_spec, next_spec, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
 use crate::error::{Failure, classify};
@@ -129,8 +129,8 @@ impl Elector {
         };
         match result {
             Ok(lease) => {
-                let epoch = lease.spec.as_ref().and_then(|s| s.lease_transitions).unwrap_or_default();
-                self.handle.extend(i64::from(epoch), began + self.config.renew_deadline);
+                let epoch = lease.spec.as_ref().map(epoch).unwrap_or_default();
+                self.handle.extend(epoch, began + self.config.renew_deadline);
                 self.held = Some(lease);
                 Ok(true)
             }

@@ -2,13 +2,13 @@
 //!
 //! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
 //! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when they last saw
-//! the Lease change, by their own clocks, so clocks need not agree. The epoch is `leaseTransitions`.
+//! the Lease change, by their own clocks, so clocks need not agree. Each term has a number that is higher than those before, its epoch.
 
 mod decide;
 mod elector;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use elector::{Elector, End};
@@ -47,7 +47,7 @@ impl LeaseConfig {
 }
 
 /// No lease is held.
-const NO_EPOCH: i64 = -1;
+const NO_EPOCH: u64 = u64::MAX;
 /// The lease needs no renewal.
 const FOREVER: u64 = u64::MAX;
 
@@ -59,7 +59,7 @@ pub struct LeaseHandle {
 
 #[derive(Debug)]
 struct Shared {
-    epoch: AtomicI64,
+    epoch: AtomicU64,
     /// Milliseconds since boot.
     valid_until: AtomicU64,
 }
@@ -67,7 +67,7 @@ struct Shared {
 impl LeaseHandle {
     /// Not valid until an [`Elector`] acquires the lease.
     pub fn pending() -> Self {
-        let shared = Shared { epoch: AtomicI64::new(NO_EPOCH), valid_until: AtomicU64::new(0) };
+        let shared = Shared { epoch: AtomicU64::new(NO_EPOCH), valid_until: AtomicU64::new(0) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -85,12 +85,12 @@ impl LeaseHandle {
     }
 
     /// Number of the holder's term, while it has one.
-    pub fn epoch(&self) -> Option<i64> {
+    pub fn epoch(&self) -> Option<u64> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         (epoch != NO_EPOCH).then_some(epoch)
     }
 
-    fn extend(&self, epoch: i64, until: Duration) {
+    fn extend(&self, epoch: u64, until: Duration) {
         self.shared.epoch.store(epoch, Ordering::Release);
         self.shared.valid_until.store(millis(until), Ordering::Release);
     }

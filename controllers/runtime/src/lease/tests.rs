@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{Seen, first_spec, next_spec, released};
+use super::decide::{Seen, epoch, first_spec, next_spec, released};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -38,6 +39,20 @@ fn renewal_keeps_the_epoch_and_the_time_of_acquisition() {
     assert_eq!(renewed.lease_transitions, Some(0));
     assert_eq!(renewed.acquire_time, held_by("a").acquire_time);
     assert_ne!(renewed.renew_time, held_by("a").renew_time);
+}
+
+#[test]
+fn each_term_has_a_higher_epoch_also_after_a_holder_whose_clock_was_ahead() {
+    let ahead =
+        LeaseSpec { acquire_time: Some(MicroTime(Timestamp::from_second(5000).unwrap())), ..held_by("a") };
+    let taken = next(&ahead, "b", 0, 15).unwrap();
+    assert!(epoch(&taken) > epoch(&ahead));
+    assert_eq!(epoch(&next(&taken, "b", 0, 16).unwrap()), epoch(&taken), "a renewal is of the same term");
+    let again = next(&released(&taken, Timestamp::UNIX_EPOCH), "a", 0, 0).unwrap();
+    assert!(epoch(&again) > epoch(&taken));
+    // The Lease was deleted: leaseTransitions begins at 0, the epoch does not.
+    let anew = first_spec(&config("c"), Timestamp::from_second(6000).unwrap());
+    assert!(epoch(&anew) > epoch(&again));
 }
 
 #[test]

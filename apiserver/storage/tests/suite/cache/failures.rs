@@ -82,6 +82,7 @@ async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
         key: format!("/registry/test.example/widgets/{key}"),
         expected,
         value: Some("{half an obj".into()),
+        guard: None,
     };
     gate.write(damage("a/0", None)).await.unwrap();
     let setup = cache_over(gate, directory, small());

@@ -82,7 +82,8 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
 #[tokio::test]
 async fn an_event_of_an_own_write_is_not_decoded_again() {
     let setup = setup(small()).await;
-    let created = setup.fixture.storage.create("a/1", crate::storage_suite::object("a/1", 1)).await.unwrap();
+    let created =
+        setup.fixture.storage.create("a/1", crate::storage_suite::object("a/1", 1), None).await.unwrap();
     for value in 2..10 {
         setup.fixture.set("a/1", value).await;
     }

@@ -55,17 +55,17 @@ pub fn keys(page: &Page) -> Vec<&str> {
 
 impl Fixture {
     pub async fn create(&self, key: &str, value: u64) -> Revision {
-        self.storage.create(key, object(key, value)).await.unwrap().revision
+        self.storage.create(key, object(key, value), None).await.unwrap().revision
     }
 
     pub async fn set(&self, key: &str, value: u64) -> Revision {
         let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object(), value)));
-        self.storage.update(key, &mut set).await.unwrap().0.revision
+        self.storage.update(key, None, &mut set).await.unwrap().0.revision
     }
 
     pub async fn delete(&self, key: &str) -> Revision {
         let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(Object::clone(&seen.unwrap().object())));
-        self.storage.update(key, &mut delete).await.unwrap().0.revision
+        self.storage.update(key, None, &mut delete).await.unwrap().0.revision
     }
 
     pub async fn list(&self, scope: &Scope, at: ReadAt) -> Page {
@@ -82,10 +82,10 @@ impl Fixture {
     }
 
     pub async fn write_bytes(&self, key: &str, bytes: &'static [u8]) -> Revision {
-        let write = Write { key: key.to_owned(), expected: None, value: Some(bytes.into()) };
+        let write = Write { key: key.to_owned(), expected: None, value: Some(bytes.into()), guard: None };
         match self.backend.write(write).await.unwrap() {
             WriteOutcome::Committed(revision) => revision,
-            WriteOutcome::Conflict(..) => panic!("{key} exists"),
+            WriteOutcome::Conflict(..) | WriteOutcome::Guarded => panic!("{key} exists"),
         }
     }
 }

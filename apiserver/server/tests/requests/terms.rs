@@ -1,0 +1,80 @@
+//! Writers that say in which term they write.
+
+use drydock_storage::fence::Fences;
+use serde_json::{Value, json};
+
+use crate::fixture::{Answer, GADGETS, Server};
+
+async fn patch(server: &Server, user: &str, term: &str, query: &str) -> Answer {
+    let headers =
+        [("x-user", user), ("drydock-lease-epoch", term), ("content-type", "application/merge-patch+json")];
+    // Each write is another state: what changes nothing is not written, whoever sends it.
+    let labels = json!({"term": format!("t{term}"), "write": uuid::Uuid::new_v4().to_string()});
+    let body = json!({"metadata": {"labels": labels}}).to_string();
+    server.send("PATCH", &format!("{GADGETS}/a{query}"), &headers, &body).await
+}
+
+async fn label(server: &Server) -> Value {
+    server.get(&format!("{GADGETS}/a")).await.expect(200)["metadata"]["labels"]["term"].clone()
+}
+
+#[tokio::test]
+async fn a_write_of_an_older_term_is_refused_and_changes_nothing() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    patch(&server, "leader", "7", "").await.expect(200);
+    patch(&server, "leader", "8", "").await.expect(200);
+    let refused = patch(&server, "leader", "7", "").await.expect(409);
+    assert_eq!(
+        (&refused["reason"], &refused["message"]),
+        (
+            &json!("Conflict"),
+            &json!("Operation cannot be fulfilled on gadgets.test.io \"a\": its term 7 is over: 8 has begun")
+        )
+    );
+    assert_eq!(label(&server).await, "t8");
+    patch(&server, "leader", "8", "").await.expect(200);
+    let headers = [("x-user", "leader"), ("drydock-lease-epoch", "7")];
+    for (method, uri, body) in [
+        ("POST", GADGETS.to_owned(), json!({"metadata": {"name": "b"}}).to_string()),
+        ("DELETE", format!("{GADGETS}/a"), String::new()),
+        ("DELETE", GADGETS.to_owned(), String::new()),
+    ] {
+        assert_eq!(server.send(method, &uri, &headers, &body).await.status, 409, "{method} {uri}");
+    }
+    assert_eq!(server.send("GET", &format!("{GADGETS}/a"), &headers, "").await.status, 200);
+}
+
+/// Another replica has admitted a newer term: what this one remembers does not count.
+#[tokio::test]
+async fn a_term_that_ended_on_another_replica_is_over_here_too() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    patch(&server, "leader", "7", "").await.expect(200);
+    Fences::new(server.backend.clone()).enter("leader", 8).await.unwrap();
+    let late = patch(&server, "leader", "7", "").await;
+    assert_eq!(late.status, 409);
+    assert_eq!(label(&server).await, "t7");
+    let told = patch(&server, "leader", "7", "").await.expect(409);
+    assert!(told["message"].as_str().unwrap().contains("8 has begun"), "{told}");
+    patch(&server, "leader", "8", "").await.expect(200);
+}
+
+#[tokio::test]
+async fn terms_are_of_the_user_that_writes_and_pretended_writes_begin_none() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    patch(&server, "stranger", &u64::MAX.to_string(), "").await.expect(200);
+    patch(&server, "leader", "9", "?dryRun=All").await.expect(200);
+    patch(&server, "leader", "8", "").await.expect(200);
+    assert_eq!(label(&server).await, "t8");
+}
+
+#[tokio::test]
+async fn a_term_that_is_no_number_is_400() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    for term in ["", "-1", "x", "1.5", "18446744073709551616"] {
+        assert_eq!(patch(&server, "leader", term, "").await.status, 400, "{term}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Terms of writers who take turns, as leaders do: the newest term that was seen of each stands in the backend, every
+//! write of a term depends on it, and so no replica carries out a write of an older one, however late it comes.
+//!
+//! ```text
+//!   /fences/<writer> -> term      raised by the first write of a newer term
+//!   a write of a term             only while that key is as it was when the term was admitted
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome};
+
+/// Writers that are remembered; beyond that all are looked up again.
+const REMEMBERED: usize = 1024;
+
+/// Why a term is not admitted.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FenceError {
+    /// A newer one has begun.
+    #[error("its term {term} is over: {newest} has begun")]
+    Over {
+        /// The term that asked.
+        term: u64,
+        /// The newest one.
+        newest: u64,
+    },
+    /// The backend failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+/// The terms of all writers.
+pub struct Fences {
+    backend: Arc<dyn Backend>,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+/// A writer's newest term, and the guard that stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    term: u64,
+    revision: Revision,
+}
+
+impl Fences {
+    /// Terms that are kept in `backend`.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, known: Mutex::default() }
+    }
+
+    /// Admits a writer in its term, and ends its older ones. The guard belongs into each of its writes.
+    pub async fn enter(&self, writer: &str, term: u64) -> Result<Guard, FenceError> {
+        let key = format!("/fences/{writer}");
+        let remembered = self.known.lock().get(writer).copied();
+        let mut known = match remembered {
+            Some(known) => Some(known),
+            None => self.backend.get(&key, None).await?.0.map(read).transpose()?,
+        };
+        loop {
+            match known {
+                Some(known) if known.term > term => {
+                    self.remember(writer, known);
+                    return Err(FenceError::Over { term, newest: known.term });
+                }
+                Some(known) if known.term == term => {
+                    self.remember(writer, known);
+                    return Ok(Guard { key, revision: known.revision });
+                }
+                older => known = self.raise(&key, older, term).await?,
+            }
+        }
+    }
+
+    /// Forgets what is remembered of a writer: its guard has moved.
+    pub fn forget(&self, writer: &str) {
+        self.known.lock().remove(writer);
+    }
+
+    /// Writes the term; returns what stands there then, by whomever.
+    async fn raise(&self, key: &str, older: Option<Known>, term: u64) -> Result<Option<Known>, FenceError> {
+        let expected = older.map(|known| known.revision);
+        let value = Some(term.to_string().into());
+        let write = Write { key: key.to_owned(), expected, value, guard: None };
+        match self.backend.write(write).await? {
+            WriteOutcome::Committed(revision) => Ok(Some(Known { term, revision })),
+            WriteOutcome::Conflict(present, _) => Ok(present.map(read).transpose()?),
+            WriteOutcome::Guarded => Ok(None),
+        }
+    }
+
+    fn remember(&self, writer: &str, known: Known) {
+        let mut all = self.known.lock();
+        if all.len() >= REMEMBERED && !all.contains_key(writer) {
+            all.clear();
+        }
+        all.insert(writer.to_owned(), known);
+    }
+}
+
+fn read(pair: KeyValue) -> Result<Known, BackendError> {
+    let term = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok());
+    let term = term.ok_or_else(|| BackendError::Corrupt(format!("{} is not a term", pair.key)))?;
+    Ok(Known { term, revision: pair.mod_revision })
+}
