@@ -101,10 +101,11 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// A host that goes away all the time would keep its own controllers from replacing what was evicted.
+    /// Each fault twice at the least; after that the drain may finish. A host that goes away all the time would keep its
+    /// own controllers from replacing what was evicted.
     fn most(&self) -> usize {
         match self.chaos {
-            Chaos::Drydock => usize::MAX,
+            Chaos::Drydock => 2 * self.turns().len(),
             Chaos::Host => HOST_AWAY.len(),
         }
     }
