@@ -50,5 +50,5 @@ pub fn describe() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("unknown processor");
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
-    format!("{}, {cpus} CPU(s) for this process", name.trim_start_matches([' ', '\t', ':']))
+    format!("{}, {cpus} CPUs", name.trim_start_matches([' ', '\t', ':']))
 }

@@ -61,7 +61,8 @@ pub struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    let machine = machine::describe();
     machine::pin(arguments.load_cpu)?;
-    let results = run::all(&arguments).await?;
+    let results = run::all(&arguments, machine).await?;
     report::write(&results, &arguments.out)
 }

@@ -38,7 +38,7 @@ pub struct Measured {
 }
 
 /// Measures everything that was asked for.
-pub async fn all(arguments: &Arguments) -> Result<Results> {
+pub async fn all(arguments: &Arguments, machine: String) -> Result<Results> {
     let folder = tempfile::tempdir()?;
     let fdatasync = machine::fdatasync(folder.path())?;
     let mut rows = Vec::new();
@@ -48,12 +48,7 @@ pub async fn all(arguments: &Arguments) -> Result<Results> {
             rows.push(one(row.as_ref(), arguments).await.with_context(|| format!("row: {title}"))?);
         }
     }
-    Ok(Results {
-        machine: machine::describe(),
-        fdatasync_us: fdatasync.as_secs_f64() * 1e6,
-        rounds: arguments.rounds,
-        rows,
-    })
+    Ok(Results { machine, fdatasync_us: fdatasync.as_secs_f64() * 1e6, rounds: arguments.rounds, rows })
 }
 
 async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
@@ -65,13 +60,15 @@ async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
         let client = contender.connect(row.lanes()).await?;
         subjects.push(Subject { contender, client });
     }
-    for subject in &subjects {
+    for subject in &mut subjects {
+        subject.reconnect(row.lanes()).await?;
         say(&format!("  {}: preparing", subject.contender.who.title()));
         row.prepare(subject).await.with_context(|| subject.contender.who.title())?;
     }
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
     for round in 0..arguments.rounds {
-        for (subject, samples) in subjects.iter().zip(&mut samples) {
+        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
+            subject.reconnect(row.lanes()).await?;
             let who = subject.contender.who.title();
             let sample = row.measure(subject).await.with_context(|| who)?;
             let Sample { cpu_us, p50_us, p99_us, .. } = sample;
@@ -82,7 +79,8 @@ async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
             samples.push(sample);
         }
     }
-    for subject in &subjects {
+    for subject in &mut subjects {
+        subject.reconnect(row.lanes()).await?;
         row.verify(subject).await.with_context(|| subject.contender.who.title())?;
     }
     let samples = subjects.iter().map(|s| s.contender.who).zip(samples).collect();

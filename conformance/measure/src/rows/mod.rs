@@ -26,6 +26,14 @@ pub struct Subject {
     pub client: Arc<dyn Client>,
 }
 
+impl Subject {
+    /// Servers close connections that were idle while the others had their turn.
+    pub async fn reconnect(&mut self, lanes: usize) -> Result<()> {
+        self.client = self.contender.connect(lanes).await?;
+        Ok(())
+    }
+}
+
 /// One row, or one case of a row that has several.
 #[async_trait(?Send)]
 pub trait Row {
