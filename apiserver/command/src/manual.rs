@@ -1,4 +1,5 @@
-//! The flags of a program as a table, for README.md. A test of each program keeps the two alike.
+//! The flags of a program as others write them down: the table of README.md, the arguments in a manifest. A test of each
+//! program keeps them alike.
 
 use clap::{Arg, CommandFactory};
 
@@ -15,6 +16,12 @@ pub fn table<F: CommandFactory>() -> String {
 pub fn stands_in<F: CommandFactory>(text: &str) -> Result<(), String> {
     let table = table::<F>();
     if text.contains(&table) { Ok(()) } else { Err(table) }
+}
+
+/// The flags that a manifest of deploy/ hands to a container: the items of its lists that begin with `--`.
+pub fn in_manifest(manifest: &str) -> Vec<&str> {
+    let items = manifest.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    items.filter(|item| item.starts_with("--")).collect()
 }
 
 fn row(arg: &Arg) -> String {

@@ -176,10 +176,7 @@ mod tests {
             include_str!("../../../deploy/overlays/etcd/apiserver.yaml"),
         ];
         for manifest in manifests {
-            let flags: Vec<&str> = manifest
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("- ").filter(|f| f.starts_with("--")))
-                .collect();
+            let flags = drydock_command::manual::in_manifest(manifest);
             assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
         }
     }

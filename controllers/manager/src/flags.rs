@@ -138,10 +138,7 @@ mod tests {
     fn the_flags_of_deploy_are_taken() {
         let manifests = [include_str!("../../../deploy/base/controller-manager.yaml")];
         for manifest in manifests {
-            let flags: Vec<&str> = manifest
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("- ").filter(|f| f.starts_with("--")))
-                .collect();
+            let flags = drydock_command::manual::in_manifest(manifest);
             assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
         }
     }
