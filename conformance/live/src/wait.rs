@@ -57,14 +57,8 @@ pub async fn server_ready(client: &Client, processes: &Processes, name: &str, li
 
 /// Retries until an address answers a plain HTTP request with 200.
 pub async fn http_ready(address: &str, path: &str, limit: Duration) -> Result<()> {
-    let began = Instant::now();
-    while !answers_ok(address, path).await.unwrap_or(false) {
-        if began.elapsed() > limit {
-            bail!("http://{address}{path} did not answer 200 within {limit:?}");
-        }
-        tokio::time::sleep(RETRY).await;
-    }
-    Ok(())
+    let late = || format!("http://{address}{path} did not answer 200 within {limit:?}");
+    retry(limit, late, async || Ok(answers_ok(address, path).await.unwrap_or(false))).await
 }
 
 /// Retries until one of our programs answers a request with 200 on its port.
@@ -91,15 +85,15 @@ pub async fn https_answers(port: u16, path: &str) -> Result<u16> {
 
 /// Retries until a starting process has written a file, or has ended.
 pub async fn file(path: &Path, processes: &Processes, name: &str, limit: Duration) -> Result<()> {
-    let began = Instant::now();
-    while !path.metadata().is_ok_and(|found| found.len() > 0) {
-        if began.elapsed() > limit {
-            bail!("{} was not written within {limit:?}", path.display());
+    let late = || format!("{} was not written within {limit:?}", path.display());
+    retry(limit, late, async || {
+        let written = path.metadata().is_ok_and(|found| found.len() > 0);
+        if !written {
+            has_not_ended(processes, name)?;
         }
-        has_not_ended(processes, name)?;
-        tokio::time::sleep(RETRY).await;
-    }
-    Ok(())
+        Ok(written)
+    })
+    .await
 }
 
 /// Watches an APIService until the aggregator finds it available.
@@ -121,32 +115,40 @@ fn is_available(service: Option<&APIService>) -> Option<bool> {
 
 /// Retries until the host has merged our schema into its OpenAPI v3, which it does in its own time.
 pub async fn schema_served(client: &Client, group_version: &str, limit: Duration) -> Result<()> {
-    let (began, path) = (Instant::now(), format!("apis/{group_version}"));
-    loop {
+    let path = format!("apis/{group_version}");
+    let late = || format!("the host does not list {path} in /openapi/v3 within {limit:?}");
+    retry(limit, late, async || {
         let index: serde_json::Value = client.request(http_get("/openapi/v3")?).await?;
-        if index["paths"][&path].is_object() {
-            return Ok(());
-        }
-        if began.elapsed() > limit {
-            bail!("the host does not list {path} in /openapi/v3 within {limit:?}");
-        }
-        tokio::time::sleep(RETRY).await;
-    }
+        Ok(index["paths"][&path].is_object())
+    })
+    .await
 }
 
 /// Retries until the host's authorizer says yes to a SubjectAccessReview: roles reach it some time after they are made.
 pub async fn allowed(client: &Client, review: &SubjectAccessReview, limit: Duration) -> Result<()> {
-    let (began, reviews) = (Instant::now(), Api::<SubjectAccessReview>::all(client.clone()));
-    loop {
+    let reviews = Api::<SubjectAccessReview>::all(client.clone());
+    let late = || format!("not allowed within {limit:?}: {:?}", review.spec);
+    retry(limit, late, async || {
         let answer = reviews.create(&PostParams::default(), review).await?;
-        if answer.status.is_some_and(|status| status.allowed) {
-            return Ok(());
-        }
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    })
+    .await
+}
+
+/// Asks until the answer is yes; past the limit it fails with what is late.
+async fn retry(
+    limit: Duration,
+    late: impl Fn() -> String,
+    mut met: impl AsyncFnMut() -> Result<bool>,
+) -> Result<()> {
+    let began = Instant::now();
+    while !met().await? {
         if began.elapsed() > limit {
-            bail!("not allowed within {limit:?}: {:?}", review.spec);
+            bail!(late());
         }
         tokio::time::sleep(RETRY).await;
     }
+    Ok(())
 }
 
 fn has_not_ended(processes: &Processes, name: &str) -> Result<()> {
