@@ -5,9 +5,8 @@
 mod admission;
 mod flags;
 mod host;
+mod options;
 mod server;
-mod store;
-mod trust;
 
 use std::process::ExitCode;
 

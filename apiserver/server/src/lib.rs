@@ -2,6 +2,7 @@
 //! that it serves.
 //!
 //! ```text
+//!   generic                    a whole server from options and kinds
 //!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
 //!   chain                      one function: audit id, authn, limits, authz, deadline ...
 //!        │  request::Request
@@ -13,10 +14,13 @@
 //!              └── watch                streams
 //! ```
 
+pub mod generic;
+
 pub mod authn;
 pub mod authz;
 pub mod chain;
 pub mod health;
+pub mod host;
 pub mod limits;
 pub mod metrics;
 pub mod serve;

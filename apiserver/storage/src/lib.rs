@@ -20,6 +20,7 @@ pub mod backend;
 pub mod compaction;
 pub mod etcd;
 pub mod fence;
+pub mod place;
 pub mod sqlite;
 pub mod storage;
 mod stored;

@@ -1,30 +1,30 @@
-//! Whom the flags tell us to believe; the files that they name are read again when they change.
+//! Whom the options tell us to believe; the files that they name are read again when they change.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use drydock_server::authn::{HostConfig, HostConfigSource};
-use drydock_server::tls::ClientCa;
 
-use crate::flags::Flags;
+use super::options::Trust;
+use crate::authn::{HostConfig, HostConfigSource};
+use crate::tls::ClientCa;
 
 /// How often the files are compared with what is in force (Kubernetes re-reads within a minute).
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// The CAs, names and headers that the flags give.
-pub fn by_flags(flags: &Flags) -> anyhow::Result<HostConfig> {
+/// The CAs, names and headers that the options give.
+pub(super) fn by_options(options: &Trust) -> anyhow::Result<HostConfig> {
     Ok(HostConfig {
-        client_ca: ca("--client-ca-file", flags.client_ca_file.as_deref())?,
+        client_ca: ca("--client-ca-file", options.client_ca_file.as_deref())?,
         requestheader_ca: ca(
             "--requestheader-client-ca-file",
-            flags.requestheader_client_ca_file.as_deref(),
+            options.requestheader_client_ca_file.as_deref(),
         )?,
-        allowed_names: flags.requestheader_allowed_names.clone(),
-        username_headers: flags.requestheader_username_headers.clone(),
-        uid_headers: flags.requestheader_uid_headers.clone(),
-        group_headers: flags.requestheader_group_headers.clone(),
-        extra_prefixes: flags.requestheader_extra_headers_prefix.clone(),
+        allowed_names: options.allowed_names.clone(),
+        username_headers: options.username_headers.clone(),
+        uid_headers: options.uid_headers.clone(),
+        group_headers: options.group_headers.clone(),
+        extra_prefixes: options.extra_headers_prefix.clone(),
     })
 }
 
@@ -37,15 +37,15 @@ fn ca(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<ClientCa>> {
 
 /// Keeps what is believed equal to the files until the future is dropped. A bad file is reported, and the last good
 /// one stays in force.
-pub async fn follow_files(trusted: HostConfigSource, flags: Flags) {
-    let mut known = contents(&flags);
+pub(super) async fn follow_files(trusted: HostConfigSource, options: Trust) {
+    let mut known = contents(&options);
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let now = contents(&flags);
+        let now = contents(&options);
         if now == known {
             continue;
         }
-        match by_flags(&flags) {
+        match by_options(&options) {
             Ok(config) => {
                 trusted.set_flags(config);
                 known = now;
@@ -56,7 +56,7 @@ pub async fn follow_files(trusted: HostConfigSource, flags: Flags) {
     }
 }
 
-fn contents(flags: &Flags) -> [Option<Vec<u8>>; 2] {
-    let files = [&flags.client_ca_file, &flags.requestheader_client_ca_file];
+fn contents(options: &Trust) -> [Option<Vec<u8>>; 2] {
+    let files = [&options.client_ca_file, &options.requestheader_client_ca_file];
     files.map(|file| std::fs::read(file.as_deref()?).ok())
 }

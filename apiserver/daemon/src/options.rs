@@ -1,0 +1,58 @@
+//! The options of the generic server, by our flags.
+
+use drydock_server::api_group::Identity;
+use drydock_server::generic::{HostFiles, Options, Serving, Trust};
+use drydock_storage::etcd::EtcdConfig;
+use drydock_storage::place::Place;
+
+use crate::flags::Flags;
+
+/// What the flags say of everything but the kinds.
+pub fn by_flags(flags: &Flags) -> Options {
+    Options {
+        identity: Identity { title: "Drydock", version: env!("CARGO_PKG_VERSION") },
+        address: flags.address(),
+        serving: Serving {
+            files: flags.tls_cert_file.clone().zip(flags.tls_private_key_file.clone()),
+            cert_dir: flags.cert_dir.clone(),
+            names: flags.tls_san.clone(),
+        },
+        host: HostFiles {
+            kubeconfig: flags.kubeconfig.clone(),
+            authentication: flags.authentication_kubeconfig.clone(),
+            authorization: flags.authorization_kubeconfig.clone(),
+        },
+        trust: trust(flags),
+        storage: storage(flags),
+        max_requests_inflight: flags.max_requests_inflight,
+        max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
+        request_timeout: flags.request_timeout,
+        shutdown_delay: flags.shutdown_delay_duration,
+    }
+}
+
+fn trust(flags: &Flags) -> Trust {
+    Trust {
+        client_ca_file: flags.client_ca_file.clone(),
+        requestheader_client_ca_file: flags.requestheader_client_ca_file.clone(),
+        allowed_names: flags.requestheader_allowed_names.clone(),
+        username_headers: flags.requestheader_username_headers.clone(),
+        uid_headers: flags.requestheader_uid_headers.clone(),
+        group_headers: flags.requestheader_group_headers.clone(),
+        extra_headers_prefix: flags.requestheader_extra_headers_prefix.clone(),
+    }
+}
+
+/// etcd where its servers are named, the embedded store elsewhere.
+fn storage(flags: &Flags) -> Place {
+    if flags.etcd_servers.is_empty() {
+        return Place::Embedded(flags.data_dir.clone());
+    }
+    Place::Etcd(EtcdConfig {
+        servers: flags.etcd_servers.clone(),
+        prefix: flags.etcd_prefix.clone(),
+        ca_file: flags.etcd_cafile.clone(),
+        cert_file: flags.etcd_certfile.clone(),
+        key_file: flags.etcd_keyfile.clone(),
+    })
+}

@@ -1,0 +1,190 @@
+//! A whole server from options and kinds (k8s.io/apiserver pkg/server, GenericAPIServer):
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use drydock_machinery::kind::Kind;
+//! # use drydock_server::generic::{Options, Server};
+//! # async fn main_of(options: Options, kind: Arc<dyn Kind>) -> anyhow::Result<()> {
+//! let mut server = Server::build(options).await?;
+//! server.install(kind, Vec::new());
+//! server.run().await
+//! # }
+//! ```
+//!
+//! Whoever has a kind has an aggregated API with that. What a deployment adds (admission, things that it follows) is
+//! made between `build` and `run` from the server's parts.
+
+mod certificate;
+mod options;
+mod stop;
+mod trust;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drydock_machinery::kind::Kind;
+use drydock_storage::backend::Backend;
+use drydock_storage::cache::Cache;
+use drydock_storage::fence::Fences;
+use drydock_storage::place;
+use drydock_storage::storage::Storage;
+use kube::Client;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+
+pub use options::{HostFiles, Options, Serving, Trust};
+
+use crate::admission::Admission;
+use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
+use crate::api_group::{ApiGroup, Resource};
+use crate::authn::{Authenticator, HostConfigSource, TokenReviewer};
+use crate::authz::Authorizer;
+use crate::chain::Chain;
+use crate::health::{Check, Health};
+use crate::host::{self, HostNamespaces};
+use crate::limits::InFlight;
+use crate::metrics::Metrics;
+use crate::serve::{self, Patience};
+use crate::tls::{self, ServingCertificate};
+use stop::Stop;
+
+/// A server that has its port and its storage, and serves when it is run.
+pub struct Server {
+    options: Options,
+    listener: TcpListener,
+    tls: ServerConfig,
+    certificate: Arc<ServingCertificate>,
+    trusted: HostConfigSource,
+    client: Client,
+    tokens: TokenReviewer,
+    authorizer: Arc<Authorizer>,
+    namespaces: Arc<HostNamespaces>,
+    backend: Arc<dyn Backend>,
+    resources: Vec<Resource>,
+    caches: Vec<Arc<Cache>>,
+    checks: Vec<(&'static str, Check)>,
+}
+
+impl Server {
+    /// Takes everything that the options name; what cannot be had is an error that names the option.
+    pub async fn build(options: Options) -> anyhow::Result<Self> {
+        let certificate = Arc::new(certificate::load(&options.serving)?);
+        let tls = tls::server_config(certificate.clone())?;
+        let trusted = HostConfigSource::new(trust::by_options(&options.trust)?);
+        let files = &options.host;
+        let client = host::client("--kubeconfig", files.kubeconfig.as_deref()).await?;
+        let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
+        let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
+        let backend = options.storage.open().await?;
+        let listener = serve::bind(options.address).await?;
+        Ok(Self {
+            listener,
+            tls,
+            certificate,
+            trusted,
+            tokens: TokenReviewer::new(tokens),
+            authorizer: Arc::new(Authorizer::new(reviews)),
+            namespaces: Arc::new(HostNamespaces::follow(client.clone())),
+            client,
+            backend,
+            resources: Vec::new(),
+            caches: Vec::new(),
+            checks: Vec::new(),
+            options,
+        })
+    }
+
+    /// A client of the host.
+    pub fn host(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Who asks the host who may do what.
+    pub fn authorizer(&self) -> Arc<Authorizer> {
+        self.authorizer.clone()
+    }
+
+    /// Serves a kind from a storage of its own. A namespaced one is created in living namespaces alone; `admission`
+    /// is what else is checked.
+    pub fn install(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) {
+        let cache = place::cached(&self.backend, kind.names());
+        self.caches.push(cache.clone());
+        let mut checks: Vec<Arc<dyn Admission>> = Vec::new();
+        if kind.names().namespaced {
+            checks.push(Arc::new(NamespaceLifecycle::new(self.namespaces.clone())));
+        }
+        checks.extend(admission);
+        self.resources.push(Resource { kind, storage: cache, admission: checks });
+    }
+
+    /// A check of /readyz: what it says while it fails, and whether it holds.
+    pub fn ready_when(
+        &mut self,
+        name: &'static str,
+        why: &'static str,
+        holds: impl Fn() -> bool + Send + Sync + 'static,
+    ) {
+        self.checks.push((name, Arc::new(move || if holds() { Ok(()) } else { Err(why.to_owned()) })));
+    }
+
+    /// Serves until SIGTERM or SIGINT.
+    pub async fn run(mut self) -> anyhow::Result<()> {
+        let stop = Stop::default();
+        self.add_checks(&stop);
+        place::compact(&self.backend, stop.now.clone());
+        tokio::spawn(self.certificate.clone().follow());
+        tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
+        tokio::spawn(self.trusted.clone().follow(self.client.clone()));
+        tokio::spawn(stop.clone().on_signal(self.options.shutdown_delay));
+        self.announce();
+        let (listener, tls, chain) = self.chain(&stop);
+        serve::serve(listener, tls, Arc::new(chain), stop.now, Patience::default()).await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    fn add_checks(&mut self, stop: &Stop) {
+        let (trusted, namespaces) = (self.trusted.clone(), self.namespaces.clone());
+        let (caches, stop) = (self.caches.clone(), stop.clone());
+        self.ready_when("storage", "a cache is not filled", move || caches.iter().all(|c| c.ready()));
+        let unread = "not read from the host";
+        self.ready_when("authentication-config", unread, move || trusted.is_ready());
+        self.ready_when("namespaces", unread, move || namespaces.ready());
+        self.ready_when("shutdown", "shutting down", move || !stop.is_unready());
+    }
+
+    fn chain(self, stop: &Stop) -> (TcpListener, ServerConfig, Chain) {
+        let options = self.options;
+        let metrics = Metrics::new();
+        let api = ApiGroup::new(self.resources)
+            .with_identity(options.identity)
+            .with_authorizer(self.authorizer.clone())
+            .with_fences(Arc::new(Fences::new(self.backend)))
+            .with_watch_events(metrics.watch_events())
+            .with_shutdown(stop.now.clone());
+        let alive = Health::default().live("ping", Arc::new(|| Ok(())));
+        let chain = Chain {
+            authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
+            authorizer: self.authorizer,
+            limits: InFlight::new(options.max_requests_inflight, options.max_mutating_requests_inflight),
+            health: self.checks.into_iter().fold(alive, |health, (name, check)| health.ready(name, check)),
+            metrics,
+            api,
+            request_timeout: options.request_timeout,
+        };
+        (self.listener, self.tls, chain)
+    }
+
+    fn announce(&self) {
+        let Options { identity, address, storage, .. } = &self.options;
+        tracing::info!(%address, storage = storage.name(), version = identity.version, "{} serves", identity.title);
+    }
+}
+
+/// A client by a file of its own, or `client`.
+async fn or(client: &Client, flag: &str, file: Option<&Path>) -> anyhow::Result<Client> {
+    match file {
+        Some(file) => host::client(flag, Some(file)).await,
+        None => Ok(client.clone()),
+    }
+}

@@ -1,0 +1,95 @@
+//! The options that every such server has (k8s.io/apiserver pkg/server/options, RecommendedOptions), by the names
+//! that operators of Kubernetes know.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use drydock_storage::place::Place;
+
+use crate::api_group::Identity;
+
+/// Everything but the kinds.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the server calls itself.
+    pub identity: Identity<'static>,
+    /// Where it listens: --bind-address, --secure-port.
+    pub address: SocketAddr,
+    /// What it shows to clients.
+    pub serving: Serving,
+    /// How it reaches the host.
+    pub host: HostFiles,
+    /// Whom it believes before the host has said.
+    pub trust: Trust,
+    /// Where objects are kept.
+    pub storage: Place,
+    /// --max-requests-inflight
+    pub max_requests_inflight: usize,
+    /// --max-mutating-requests-inflight
+    pub max_mutating_requests_inflight: usize,
+    /// --request-timeout
+    pub request_timeout: Duration,
+    /// --shutdown-delay-duration
+    pub shutdown_delay: Duration,
+}
+
+/// The serving certificate.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// --tls-cert-file and --tls-private-key-file; made in `cert_dir` if absent.
+    pub files: Option<(PathBuf, PathBuf)>,
+    /// --cert-dir
+    pub cert_dir: PathBuf,
+    /// Names and addresses that a certificate which is made carries, beside those of loopback.
+    pub names: Vec<String>,
+}
+
+/// Kubeconfig files; the in-cluster configuration if absent.
+#[derive(Clone, Debug, Default)]
+pub struct HostFiles {
+    /// --kubeconfig
+    pub kubeconfig: Option<PathBuf>,
+    /// --authentication-kubeconfig, for TokenReviews; `kubeconfig` if absent.
+    pub authentication: Option<PathBuf>,
+    /// --authorization-kubeconfig, for SubjectAccessReviews; `kubeconfig` if absent.
+    pub authorization: Option<PathBuf>,
+}
+
+/// Certificates and headers that are believed; what is absent, the host says.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// --client-ca-file
+    pub client_ca_file: Option<PathBuf>,
+    /// --requestheader-client-ca-file
+    pub requestheader_client_ca_file: Option<PathBuf>,
+    /// --requestheader-allowed-names
+    pub allowed_names: Vec<String>,
+    /// --requestheader-username-headers
+    pub username_headers: Vec<String>,
+    /// --requestheader-uid-headers
+    pub uid_headers: Vec<String>,
+    /// --requestheader-group-headers
+    pub group_headers: Vec<String>,
+    /// --requestheader-extra-headers-prefix
+    pub extra_headers_prefix: Vec<String>,
+}
+
+impl Options {
+    /// A server on a port of loopback that makes its certificate and keeps its objects below `folder`; the rest is
+    /// what kube-apiserver has by default.
+    pub fn new(identity: Identity<'static>, port: u16, folder: PathBuf) -> Self {
+        Self {
+            identity,
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+            serving: Serving { files: None, cert_dir: folder.join("certs"), names: Vec::new() },
+            host: HostFiles::default(),
+            trust: Trust::default(),
+            storage: Place::Embedded(folder.join("data")),
+            max_requests_inflight: 400,
+            max_mutating_requests_inflight: 200,
+            request_timeout: Duration::from_secs(60),
+            shutdown_delay: Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The order of an end: unready at the first signal, then a delay for whoever sends us traffic, then the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// How far the end is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop {
+    unready: Arc<AtomicBool>,
+    /// Nothing new begins once this is cancelled.
+    pub(super) now: CancellationToken,
+}
+
+impl Stop {
+    /// Whether no more traffic should come.
+    pub(super) fn is_unready(&self) -> bool {
+        self.unready.load(Ordering::Relaxed)
+    }
+
+    /// Waits for SIGTERM or SIGINT and ends everything in order.
+    pub(super) async fn on_signal(self, delay: Duration) {
+        let (Ok(mut terminate), Ok(mut interrupt)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
+            return tracing::error!("signals cannot be listened to");
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("shutting down: unready, then no new connections, then what is in flight ends");
+        self.unready.store(true, Ordering::Relaxed);
+        tokio::time::sleep(delay).await;
+        self.now.cancel();
+    }
+}

@@ -1,0 +1,65 @@
+//! What a server knows of its host: how to reach it, and objects of the host that it follows by their metadata.
+
+mod namespaces;
+
+use std::path::Path;
+
+use anyhow::Context;
+use futures::{FutureExt, StreamExt};
+use kube::api::PartialObjectMeta;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::reflector::{Store, store};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
+use kube::{Api, Client, Config};
+
+pub use namespaces::HostNamespaces;
+
+/// A client by `kubeconfig`, or by the in-cluster configuration.
+pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let config = match kubeconfig {
+        Some(file) => {
+            let read = Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?;
+            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("{flag}: {}", file.display()))?
+        }
+        None => Config::incluster()
+            .with_context(|| format!("no {flag} given and not running in a cluster; give {flag}"))?,
+    };
+    Ok(Client::try_from(config)?)
+}
+
+/// The metadata of all objects of one of the host's kinds, followed.
+pub struct Followed<K>(Store<PartialObjectMeta<K>>)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + 'static;
+
+impl<K> Followed<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
+{
+    /// Starts following `what` in a task of its own, with backoff, saying so while the host cannot be reached.
+    pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>) -> Self {
+        let (reader, writer) = store();
+        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let mut events = reflector(writer, events).boxed();
+        tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                if let Err(error) = event {
+                    tracing::warn!(%error, "cannot follow the host's {what}; trying again");
+                }
+            }
+        });
+        Self(reader)
+    }
+
+    /// Whether all objects are known.
+    pub fn ready(&self) -> bool {
+        self.0.wait_until_ready().now_or_never().is_some_and(|r| r.is_ok())
+    }
+
+    /// What is known now.
+    pub fn known(&self) -> &Store<PartialObjectMeta<K>> {
+        &self.0
+    }
+}

@@ -1,0 +1,47 @@
+//! The host's namespaces, for the admission that looks at them.
+
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, Client};
+
+use super::Followed;
+use crate::admission::namespace_lifecycle::{NamespacePhase, Namespaces};
+
+/// The host's namespaces, followed.
+pub struct HostNamespaces {
+    known: Followed<Namespace>,
+    api: Api<Namespace>,
+}
+
+impl HostNamespaces {
+    /// Starts following.
+    pub fn follow(client: Client) -> Self {
+        let known = Followed::start("namespaces", Api::all(client.clone()));
+        Self { known, api: Api::all(client) }
+    }
+}
+
+#[async_trait]
+impl Namespaces for HostNamespaces {
+    fn ready(&self) -> bool {
+        self.known.ready()
+    }
+
+    fn cached(&self, name: &str) -> Option<NamespacePhase> {
+        let found = self.known.known().get(&ObjectRef::new(name));
+        found.map(|n| phase(n.metadata.deletion_timestamp.is_some()))
+    }
+
+    async fn live(&self, name: &str) -> Result<Option<NamespacePhase>, ApiError> {
+        match self.api.get_metadata_opt(name).await {
+            Ok(found) => Ok(found.map(|n| phase(n.metadata.deletion_timestamp.is_some()))),
+            Err(error) => Err(ApiError::internal(format!("cannot ask the host for the namespace: {error}"))),
+        }
+    }
+}
+
+fn phase(deleting: bool) -> NamespacePhase {
+    if deleting { NamespacePhase::Terminating } else { NamespacePhase::Active }
+}

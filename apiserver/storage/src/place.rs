@@ -1,0 +1,82 @@
+//! Where a server's objects are, by its settings: the backend, and a kind's cached storage above it.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drydock_machinery::kind::Names;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{Backend, BackendError};
+use crate::cache::{Cache, Config};
+use crate::compaction;
+use crate::etcd::{EtcdBackend, EtcdConfig};
+use crate::sqlite::{SqliteBackend, SqliteOptions};
+use crate::store::Store;
+
+/// Name of the embedded store's file in its folder.
+const FILE: &str = "drydock.db";
+
+/// Where objects are kept.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a file below this folder, which is made if it is not there.
+    Embedded(PathBuf),
+    /// In etcd.
+    Etcd(EtcdConfig),
+}
+
+/// Why a place cannot be used, by the flag that names it.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The folder cannot be made.
+    #[error("--data-dir: {}", .0.display())]
+    Folder(PathBuf, #[source] std::io::Error),
+    /// The file in it cannot be opened.
+    #[error("--data-dir: cannot use {}", .0.display())]
+    File(PathBuf, #[source] BackendError),
+    /// The settings of etcd are wrong.
+    #[error("--etcd-servers")]
+    Etcd(#[source] BackendError),
+}
+
+impl Place {
+    /// Opens the backend.
+    ///
+    /// # Errors
+    /// For a place that cannot be used.
+    pub async fn open(&self) -> Result<Arc<dyn Backend>, PlaceError> {
+        let folder = match self {
+            Self::Etcd(config) => {
+                let backend = EtcdBackend::connect(config).await.map_err(PlaceError::Etcd)?;
+                return Ok(Arc::new(backend));
+            }
+            Self::Embedded(folder) => folder,
+        };
+        // The objects are for the server alone; a folder that is there already is its owner's business.
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|why| PlaceError::Folder(folder.clone(), why))?;
+        let file = folder.join(FILE);
+        let opened = SqliteBackend::open(&file, SqliteOptions::default());
+        Ok(Arc::new(opened.map_err(|why| PlaceError::File(file, why))?))
+    }
+
+    /// What a log calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Embedded(_) => "embedded",
+            Self::Etcd(_) => "etcd",
+        }
+    }
+}
+
+/// A kind's storage: the watch cache over the typed store over `backend`.
+pub fn cached(backend: &Arc<dyn Backend>, names: &Names) -> Arc<Cache> {
+    Arc::new(Cache::start(Store::new(backend.clone(), names.group, names.plural), Config::default()))
+}
+
+/// Compacts the backend's history every five minutes until `stop`.
+pub fn compact(backend: &Arc<dyn Backend>, stop: CancellationToken) {
+    let backend = backend.clone();
+    tokio::spawn(async move { compaction::run(backend.as_ref(), compaction::INTERVAL, stop).await });
+}
