@@ -30,7 +30,7 @@ pub mod admission;
 pub mod api_group;
 pub mod body;
 mod codec;
-mod continue_token;
+pub mod continue_token;
 pub mod discovery;
 pub mod encode;
 pub mod fence;
