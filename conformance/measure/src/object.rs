@@ -64,6 +64,13 @@ pub fn name(number: u64) -> String {
     format!("{:08x}-{:04x}-4{:03x}-8000-{number:012x}", mixed >> 32, mixed >> 16 & 0xffff, mixed >> 4 & 0xfff)
 }
 
+/// The number in the first name within some bytes.
+pub fn number(bytes: &[u8]) -> Option<u64> {
+    const BEFORE: &[u8] = b"-8000-";
+    let at = bytes.windows(BEFORE.len()).position(|at| at == BEFORE)? + BEFORE.len();
+    u64::from_str_radix(std::str::from_utf8(bytes.get(at..at + 12)?).ok()?, 16).ok()
+}
+
 /// Spec of an EvictionRequest.
 pub fn eviction_request(name: &str) -> Value {
     json!({
@@ -111,6 +118,12 @@ mod tests {
         for size in [SMALL, LARGE] {
             assert_eq!(API.object(&name(7), size).unwrap().len(), size);
         }
+    }
+
+    #[test]
+    fn a_name_tells_its_number() {
+        assert_eq!(number(&API.object(&name(70_000), SMALL).unwrap()), Some(70_000));
+        assert_eq!(number(b"-8000-12"), None);
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub enum Figure {
     Cpu,
     /// Median latency.
     P50,
+    /// 99th percentile of the latency.
+    P99,
+    /// One that only some rows measure.
+    More(&'static str),
 }
 
 impl Figure {
@@ -43,14 +47,18 @@ impl Figure {
         match self {
             Self::Cpu => sample.cpu_us,
             Self::P50 => sample.p50_us,
+            Self::P99 => sample.p99_us,
+            Self::More(name) => sample.more.get(name).copied().unwrap_or_default(),
         }
     }
 
     /// For people.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Self::Cpu => "CPU per operation",
-            Self::P50 => "p50",
+            Self::Cpu => "CPU us per operation".to_owned(),
+            Self::P50 => "p50 us".to_owned(),
+            Self::P99 => "p99 us".to_owned(),
+            Self::More(name) => name.replace('_', " "),
         }
     }
 }

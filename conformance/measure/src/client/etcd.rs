@@ -7,6 +7,7 @@ use etcd_client::{
     Certificate, Client as Connection, Compare, CompareOp, ConnectOptions, GetOptions, Identity, SortOrder,
     SortTarget, TlsOptions, Txn, TxnOp,
 };
+use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::{Client, Credentials, Listed};
@@ -68,6 +69,14 @@ impl Client for EtcdClient {
 
     async fn list(&self) -> Result<Listed> {
         bail!("raw etcd has no list to compare")
+    }
+
+    async fn revision(&self) -> Result<String> {
+        bail!("raw etcd has no watch to compare")
+    }
+
+    async fn watch(&self, _: usize, _: &str) -> Result<Incoming> {
+        bail!("raw etcd has no watch to compare")
     }
 
     async fn all(&self) -> Result<Vec<Value>> {

@@ -116,6 +116,17 @@ impl Client for HttpClient {
         Ok(Listed { body, first_byte: first_byte.context("an empty list")? })
     }
 
+    async fn revision(&self) -> Result<String> {
+        let page: Value = serde_json::from_slice(&self.read(&format!("{}?limit=1", self.collection)).await?)?;
+        let revision = page["metadata"]["resourceVersion"].as_str().context("a list without a revision")?;
+        Ok(revision.to_owned())
+    }
+
+    async fn watch(&self, lane: usize, revision: &str) -> Result<Incoming> {
+        let path = format!("{}?watch=1&resourceVersion={revision}", self.collection);
+        Ok(self.ask(lane, "GET", &path, Bytes::new()).await?.into_body())
+    }
+
     async fn all(&self) -> Result<Vec<Value>> {
         let (mut all, mut token) = (Vec::new(), String::new());
         loop {

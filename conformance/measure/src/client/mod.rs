@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use bytes::Bytes;
+use hyper::body::Incoming;
 use serde_json::Value;
 
 use crate::object::Api;
@@ -45,6 +46,10 @@ pub trait Client {
     async fn get(&self, lane: usize, name: &str) -> Result<Bytes>;
     /// The newest state of all objects, as one response.
     async fn list(&self) -> Result<Listed>;
+    /// The newest revision.
+    async fn revision(&self) -> Result<String>;
+    /// A watch from a revision on: events of JSON, a line each.
+    async fn watch(&self, lane: usize, revision: &str) -> Result<Incoming>;
     /// All objects, for comparing.
     async fn all(&self) -> Result<Vec<Value>>;
 }

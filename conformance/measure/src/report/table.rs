@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::contender::Who;
-use crate::rows::Goal;
+use crate::rows::{Bound, Goal};
 use crate::run::{Measured, Results};
 use crate::sample::{Sample, Spread};
 
@@ -67,14 +67,16 @@ fn verdict(row: &Measured, goal: &Goal) -> Option<String> {
         let (_, samples) = row.samples.iter().find(|(w, _)| *w == who)?;
         Some(Spread::of(samples.iter().map(|s| goal.figure.of(s))).median)
     };
-    let ratio = median(goal.who)? / median(goal.against)?;
-    let met = if ratio <= goal.at_most { "met" } else { "missed" };
-    let (who, against, figure) = (goal.who.title(), goal.against.title(), goal.figure.name());
-    Some(format!(
-        "- {figure}, {who} against {against}: {} (goal {}): {met}\n",
-        times(ratio),
-        times(goal.at_most)
-    ))
+    let (mine, who, figure) = (median(goal.who)?, goal.who.title(), goal.figure.name());
+    let (what, is, goal, met) = match goal.bound {
+        Bound::Times(at_most, against) => {
+            let ratio = mine / median(against)?;
+            let what = format!("{who} against {}", against.title());
+            (what, times(ratio), times(at_most), ratio <= at_most)
+        }
+        Bound::Number(at_most) => (who.to_owned(), short(mine), short(at_most), mine <= at_most),
+    };
+    Some(format!("- {figure}, {what}: {is} (goal {goal}): {}\n", if met { "met" } else { "missed" }))
 }
 
 /// A ratio as people say it.
@@ -92,10 +94,15 @@ mod tests {
         let sample = |cpu_us| vec![Sample { cpu_us, ..Sample::default() }];
         let samples = vec![(Who::Sqlite, sample(50.0)), (Who::Raw, sample(100.0))];
         let row = Measured { row: 2, title: String::new(), goals: Vec::new(), samples };
-        let goal = |at_most| Goal { who: Who::Sqlite, figure: Figure::Cpu, against: Who::Raw, at_most };
-        assert!(verdict(&row, &goal(0.5)).is_some_and(|line| line.ends_with(": met\n")));
-        assert!(verdict(&row, &goal(0.4)).is_some_and(|line| line.ends_with(": missed\n")));
-        let absent = Goal { against: Who::Kube, ..goal(0.5) };
-        assert_eq!(verdict(&row, &absent), None);
+        let goal = |bound| Goal { who: Who::Sqlite, figure: Figure::Cpu, bound };
+        let says = |bound| verdict(&row, &goal(bound)).unwrap_or_default();
+        for (met, missed) in [
+            (Bound::Times(0.5, Who::Raw), Bound::Times(0.4, Who::Raw)),
+            (Bound::Number(50.0), Bound::Number(49.0)),
+        ] {
+            assert!(says(met).ends_with(": met\n"));
+            assert!(says(missed).ends_with(": missed\n"));
+        }
+        assert_eq!(verdict(&row, &goal(Bound::Times(0.5, Who::Kube))), None);
     }
 }

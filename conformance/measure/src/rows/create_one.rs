@@ -4,7 +4,7 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use super::create_many::CreateMany;
-use super::{Goal, Row, Subject};
+use super::{Bound, Goal, Row, Subject};
 use crate::contender::Who;
 use crate::load::Limit;
 use crate::sample::{Figure, Sample};
@@ -30,7 +30,7 @@ impl Row for CreateOne {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        vec![Goal { who: Who::Sqlite, figure: Figure::P50, against: Who::Raw, at_most: 1.0 }]
+        vec![Goal { who: Who::Sqlite, figure: Figure::P50, bound: Bound::Times(1.0, Who::Raw) }]
     }
 
     fn lanes(&self) -> usize {

@@ -3,6 +3,7 @@
 
 mod create_many;
 mod create_one;
+mod fan_out;
 mod get;
 mod list;
 
@@ -57,22 +58,33 @@ pub trait Row {
     fn lanes(&self) -> usize;
 }
 
-/// A bound on how a contender's figure compares with another's.
+/// A bound on a contender's figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
     /// Whose.
     pub who: Who,
     /// Which figure.
     pub figure: Figure,
-    /// Compared with whom.
-    pub against: Who,
-    /// At most so many times the other's.
-    pub at_most: f64,
+    /// At most what.
+    pub bound: Bound,
+}
+
+/// What a figure may come to.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// So many times another's.
+    Times(f64, Who),
+    /// The number itself: for what does not depend on the machine.
+    Number(f64),
 }
 
 impl Goal {
     const fn cpu(who: Who, against: Who, at_most: f64) -> Self {
-        Self { who, figure: Figure::Cpu, against, at_most }
+        Self { who, figure: Figure::Cpu, bound: Bound::Times(at_most, against) }
+    }
+
+    const fn number(who: Who, figure: Figure, at_most: f64) -> Self {
+        Self { who, figure, bound: Bound::Number(at_most) }
     }
 }
 
@@ -86,6 +98,9 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(create_many::CreateMany::new(256, limit)),
         Box::new(get::Get::new(limit)),
         Box::new(list::List::new(arguments.objects)),
+        Box::new(fan_out::FanOut::new(20, limit)),
+        Box::new(fan_out::FanOut::new(50, limit)),
+        Box::new(fan_out::FanOut::new(200, limit)),
     ]
 }
 
