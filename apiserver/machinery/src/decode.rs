@@ -8,6 +8,7 @@
 mod context;
 mod depth;
 mod identity;
+mod restore;
 mod seed;
 #[cfg(test)]
 mod tests;
@@ -88,15 +89,28 @@ fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value
 
 /// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.
 pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiError> {
-    let mut context = Context::unbounded();
     let patched = Value::Object(std::mem::take(&mut object.0));
-    let value =
-        Node::new(&mut context, schema).deserialize(&patched).map_err(|e| context.fatal(e.to_string()));
-    *object = value.and_then(into_object).map_err(|why| {
+    let (conformed, strict_errors) = conformed(&patched, schema).map_err(|why| {
         let patched = shorten(patched.to_string());
         ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
     })?;
-    Ok(context.into_strict_errors())
+    *object = conformed;
+    Ok(strict_errors)
+}
+
+/// Makes what a strategic merge patch produced fit the schema, in the ways and words in which Kubernetes restores a
+/// struct from a map (k8s.io/apimachinery/pkg/runtime/converter.go): they are not those of its JSON decoder. Returns
+/// what fieldValidation has to say, or why the value does not fit.
+pub fn restore(mut value: Value, schema: &Schema) -> Result<(Object, Vec<String>), String> {
+    let unknown = restore::restore(&mut value, schema)?;
+    let (object, _) = conformed(&value, schema)?;
+    Ok((object, unknown))
+}
+
+fn conformed(value: &Value, schema: &Schema) -> Result<(Object, Vec<String>), String> {
+    let mut context = Context::unbounded();
+    let read = Node::new(&mut context, schema).deserialize(value).map_err(|e| context.fatal(e.to_string()));
+    Ok((read.and_then(into_object)?, context.into_strict_errors()))
 }
 
 /// `Lease in version "v1" cannot be handled as a Lease: why`

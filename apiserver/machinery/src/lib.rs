@@ -8,6 +8,7 @@ pub mod discovery;
 pub mod document;
 pub mod error;
 pub mod field;
+pub mod go_format;
 pub mod kind;
 pub mod managed_fields;
 pub mod meta;

@@ -14,6 +14,21 @@ pub struct Schema {
     pub default: Option<&'static str>,
     /// Accepted strings, shown in OpenAPI; enforced by validation, not by decoding.
     pub enumeration: &'static [&'static str],
+    /// What a strategic merge patch does with it.
+    pub patch: PatchStrategy,
+}
+
+/// What a strategic merge patch does with a list (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
+/// Structs and maps always merge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PatchStrategy {
+    /// The patch's list takes its place.
+    #[default]
+    Replace,
+    /// The patch's scalars are added to it.
+    Merge,
+    /// The patch's items are merged into those with the same value of this field.
+    MergeBy(&'static str),
 }
 
 /// Shapes of JSON values.
@@ -67,21 +82,26 @@ pub struct Field {
     pub schema: Schema,
 }
 
-/// `x-kubernetes-list-type`, with the strategic-merge key where there is one.
+/// `x-kubernetes-list-type`: what a list is to managed fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
     /// Replaced as a whole.
     Atomic,
     /// Unique scalars.
     Set,
-    /// Items identified by these keys; merged by the first under strategic merge.
+    /// Items identified by these keys.
     Map(&'static [&'static str]),
 }
 
 impl Schema {
-    /// A schema without default or enumeration.
+    /// A schema without default or enumeration. Of lists, those of type map merge by their first key under strategic
+    /// merge, as nearly all of Kubernetes' do, and the others are replaced.
     pub const fn new(description: &'static str, shape: Shape) -> Self {
-        Self { description, shape, default: None, enumeration: &[] }
+        let patch = match &shape {
+            Shape::List(_, ListType::Map([key, ..])) => PatchStrategy::MergeBy(key),
+            _ => PatchStrategy::Replace,
+        };
+        Self { description, shape, default: None, enumeration: &[], patch }
     }
 
     /// The schema of a struct's field.

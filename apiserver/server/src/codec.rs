@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use drydock_machinery::decode::{self, Decoded};
 use drydock_machinery::field::{Error, Path};
+use drydock_machinery::go_format::plain;
 use drydock_machinery::kind::Kind;
+use drydock_machinery::patch::strategic_merge_patch;
 use drydock_machinery::protobuf;
 use drydock_machinery::{ApiError, Object};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::admission::Warnings;
 use crate::negotiate::Format;
@@ -87,16 +89,73 @@ pub fn patched(
     check_type(&object, call.kind())?;
     let mut strict_errors = of_patch.to_vec();
     strict_errors.extend(decode::conform(&mut object, call.kind().schema())?);
-    match options.field_validation {
-        FieldValidation::Strict if !strict_errors.is_empty() => {
-            let detail = format!("strict decoding error: {}", strict_errors.join(", "));
-            return Err(invalid_patch(Value::Object(object.0).to_string(), &detail));
-        }
-        FieldValidation::Warn => strict_errors.into_iter().for_each(|e| call.warnings.add(e)),
-        _ => {}
-    }
+    heed(strict_errors, call, options, || Value::Object(object.0.clone()).to_string())?;
     call.kind().default(&mut object);
     Ok(object)
+}
+
+/// `present` with a strategic merge patch merged into it, and defaults. What the patch makes of the type does not
+/// count.
+pub fn strategically_patched(
+    present: &Object,
+    patch: &[u8],
+    call: &Call,
+    options: &WriteOptions,
+) -> Result<Object, ApiError> {
+    let (names, schema) = (call.names(), call.kind().schema());
+    let (mut patch, mut strict_errors) = strategic_patch(patch)?;
+    let mut document = present.0.clone();
+    strategic_merge_patch(&mut document, &mut patch, schema)?;
+    let shown = || plain(&Value::Object(patch.clone()));
+    let restored = decode::restore(Value::Object(document), schema);
+    let (mut object, unknown) = restored.map_err(|why| invalid_patch(shown(), &why))?;
+    strict_errors.extend(unknown);
+    heed(strict_errors, call, options, shown)?;
+    object.0.insert("apiVersion".to_owned(), names.api_version().into());
+    object.0.insert("kind".to_owned(), names.kind.into());
+    call.kind().default(&mut object);
+    Ok(object)
+}
+
+/// The patch, and what stands twice in it; null changes nothing.
+fn strategic_patch(patch: &[u8]) -> Result<(Map<String, Value>, Vec<String>), ApiError> {
+    let (patch, errors) = decode::decode_value_strictly(patch, decode::Format::Json)?;
+    match patch {
+        Value::Object(patch) => Ok((patch, errors)),
+        Value::Null => Ok((Map::new(), errors)),
+        other => {
+            let kind = json_kind(&other);
+            let target = "Go value of type map[string]interface {}";
+            Err(ApiError::bad_request(format!("json: cannot unmarshal {kind} into {target}")))
+        }
+    }
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        _ => "string",
+    }
+}
+
+/// Refuses or warns of what fieldValidation found in a patch and its outcome.
+fn heed(
+    errors: Vec<String>,
+    call: &Call,
+    options: &WriteOptions,
+    shown: impl FnOnce() -> String,
+) -> Result<(), ApiError> {
+    match options.field_validation {
+        FieldValidation::Strict if !errors.is_empty() => {
+            let detail = format!("strict decoding error: {}", errors.join(", "));
+            return Err(invalid_patch(shown(), &detail));
+        }
+        FieldValidation::Warn => errors.into_iter().for_each(|e| call.warnings.add(e)),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A patch cannot make an object one of another type.

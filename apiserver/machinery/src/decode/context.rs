@@ -7,7 +7,7 @@ use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
 /// Kubernetes stops counting here as well.
-const STRICT_ERRORS_MAX: usize = 100;
+pub(super) const STRICT_ERRORS_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Context {

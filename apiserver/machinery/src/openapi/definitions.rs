@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::published;
 use crate::kind::Kind;
-use crate::schema::{Field, ListType, ObjectShape, Schema, Shape};
+use crate::schema::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
@@ -167,6 +167,7 @@ fn render(schema: &Schema) -> Value {
         Shape::Object(shape) if shape.definition.is_empty() => render_struct(schema.description, shape),
         Shape::Object(shape) => reference(shape.definition),
     };
+    add_patch_strategy(&mut value, schema.patch);
     if !schema.enumeration.is_empty() {
         value["enum"] = json!(schema.enumeration);
     }
@@ -184,11 +185,19 @@ fn render_list(items: &Schema, list_type: &ListType) -> Value {
         ListType::Map(keys) => {
             list["x-kubernetes-list-type"] = "map".into();
             list["x-kubernetes-list-map-keys"] = json!(keys);
-            list["x-kubernetes-patch-strategy"] = "merge".into();
-            list["x-kubernetes-patch-merge-key"] = json!(keys.first());
         }
     }
     list
+}
+
+/// What kubectl computes its patches by.
+fn add_patch_strategy(value: &mut Value, strategy: PatchStrategy) {
+    if strategy != PatchStrategy::Replace {
+        value["x-kubernetes-patch-strategy"] = "merge".into();
+    }
+    if let PatchStrategy::MergeBy(key) = strategy {
+        value["x-kubernetes-patch-merge-key"] = key.into();
+    }
 }
 
 fn scalar(schema: &Schema) -> &'static str {

@@ -7,8 +7,12 @@ use super::published::parameter;
 use crate::kind::{Kind, Names};
 
 /// Content types that PATCH takes. kubectl applies by strategic merge only where it is listed.
-pub const PATCH_TYPES: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+pub const PATCH_TYPES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
 
 const PRODUCES: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const STREAMS: [&str; 2] =

@@ -3,7 +3,7 @@
 //! Structure and numbers are those of k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/api/core/v1. The texts here are
 //! for readers of this code; OpenAPI shows Kubernetes' own for definitions that the host also has.
 
-use super::{Field, ListType, ObjectShape, Schema, Shape};
+use super::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 
 /// `metadata` of an object.
 pub fn meta_schema() -> Schema {
@@ -29,7 +29,7 @@ pub fn meta_schema() -> Schema {
             13,
             list("Objects that this one depends on.", owner(), ListType::Map(&["uid"])),
         ),
-        optional("finalizers", 14, list("Who must act before deletion ends.", string(), ListType::Set)),
+        optional("finalizers", 14, finalizers()),
         optional("managedFields", 17, list("Who manages which fields.", managed_entry(), ListType::Atomic)),
     ];
     object("Metadata that every object has.", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", fields)
@@ -110,6 +110,12 @@ fn requirement_fields() -> Vec<Field> {
         required_text("operator", 2, "How it is compared."),
         optional("values", 3, list("What it is compared with.", string(), ListType::Atomic)),
     ]
+}
+
+/// The one set of Kubernetes' metadata, and one that strategic merge patches add to.
+fn finalizers() -> Schema {
+    let set = list("Who must act before deletion ends.", string(), ListType::Set);
+    Schema { patch: PatchStrategy::Merge, ..set }
 }
 
 fn owner() -> Schema {

@@ -1,4 +1,4 @@
-//! A change to an object: JSON patch, merge patch, server-side apply.
+//! A change to an object: JSON patch, merge patch, strategic merge patch, server-side apply.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use crate::{body, codec, managed};
 enum PatchType {
     Json,
     Merge,
+    Strategic,
     Apply,
 }
 
@@ -32,7 +33,8 @@ pub async fn patch(call: &Call, request: Body) -> Result<Response<Body>, ApiErro
     let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = write_options(&call.info.query, &call.headers, kind)?;
     let errors = match type_ {
-        PatchType::Apply => Vec::new(),
+        // These look at what is said twice when they read the body.
+        PatchType::Apply | PatchType::Strategic => Vec::new(),
         PatchType::Merge => codec::patch_errors(&bytes, &options),
         PatchType::Json => {
             let errors = codec::patch_errors(&bytes, &options).into_iter();
@@ -59,6 +61,7 @@ fn patch_type(media_type: &str) -> Result<PatchType, ApiError> {
     match media_type {
         "application/json-patch+json" => Ok(PatchType::Json),
         "application/merge-patch+json" => Ok(PatchType::Merge),
+        "application/strategic-merge-patch+json" => Ok(PatchType::Strategic),
         "application/apply-patch+yaml" => Ok(PatchType::Apply),
         _ => Err(ApiError::new(
             415,
@@ -89,20 +92,27 @@ impl Step for Patching<'_> {
 impl Patching<'_> {
     fn patched(&self, present: &Object) -> Result<Object, ApiError> {
         let call = self.call;
-        let mut new = match self.type_ {
+        let new = match self.type_ {
             PatchType::Apply => managed::applied(call, &self.bytes, Some(present), self.options)?,
-            type_ => {
-                let document = Value::Object(present.0.clone());
-                let patched = match type_ {
-                    PatchType::Json => json_patch(&document, &self.bytes)?,
-                    _ => merge_patch(&document, &self.bytes)?,
-                };
-                let new = codec::patched(patched, &self.errors, call, self.options)?;
-                managed::updated(call, new, present, self.options)
-            }
+            PatchType::Strategic => codec::strategically_patched(present, &self.bytes, call, self.options)?,
+            PatchType::Json => self.patched_as_json(present, json_patch)?,
+            PatchType::Merge => self.patched_as_json(present, merge_patch)?,
+        };
+        let mut new = match self.type_ {
+            PatchType::Apply => new,
+            _ => managed::updated(call, new, present, self.options),
         };
         self.check(&mut new)?;
         Ok(new)
+    }
+
+    fn patched_as_json(
+        &self,
+        present: &Object,
+        patch: impl Fn(&Value, &[u8]) -> Result<Value, ApiError>,
+    ) -> Result<Object, ApiError> {
+        let patched = patch(&Value::Object(present.0.clone()), &self.bytes)?;
+        codec::patched(patched, &self.errors, self.call, self.options)
     }
 
     fn check(&self, new: &mut Object) -> Result<(), ApiError> {

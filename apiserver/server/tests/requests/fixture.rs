@@ -139,6 +139,12 @@ impl Server {
         self.send("PATCH", uri, &headers, &body.to_string()).await
     }
 
+    pub async fn strategic(&self, uri: &str, body: &Value) -> Answer {
+        let headers =
+            [("content-type", "application/strategic-merge-patch+json"), ("user-agent", "planner/1")];
+        self.send("PATCH", uri, &headers, &body.to_string()).await
+    }
+
     pub async fn apply(&self, uri: &str, body: &Value) -> Answer {
         self.send("PATCH", uri, &[("content-type", "application/apply-patch+yaml")], &body.to_string()).await
     }

@@ -1,4 +1,4 @@
-//! JSON patch and merge patch over HTTP.
+//! JSON patch, merge patch and strategic merge patch over HTTP.
 
 use serde_json::json;
 
@@ -40,12 +40,60 @@ async fn a_patch_that_cannot_be_applied_changes_nothing() {
 }
 
 #[tokio::test]
-async fn strategic_merge_is_415() {
+async fn a_strategic_patch_merges_lists_by_their_keys() {
+    let server = Server::start().await;
+    let parts = json!([{"name": "p", "count": 1}, {"name": "q", "count": 2}]);
+    let metadata = json!({"finalizers": ["x.io/a"], "labels": {"a": "1"}});
+    server.gadget("a", json!({"metadata": metadata, "spec": {"parts": parts}})).await;
+    let patch = json!({"kind": "Other", "metadata": {"finalizers": ["x.io/b"], "labels": {"a": null}},
+        "spec": {"size": 7.0, "$setElementOrder/parts": [{"name": "r"}, {"name": "p"}],
+            "parts": [{"name": "r"}, {"name": "p", "count": 3}, {"name": "q", "$patch": "delete"}]}});
+    let got = server.strategic(&format!("{GADGETS}/a"), &patch).await.expect(200);
+    assert_eq!((&got["kind"], &got["spec"]["size"]), (&json!("Gadget"), &json!(7)));
+    assert_eq!(got["spec"]["parts"], json!([{"name": "r"}, {"name": "p", "count": 3}]));
+    assert_eq!(got["metadata"]["finalizers"], json!(["x.io/b", "x.io/a"]));
+    assert_eq!(got["metadata"]["labels"], json!(null));
+    let managed = got["metadata"]["managedFields"].as_array().unwrap();
+    let entry = managed.iter().find(|e| e["manager"] == "planner").unwrap();
+    let fields = &entry["fieldsV1"]["f:spec"]["f:parts"];
+    assert_eq!(fields["k:{\"name\":\"r\"}"], json!({".": {}, "f:name": {}}));
+}
+
+#[tokio::test]
+async fn a_strategic_patch_that_cannot_be_applied_changes_nothing() {
+    let server = Server::start().await;
+    let first = server.gadget("a", json!({"spec": {"parts": [{"name": "p"}]}})).await;
+    let uri = format!("{GADGETS}/a");
+    let cases = [
+        (json!([]), 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (json!({"metadata": {"name": "b"}}), 400, "the name of the object (b) does not match"),
+        (json!({"$patch": "replace"}), 400, "undeterminable: name must be provided"),
+        (json!({"metadata": {"$retainKeys": 1}}), 400, "invalid patch format of retainKeys"),
+        (json!({"metadata": {"resourceVersion": "1"}}), 409, "the object has been modified"),
+        (json!({"spec": {"size": "x"}}), 422, "\"map[spec:map[size:x]]\": unrecognized type: int32"),
+        (json!({"spec": {"size": -1}}), 422, "must not be negative"),
+        (
+            json!({"spec": {"parts": [{"count": 1}]}}),
+            500,
+            "map: map[count:1] does not contain declared merge key: name",
+        ),
+    ];
+    for (patch, code, words) in cases {
+        let refused = server.strategic(&uri, &patch).await.expect(code);
+        assert!(refused["message"].as_str().unwrap().contains(words), "{refused}");
+    }
+    assert_eq!(server.strategic(&format!("{GADGETS}/b"), &json!([])).await.status, 404);
+    assert_eq!(server.strategic(&uri, &json!(null)).await.expect(200), first);
+    assert_eq!(server.get(&uri).await.expect(200), first);
+}
+
+#[tokio::test]
+async fn a_patch_of_another_type_is_415() {
     let server = Server::start().await;
     server.gadget("a", json!({})).await;
-    let headers = [("content-type", "application/strategic-merge-patch+json")];
-    let error = server.send("PATCH", &format!("{GADGETS}/a"), &headers, "{}").await.expect(415);
-    assert_eq!(error["message"], "415: Unsupported Media Type");
+    let error =
+        server.send("PATCH", &format!("{GADGETS}/a"), &[("content-type", "application/json")], "{}").await;
+    assert_eq!(error.expect(415)["message"], "415: Unsupported Media Type");
 }
 
 #[tokio::test]
@@ -77,6 +125,18 @@ async fn what_stands_twice_in_a_patch_is_warned_of_or_refused() {
             r#"[{"op":"add","path":"/spec/size","path":"/spec/size","value":3}]"#,
             422,
             r#"json patch duplicate field \"[0].path\""#,
+        ),
+        (
+            "strategic-merge-patch+json",
+            r#"{"spec":{"size":2,"size":3}}"#,
+            422,
+            r#"duplicate field \"spec.size\""#,
+        ),
+        (
+            "strategic-merge-patch+json",
+            r#"{"spec":{"parts":[{"name":"p","odd":2}]}}"#,
+            422,
+            r#"unknown field \"spec.parts[0].odd\""#,
         ),
         (
             "apply-patch+yaml",

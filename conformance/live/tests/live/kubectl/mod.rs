@@ -4,6 +4,7 @@ mod eviction_request;
 mod host_as_before;
 mod manual;
 mod node_maintenance;
+mod strategic;
 mod watching;
 
 fn words(text: &str) -> Vec<&str> {

@@ -59,19 +59,6 @@ async fn a_maintenance_is_labelled_annotated_patched_and_edited() -> Result<()> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_strategic_patch_is_refused_by_name_and_changes_nothing() -> Result<()> {
-    let kubectl = shared().await?.kubectl();
-    kubectl.apply(&node_maintenance("strategic", "Idle", &["nowhere"])).await?;
-    let before = kubectl.object("nm", "strategic").await?["metadata"]["generation"].clone();
-    let refused =
-        kubectl.refused(&["patch", "nm", "strategic", r#"--patch={"spec":{"reason":"x"}}"#]).await?;
-    assert!(refused.contains("application/strategic-merge-patch+json is not supported"), "{refused}");
-    assert_eq!(kubectl.object("nm", "strategic").await?["metadata"]["generation"], before);
-    kubectl.ok(&["delete", "nm", "strategic"]).await?;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn wait_sees_drained_and_delete_gives_the_node_back() -> Result<()> {
     let shared = shared().await?;
     let (kubectl, node) = (shared.kubectl(), shared.node("drained").await?);

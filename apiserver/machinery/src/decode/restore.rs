@@ -1,0 +1,186 @@
+//! A tree of values into the types of a schema, as Kubernetes' converter takes it: integers are cut to their width,
+//! floats without a fraction are integers, what is unknown is dropped and told of in the order of its names.
+
+use serde_json::{Map, Number, Value};
+
+use super::context::STRICT_ERRORS_MAX;
+use crate::go_format::type_name;
+use crate::schema::{ObjectShape, Schema, Shape};
+
+/// Converts a value in place; returns `unknown field "spec.foo"` of each.
+pub(super) fn restore(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
+    let mut walk = Walk { path: String::new(), unknown: Vec::new() };
+    walk.value(value, schema)?;
+    walk.unknown.sort_unstable();
+    walk.unknown.truncate(STRICT_ERRORS_MAX);
+    Ok(walk.unknown)
+}
+
+struct Walk {
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Walk {
+    fn value(&mut self, value: &mut Value, schema: &Schema) -> Result<(), String> {
+        match (&schema.shape, value) {
+            (_, Value::Null) | (Shape::Time | Shape::MicroTime | Shape::Raw, _) => Ok(()),
+            (Shape::Object(shape), Value::Object(map)) => self.fields(map, shape),
+            (Shape::Object(_), other) => Err(format!("cannot restore struct from: {}", kind(other))),
+            (Shape::Map(values), Value::Object(map)) => {
+                map.values_mut().try_for_each(|value| self.value(value, values))
+            }
+            (Shape::Map(_), other) => Err(format!("cannot restore map from {}", kind(other))),
+            (Shape::List(items, _), Value::Array(list)) => self.items(list, items),
+            (Shape::List(..), other) => Err(format!("cannot restore slice from {}", kind(other))),
+            (shape, value) => scalar(value, shape),
+        }
+    }
+
+    fn fields(&mut self, map: &mut Map<String, Value>, shape: &ObjectShape) -> Result<(), String> {
+        for field in &shape.fields {
+            if let Some(value) = map.get_mut(field.name) {
+                let dot = if self.path.is_empty() { "" } else { "." };
+                self.at(&format!("{dot}{}", field.name), |walk| walk.value(value, &field.schema))?;
+            }
+        }
+        map.retain(|key, _| {
+            let known = shape.fields.iter().any(|field| field.name == key);
+            if !known {
+                let dot = if self.path.is_empty() { "" } else { "." };
+                self.unknown.push(format!("unknown field \"{}{dot}{key}\"", self.path));
+            }
+            known
+        });
+        Ok(())
+    }
+
+    fn items(&mut self, list: &mut [Value], items: &Schema) -> Result<(), String> {
+        for (index, item) in list.iter_mut().enumerate() {
+            self.at(&format!("[{index}]"), |walk| walk.value(item, items))?;
+        }
+        Ok(())
+    }
+
+    fn at<T>(&mut self, step: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.path.len();
+        self.path.push_str(step);
+        let result = inside(self);
+        self.path.truncate(length);
+        result
+    }
+}
+
+fn scalar(value: &mut Value, shape: &Shape) -> Result<(), String> {
+    let wanted = match shape {
+        Shape::Boolean => "bool",
+        Shape::Int32 => "int32",
+        Shape::Int64 => "int64",
+        _ => "string",
+    };
+    match (shape, &*value) {
+        (Shape::Boolean, Value::Bool(_)) | (Shape::String, Value::String(_)) => Ok(()),
+        (Shape::Int32 | Shape::Int64, Value::Number(number)) => {
+            let whole = integer(number).ok_or_else(|| format!("cannot convert float64 to {wanted}"))?;
+            *value = if wanted == "int32" { cut(whole).into() } else { whole.into() };
+            Ok(())
+        }
+        // To Go an integer may become a string, of the character with that number; the converter does not go along.
+        (Shape::String, Value::Number(number)) if number.is_i64() => {
+            Err(format!("cannot convert int64 to {wanted}"))
+        }
+        _ => Err(format!("unrecognized type: {wanted}")),
+    }
+}
+
+/// None if the number has a fraction. What no integer can hold is the least one, as amd64 converts it.
+fn integer(number: &Number) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if let Some(integer) = number.as_i64() {
+        return Some(integer);
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+    #[allow(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+    Some(if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN })
+}
+
+/// The lower half of an integer.
+fn cut(integer: i64) -> i32 {
+    let [a, b, c, d, ..] = integer.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
+}
+
+/// reflect.Kind
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+        scalar => type_name(scalar),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::decode;
+    use crate::schema::ListType;
+    use crate::schema::common::{list, object, optional, string, strings_map, text};
+
+    fn schema() -> Schema {
+        let item = object(
+            "",
+            "x.Item",
+            vec![text("name", 1, ""), optional("on", 2, Schema::new("", Shape::Boolean))],
+        );
+        let fields = vec![
+            optional("small", 1, Schema::new("", Shape::Int32)),
+            optional("large", 2, Schema::new("", Shape::Int64)),
+            optional("items", 3, list("", item, ListType::Atomic)),
+            optional("words", 4, list("", string(), ListType::Atomic)),
+            optional("map", 5, strings_map("")),
+            optional("time", 6, Schema::new("", Shape::Time)),
+        ];
+        object("", "x.Thing", fields)
+    }
+
+    fn restored(value: Value) -> Result<(Value, Vec<String>), String> {
+        decode::restore(value, &schema()).map(|(object, unknown)| (Value::Object(object.0), unknown))
+    }
+
+    #[test]
+    fn numbers_become_what_the_field_holds() {
+        let given = json!({"small": 4_294_967_301_i64, "large": 2.0, "words": null, "map": {"a": null}});
+        let want = json!({"small": 5, "large": 2, "map": {"a": ""}});
+        assert_eq!(restored(given), Ok((want, Vec::new())));
+        assert_eq!(restored(json!({"small": 1e300})), Ok((json!({"small": 0}), Vec::new())));
+    }
+
+    #[test]
+    fn what_is_unknown_is_dropped_and_told_by_name() {
+        let given = json!({"z": 1, "items": [{"name": "a"}, {"odd": {}, "name": "b"}], "a": [1]});
+        let unknown = [r#"unknown field "a""#, r#"unknown field "items[1].odd""#, r#"unknown field "z""#];
+        let want = json!({"items": [{"name": "a"}, {"name": "b"}]});
+        assert_eq!(restored(given), Ok((want, unknown.map(str::to_owned).to_vec())));
+    }
+
+    #[test]
+    fn refusals_are_those_of_the_converter() {
+        let cases = [
+            (json!([]), "cannot restore struct from: slice"),
+            (json!({"items": [1]}), "cannot restore struct from: int64"),
+            (json!({"items": {}}), "cannot restore slice from map"),
+            (json!({"map": "x"}), "cannot restore map from string"),
+            (json!({"small": 1.5}), "cannot convert float64 to int32"),
+            (json!({"large": "1"}), "unrecognized type: int64"),
+            (json!({"words": [1]}), "cannot convert int64 to string"),
+            (json!({"words": [1.5]}), "unrecognized type: string"),
+            (json!({"items": [{"on": 1}]}), "unrecognized type: bool"),
+            (json!({"time": 5}), "json: cannot unmarshal number into Go value of type string"),
+        ];
+        for (given, why) in cases {
+            assert_eq!(restored(given), Err(why.to_owned()));
+        }
+    }
+}

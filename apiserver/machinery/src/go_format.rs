@@ -1,0 +1,116 @@
+//! Values as Go's fmt prints them, which some of Kubernetes' messages do.
+
+use std::fmt::Write;
+
+use serde_json::{Number, Value};
+
+/// `%v` of a decoded JSON value: `map[a:1 b:[x <nil>]]`.
+pub fn plain(value: &Value) -> String {
+    let mut out = String::new();
+    write_value(&mut out, value, &|out, scalar| out.push_str(&plain_scalar(scalar)));
+    out
+}
+
+/// `%s`, which is at odds with all but text: `%!s(int64=1)`.
+pub(crate) fn as_text(value: &Value) -> String {
+    let mut out = String::new();
+    write_value(&mut out, value, &|out, scalar| match scalar {
+        Value::String(text) => out.push_str(text),
+        Value::Null => out.push_str("%!s(<nil>)"),
+        other => {
+            let _ = write!(out, "%!s({}={})", type_name(other), plain_scalar(other));
+        }
+    });
+    out
+}
+
+/// The Go type that a JSON value is decoded into.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+fn write_value(out: &mut String, value: &Value, scalar: &impl Fn(&mut String, &Value)) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { " " });
+                write_value(out, item, scalar);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            out.push_str("map[");
+            for (index, (key, value)) in map.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { " " });
+                out.push_str(key);
+                out.push(':');
+                write_value(out, value, scalar);
+            }
+            out.push(']');
+        }
+        other => scalar(out, other),
+    }
+}
+
+fn plain_scalar(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if !number.is_i64() => float(number),
+        other => other.to_string(),
+    }
+}
+
+/// The shortest digits; an exponent below -4 and from 21 on.
+fn float(number: &Number) -> String {
+    let value = number.as_f64().unwrap_or_default();
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let Ok(exponent) = exponent.parse::<i32>() else { return scientific };
+    if (-4..21).contains(&exponent) {
+        return value.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_printed_as_go_prints_them() {
+        let value = json!({"b": [1, "x", null, 1.5, true], "a": {"c": {}, "d": []}, "e": -0.5});
+        assert_eq!(plain(&value), "map[a:map[c:map[] d:[]] b:[1 x <nil> 1.5 true] e:-0.5]");
+        let wrong = json!({"a": [1, null, 2.5, true], "b": "x"});
+        assert_eq!(as_text(&wrong), "map[a:[%!s(int64=1) %!s(<nil>) %!s(float64=2.5) %!s(bool=true)] b:x]");
+    }
+
+    #[test]
+    fn floats_have_an_exponent_where_go_gives_them_one() {
+        let cases = [
+            ("2.0", "2"),
+            ("1e20", "100000000000000000000"),
+            ("1e21", "1e+21"),
+            ("1.25e-5", "1.25e-05"),
+            ("0.0001", "0.0001"),
+            ("1e300", "1e+300"),
+            ("18446744073709551615", "18446744073709552000"),
+        ];
+        for (json, printed) in cases {
+            let value: Value = serde_json::from_str(json).unwrap_or_default();
+            assert_eq!(plain(&value), printed, "{json}");
+        }
+    }
+}

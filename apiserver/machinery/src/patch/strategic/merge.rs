@@ -1,0 +1,155 @@
+//! Maps: each field of the patch on its own, after the directives that concern the map.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::error::{BAD_DELETION, BAD_RETAIN_KEYS, Error, INCOMPARABLE, Result};
+use super::{DELETE_FROM, DIRECTIVE, RETAIN_KEYS, SET_ORDER, list, lookup, order};
+use crate::go_format::type_name;
+use crate::schema::Schema;
+
+/// Merges `patch` into `original` (apimachinery: mergeMap).
+pub(super) fn merge_map(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    schema: &Schema,
+) -> Result<()> {
+    if patch.contains_key(DIRECTIVE) {
+        return replace_map(original, patch);
+    }
+    retain_keys(original, patch)?;
+    order::set_orders(original, patch, schema)?;
+    for (key, value) in patch.iter_mut() {
+        match key.strip_prefix(DELETE_FROM) {
+            Some(rest) => {
+                let name = rest.strip_prefix('/').ok_or(BAD_DELETION)?;
+                delete_from(original, name, value, schema)?;
+            }
+            None => merge_field(original, key, value, schema)?,
+        }
+    }
+    Ok(())
+}
+
+/// `$patch` in a map is about the whole of it.
+fn replace_map(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<()> {
+    match patch.get(DIRECTIVE) {
+        Some(Value::String(directive)) if directive == "replace" => {
+            patch.remove(DIRECTIVE);
+            original.clone_from(patch);
+            Ok(())
+        }
+        Some(Value::String(directive)) if directive == "delete" => {
+            original.clear();
+            Ok(())
+        }
+        directive => Err(Error::unknown_directive(directive.unwrap_or(&Value::Null), patch)),
+    }
+}
+
+/// `$retainKeys` names every field that stays; the patch may set no other.
+fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<()> {
+    let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+    let Value::Array(retained) = retained else { return Err(BAD_RETAIN_KEYS) };
+    if retained.iter().any(|key| key.is_array() || key.is_object()) {
+        return Err(INCOMPARABLE);
+    }
+    let retained: HashSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let directive = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(SET_ORDER);
+    let mut set = patch.iter().filter(|(key, value)| !value.is_null() && !directive(key));
+    if set.any(|(key, _)| !retained.contains(key.as_str())) {
+        return Err(BAD_RETAIN_KEYS);
+    }
+    original.retain(|key, _| retained.contains(key.as_str()));
+    Ok(())
+}
+
+fn merge_field(
+    original: &mut Map<String, Value>,
+    name: &str,
+    value: &mut Value,
+    schema: &Schema,
+) -> Result<()> {
+    match (original.get_mut(name), value) {
+        (_, Value::Null) => {
+            original.remove(name);
+        }
+        (Some(Value::Object(present)), Value::Object(patch)) => {
+            merge_map(present, patch, lookup::field(schema, name)?)?;
+        }
+        (Some(Value::Array(present)), Value::Array(patch)) => {
+            list::merge(present, patch, &lookup::list(schema, name)?)?;
+        }
+        (_, value) => {
+            discard_nulls(value);
+            set(original, name, value);
+        }
+    }
+    Ok(())
+}
+
+/// `$deleteFromPrimitiveList/name` names items that go. One that is no list deletes nothing, but a scalar takes the
+/// place of a scalar of its type.
+fn delete_from(
+    original: &mut Map<String, Value>,
+    name: &str,
+    value: &mut Value,
+    schema: &Schema,
+) -> Result<()> {
+    match (original.get_mut(name), value) {
+        (_, Value::Null) => {
+            original.remove(name);
+        }
+        (Some(Value::Array(present)), Value::Array(items)) => {
+            list::delete(present, items, &lookup::list(schema, name)?)?;
+        }
+        (Some(Value::Object(_)), value @ Value::Object(_)) => merge_field(original, name, value, schema)?,
+        (Some(present), value) if type_name(present) == type_name(value) => *present = value.clone(),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn set(original: &mut Map<String, Value>, name: &str, value: &mut Value) {
+    match without_directives(value) {
+        Some(value) => original.insert(name.to_owned(), value),
+        None => original.remove(name),
+    };
+}
+
+/// A new value without the maps in it that carry `$patch`; none if it is one itself.
+pub(super) fn without_directives(value: &mut Value) -> Option<Value> {
+    match value {
+        Value::Array(items) => Some(items.iter_mut().filter_map(|v| prune(v).then(|| v.clone())).collect()),
+        value => prune(value).then(|| value.clone()),
+    }
+}
+
+/// Takes the maps with `$patch` out of a value; false if it is one itself.
+fn prune(value: &mut Value) -> bool {
+    match value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => false,
+        Value::Object(map) => {
+            map.retain(|_, value| prune(value));
+            true
+        }
+        Value::Array(items) => {
+            items.retain_mut(prune);
+            true
+        }
+        _ => true,
+    }
+}
+
+/// What is new has no fields of null.
+fn discard_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(discard_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(discard_nulls),
+        _ => {}
+    }
+}
