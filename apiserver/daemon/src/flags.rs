@@ -1,5 +1,7 @@
 //! Flags, by the names that operators of Kubernetes know.
 
+mod audit;
+
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use std::time::Duration;
 use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::{Refusal, duration};
+
+use audit::AuditFlags;
 
 /// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.
 #[derive(Clone, Debug, Parser)]
@@ -106,6 +110,9 @@ pub struct Flags {
     /// Longest time that a request may take which does not stream
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub request_timeout: Duration,
+    /// The audit log
+    #[command(flatten)]
+    pub audit: AuditFlags,
     /// Time between turning unready and refusing connections at shutdown
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub shutdown_delay_duration: Duration,
@@ -184,6 +191,15 @@ mod tests {
     #[test]
     fn an_unknown_flag_is_named() {
         assert!(read(&["--secure-prot=1"]).unwrap_err().contains("--secure-prot"));
+    }
+
+    #[test]
+    fn the_audit_log_is_asked_for_as_kubernetes_is_asked() {
+        let options = read(&["--audit-log-path=-", "--audit-log-mode=batch"]).unwrap().audit.options();
+        assert!(matches!(options.out, Some(drydock_server::audit::Out::Stdout)));
+        assert_eq!(options.mode, drydock_server::audit::Mode::Batch);
+        assert!(read(&["--audit-log-mode=never"]).unwrap_err().contains("blocking-strict"));
+        assert!(read(&["--audit-log-maxsize=-1"]).unwrap_err().contains("--audit-log-maxsize"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub fn by_flags(flags: &Flags) -> Options {
         max_requests_inflight: flags.max_requests_inflight,
         max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
         request_timeout: flags.request_timeout,
+        audit: flags.audit.options(),
         shutdown_delay: flags.shutdown_delay_duration,
     }
 }

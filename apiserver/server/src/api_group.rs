@@ -136,10 +136,14 @@ impl ApiGroup {
 
     /// Answers a request; errors are answered too.
     pub async fn handle(&self, request: Request) -> Response<Body> {
-        let (headers, query) = (request.headers.clone(), request.info.query.clone());
+        let (headers, query, audit) =
+            (request.headers.clone(), request.info.query.clone(), request.audit.clone());
         let warnings = Arc::new(Warnings::default());
         let answer = self.answer(request, warnings.clone()).await;
-        let mut response = answer.unwrap_or_else(|error| encode::error(&error, &headers, &query));
+        let mut response = answer.unwrap_or_else(|error| {
+            audit.status(&error.status);
+            encode::error(&error, &headers, &query)
+        });
         crate::warnings::write(response.headers_mut(), &warnings.take());
         response
     }
@@ -148,7 +152,7 @@ impl ApiGroup {
         if !request.info.is_resource {
             return self.document(&request);
         }
-        let Request { method, info, user, headers, body, deadline, .. } = request;
+        let Request { method, info, user, headers, body, deadline, audit, .. } = request;
         let resource = self.find(&info)?.clone();
         let now = jiff::Timestamp::now();
         let (authorizer, shutdown) = (self.authorizer.clone(), self.shutdown.clone());
@@ -159,6 +163,7 @@ impl ApiGroup {
             user,
             headers,
             deadline,
+            audit,
             warnings,
             now,
             authorizer,

@@ -1,8 +1,9 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
-//! panics -> audit id -> request info -> cache control -> deadline -> authentication -> impersonation
+//! panics -> audit id -> request info -> cache control -> deadline -> authentication -> audit -> impersonation
 //! -> in-flight limit -> authorization -> health, metrics, the API
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api_group::ApiGroup;
+use crate::audit::{Audit, Trail};
 use crate::authn::{Authenticator, Peer, impersonation};
 use crate::authz::{Attributes, Authorizer};
 use crate::encode;
@@ -37,6 +39,8 @@ pub struct Chain {
     pub health: Health,
     /// /metrics.
     pub metrics: Metrics,
+    /// The audit log, where there is a policy.
+    pub audit: Option<Arc<Audit>>,
     /// What is served.
     pub api: ApiGroup,
     /// Longest time that a request which does not stream may take.
@@ -63,11 +67,14 @@ impl Chain {
         let audit_id = audit_id(request.headers());
         let deadline = self.deadline(&info);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
-        let guarded = AssertUnwindSafe(self.answer(request, info.clone(), &audit_id, peer, deadline));
-        let (mut response, kept) = match guarded.catch_unwind().await {
-            Ok(answer) => answer,
-            Err(_) => (encode::fallback(&panicked(&info)), Kept::Nothing),
-        };
+        let log = self.audit.as_ref();
+        let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
+        let asked = Asked { info: info.clone(), audit_id: &audit_id, audit: audit.clone(), peer };
+        let (mut response, kept) =
+            match AssertUnwindSafe(self.answer(request, asked, deadline)).catch_unwind().await {
+                Ok((answer, kept)) => (audit.answered(answer, &info, info.verb == Verb::Watch).await, kept),
+                Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
+            };
         decorate(response.headers_mut(), &audit_id);
         let info = self.countable(info);
         self.metrics.answered(&info, response.status(), started.elapsed());
@@ -80,21 +87,21 @@ impl Chain {
     async fn answer(
         &self,
         request: http::Request<Body>,
-        info: RequestInfo,
-        audit_id: &str,
-        peer: &Peer,
+        asked: Asked<'_>,
         deadline: Result<Duration, ApiError>,
     ) -> (Response<Body>, Kept) {
         let (mut parts, body) = request.into_parts();
+        let Asked { info, audit, .. } = &asked;
         let refused = |error: &ApiError, headers: &HeaderMap| {
+            audit.status(&error.status);
             (encode::error(error, headers, &info.query), Kept::Nothing)
         };
         let deadline = match deadline {
             Ok(time) => Instant::now() + time,
             Err(error) => return refused(&error, &parts.headers),
         };
-        let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &info, peer));
-        let (user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(&info))) {
+        let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &asked));
+        let (user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
             Ok(let_in) => let_in,
             Err(error) => return refused(&error, &parts.headers),
         };
@@ -104,8 +111,9 @@ impl Chain {
         if info.path == "/metrics" {
             return (self.metrics.answer(self.limits.taken()), Kept::Nothing);
         }
-        let (method, headers, audit_id) = (parts.method, parts.headers, audit_id.to_owned());
-        let request = Request { method, info: info.clone(), user, headers, body, deadline, audit_id };
+        let (method, headers, audit_id) = (parts.method, parts.headers, asked.audit_id.to_owned());
+        let Asked { info, audit, .. } = asked;
+        let request = Request { method, info: info.clone(), user, headers, body, deadline, audit_id, audit };
         self.handle(request, &info, place).await
     }
 
@@ -116,7 +124,7 @@ impl Chain {
         info: &RequestInfo,
         place: Option<OwnedSemaphorePermit>,
     ) -> (Response<Body>, Kept) {
-        let deadline = request.deadline;
+        let (deadline, audit) = (request.deadline, request.audit.clone());
         let answer = self.api.handle(request);
         if info.verb == Verb::Watch {
             let open = self.api.is_mounted(info).then(|| self.metrics.watch_opened(info));
@@ -124,7 +132,11 @@ impl Chain {
         }
         match tokio::time::timeout_at(deadline.into(), answer).await {
             Ok(answer) => (answer, Kept::Place(place)),
-            Err(_) => (encode::fallback(&self.out_of_time(info)), Kept::Nothing),
+            Err(_) => {
+                let error = self.out_of_time(info);
+                audit.status(&error.status);
+                (encode::fallback(&error), Kept::Nothing)
+            }
         }
     }
 
@@ -132,14 +144,26 @@ impl Chain {
     async fn let_in(
         &self,
         parts: &mut http::request::Parts,
-        info: &RequestInfo,
-        peer: &Peer,
+        asked: &Asked<'_>,
     ) -> Result<(Arc<User>, Option<OwnedSemaphorePermit>), ApiError> {
+        let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer).await?;
-        let user = impersonation::act_as(caller, &mut parts.headers, &self.authorizer).await?;
+        audit.received(&caller, info).await?;
+        let user = impersonation::act_as(caller.clone(), &mut parts.headers, &self.authorizer).await?;
+        if !Arc::ptr_eq(&user, &caller) {
+            audit.impersonated(&user);
+        }
         let place = self.take_place(info)?;
-        self.authorizer.require(&user, &Attributes::from(info)).await?;
+        self.authorize(&user, info, audit).await?;
         Ok((user, place))
+    }
+
+    /// 403 with the host's wording unless the user may.
+    async fn authorize(&self, user: &User, info: &RequestInfo, audit: &Trail) -> Result<(), ApiError> {
+        let attributes = Attributes::from(info);
+        let decision = self.authorizer.authorize(user, &attributes).await;
+        audit.authorized(&decision);
+        attributes.allowed(user, &decision?)
     }
 
     /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
@@ -186,7 +210,18 @@ impl Chain {
     }
 }
 
-fn panicked(info: &RequestInfo) -> ApiError {
+/// What is asked, by whom it was sent, and where that is logged.
+struct Asked<'a> {
+    info: RequestInfo,
+    audit_id: &'a str,
+    audit: Trail,
+    peer: &'a Peer,
+}
+
+async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
+    let text = why.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");
+    audit.panicked(text).await;
     tracing::error!(path = info.path, verb = %info.verb, "a request panicked");
     ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   generic                    a whole server from options and kinds
 //!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
-//!   chain                      one function: audit id, authn, limits, authz, deadline ...
+//!   chain                      one function: audit id, authn, audit, limits, authz, deadline ...
 //!        │  request::Request
 //!   api_group::ApiGroup        what is mounted where
 //!        ├── discovery, openapi
@@ -16,6 +16,7 @@
 
 pub mod generic;
 
+pub mod audit;
 pub mod authn;
 pub mod authz;
 pub mod chain;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use http::{HeaderMap, Method};
 
+use crate::audit::Trail;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
@@ -25,4 +26,6 @@ pub struct Request {
     pub deadline: Instant,
     /// Value of the `Audit-Id` header.
     pub audit_id: String,
+    /// Where what becomes known of it is logged.
+    pub audit: Trail,
 }

@@ -128,8 +128,13 @@ async fn connection(
         },
         () = stop.cancelled() => return,
     };
+    let address = stream.get_ref().0.peer_addr();
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let peer = Arc::new(Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect()));
+    let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
+    let peer = Arc::new(match address {
+        Ok(address) => peer.at(address.ip()),
+        Err(_) => peer,
+    });
     let requests = Requests::default();
     let counted = requests.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {

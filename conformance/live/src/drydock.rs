@@ -13,7 +13,7 @@ use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use crate::host::{Host, free_ports, repository};
+use crate::host::{Host, audit, free_ports, repository};
 use crate::wait::{api_available, server_ready};
 
 const APISERVER: &str = "drydock-apiserver";
@@ -182,6 +182,7 @@ impl Drydock {
     fn apiserver_flags(&self) -> Result<Vec<String>> {
         let mut flags = self.common_flags(APISERVER, self.port)?;
         flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
+        flags.extend(self.audit_flags()?);
         match self.options.storage {
             Storage::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
             Storage::Etcd => {
@@ -190,6 +191,19 @@ impl Drydock {
             }
         }
         Ok(flags)
+    }
+
+    /// The audit log of our API server.
+    pub fn audit_log(&self) -> PathBuf {
+        self.dir().join("audit.log")
+    }
+
+    fn audit_flags(&self) -> Result<[String; 2]> {
+        let file = self.host.dir.join("drydock-audit-policy.json");
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": audit::rules()});
+        std::fs::write(&file, policy.to_string())?;
+        let [file, log] = [file, self.audit_log()].map(|path| path.display().to_string());
+        Ok([format!("--audit-policy-file={file}"), format!("--audit-log-path={log}")])
     }
 
     fn manager_flags(&self, process: &str) -> Result<Vec<String>> {

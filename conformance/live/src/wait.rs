@@ -135,20 +135,31 @@ pub async fn allowed(client: &Client, review: &SubjectAccessReview, limit: Durat
     .await
 }
 
+/// Asks until there is an answer; past the limit it fails with what is late.
+pub async fn until_some<T>(
+    limit: Duration,
+    late: impl Fn() -> String,
+    mut ask: impl AsyncFnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        if let Some(answer) = ask().await? {
+            return Ok(answer);
+        }
+        if began.elapsed() > limit {
+            bail!(late());
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
 /// Asks until the answer is yes; past the limit it fails with what is late.
 async fn retry(
     limit: Duration,
     late: impl Fn() -> String,
     mut met: impl AsyncFnMut() -> Result<bool>,
 ) -> Result<()> {
-    let began = Instant::now();
-    while !met().await? {
-        if began.elapsed() > limit {
-            bail!(late());
-        }
-        tokio::time::sleep(RETRY).await;
-    }
-    Ok(())
+    until_some(limit, late, async || Ok(met().await?.then_some(()))).await
 }
 
 fn has_not_ended(processes: &Processes, name: &str) -> Result<()> {

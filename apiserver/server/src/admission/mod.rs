@@ -9,6 +9,7 @@ use drydock_machinery::kind::Names;
 use drydock_machinery::{ApiError, Object};
 use parking_lot::Mutex;
 
+use crate::audit::Trail;
 use crate::user::User;
 
 /// What a write does.
@@ -55,6 +56,8 @@ pub struct Attributes<'a> {
     pub dry_run: bool,
     /// Where warnings for the client go.
     pub warnings: &'a Warnings,
+    /// Where annotations for the audit log go.
+    pub audit: &'a Trail,
 }
 
 /// When an admission runs.

@@ -3,6 +3,7 @@
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
 //! the trusted CAs change, when the first of them expires, and after a while, for one that is not valid yet.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +21,7 @@ const REMEMBER: Duration = Duration::from_secs(60);
 /// The client of one connection.
 #[derive(Default)]
 pub struct Peer {
+    address: Option<IpAddr>,
     certificates: Vec<CertificateDer<'static>>,
     verdict: ArcSwapOption<Verdict>,
 }
@@ -41,11 +43,23 @@ pub(super) struct Verdict {
 impl Peer {
     /// A client that showed these certificates, and proved that it holds the first one's key.
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
-        Self { certificates, verdict: ArcSwapOption::empty() }
+        Self { address: None, certificates, verdict: ArcSwapOption::empty() }
+    }
+
+    /// It connected from this address.
+    #[must_use]
+    pub fn at(mut self, address: IpAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// Where it connected from, if that is known.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 
     /// Whether it showed any.
-    pub(super) fn shows_certificates(&self) -> bool {
+    pub fn shows_certificates(&self) -> bool {
         !self.certificates.is_empty()
     }
 
@@ -126,6 +140,9 @@ mod tests {
         let (config, peer) = ann();
         let first = peer.verdict(&config, at(10));
         assert_eq!(user(&first), Some("ann"));
+        let credential =
+            first.user.as_ref().unwrap().extra["authentication.kubernetes.io/credential-id"].clone();
+        assert!(credential.len() == 1 && credential[0].starts_with("X509SHA256="), "{credential:?}");
         assert!(Arc::ptr_eq(&first, &peer.verdict(&config, at(20))));
     }
 

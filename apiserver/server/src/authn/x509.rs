@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use rustls::pki_types::CertificateDer;
+use sha2::{Digest, Sha256};
 
 use super::HostConfig;
-use crate::tls::client_cert::subject;
+use crate::tls::client_cert::{subject, uid};
 use crate::user::User;
+
+/// The extra that tells one credential of a user from another.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that the certificate names, if it leads to the client CA. An untrusted certificate is no credential: the
 /// next authenticator is asked.
@@ -18,6 +22,15 @@ pub fn authenticate(
     now: SystemTime,
 ) -> Option<User> {
     config.client_ca.as_ref()?.trusts(certificates, now).ok()?;
-    let (name, groups) = subject(certificates.first()?)?;
-    Some(User { name, uid: String::new(), groups, extra: BTreeMap::new() })
+    let certificate = certificates.first()?;
+    let (name, groups) = subject(certificate)?;
+    let uid = uid(certificate).ok()?.unwrap_or_default();
+    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![fingerprint(certificate)])]);
+    Some(User { name, uid, groups, extra })
+}
+
+/// `X509SHA256=` and the digest of the certificate.
+fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let digest = Sha256::digest(certificate.as_ref());
+    digest.iter().fold("X509SHA256=".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::authorization::v1::{
     SubjectAccessReviewSpec,
 };
 
+use super::Decision;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
@@ -91,6 +92,11 @@ impl Attributes {
             field_selector: self.field_selector.clone().map(raw_field),
             label_selector: self.label_selector.clone().map(raw_label),
         }
+    }
+
+    /// The refusal, if that is the decision.
+    pub fn allowed(&self, user: &User, decision: &Decision) -> Result<(), ApiError> {
+        if decision.allowed { Ok(()) } else { Err(self.forbidden(user, &decision.reason)) }
     }
 
     /// 403 as the host words it (k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go).

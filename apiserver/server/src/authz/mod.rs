@@ -70,8 +70,7 @@ impl Authorizer {
 
     /// 403 with the host's wording unless allowed.
     pub async fn require(&self, user: &User, attributes: &Attributes) -> Result<(), ApiError> {
-        let decision = self.authorize(user, attributes).await?;
-        if decision.allowed { Ok(()) } else { Err(attributes.forbidden(user, &decision.reason)) }
+        attributes.allowed(user, &self.authorize(user, attributes).await?)
     }
 
     fn remembered(&self, key: &[u8]) -> Option<Decision> {

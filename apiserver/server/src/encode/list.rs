@@ -18,6 +18,7 @@ use crate::codec;
 use crate::negotiate::{Format, Output, Transform};
 
 /// A page.
+#[derive(Clone)]
 pub struct ListPage {
     /// The objects.
     pub items: Vec<Arc<Stored>>,
@@ -47,6 +48,11 @@ pub fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<B
         return response::bytes(StatusCode::OK, output.format.media_type(), body, headers);
     }
     send(Box::new(gathered(pieces)), output, headers)
+}
+
+/// A page as a whole in compact JSON, however it is sent.
+pub fn list_json(page: &ListPage, view: &ObjectView) -> Bytes {
+    json_pieces(page.clone(), view.in_json()).collect::<Vec<_>>().concat().into()
 }
 
 /// Small bodies whole, large ones as a stream.

@@ -17,7 +17,7 @@ mod response;
 mod status;
 mod table;
 
-pub use list::{ListPage, list};
+pub use list::{ListPage, list, list_json};
 pub use object::{ObjectView, object_bytes, one, value};
 pub use response::bytes;
 pub use status::{encoded as status_bytes, error, fallback, success};

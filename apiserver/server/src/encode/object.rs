@@ -33,6 +33,12 @@ impl ObjectView {
     pub fn api_version(&self) -> String {
         self.kind.names().api_version()
     }
+
+    /// The same in compact JSON.
+    pub fn in_json(&self) -> Self {
+        let output = Output { format: Format::Json, pretty: false, ..self.output };
+        Self { output, ..self.clone() }
+    }
 }
 
 /// A response with one object.

@@ -37,6 +37,7 @@ pub use options::{HostFiles, Options, Serving, Trust};
 use crate::admission::Admission;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use crate::api_group::{ApiGroup, Resource};
+use crate::audit::Audit;
 use crate::authn::{Authenticator, HostConfigSource, TokenReviewer};
 use crate::authz::Authorizer;
 use crate::chain::Chain;
@@ -63,6 +64,8 @@ pub struct Server {
     resources: Vec<Resource>,
     caches: Vec<Arc<Cache>>,
     checks: Vec<(&'static str, Check)>,
+    metrics: Metrics,
+    audit: Option<Arc<Audit>>,
 }
 
 impl Server {
@@ -75,6 +78,8 @@ impl Server {
         let client = host::client("--kubeconfig", files.kubeconfig.as_deref()).await?;
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
+        let metrics = Metrics::new();
+        let audit = Audit::open(&options.audit, metrics.audit())?;
         let backend = options.storage.open().await?;
         let listener = serve::bind(options.address).await?;
         Ok(Self {
@@ -90,6 +95,8 @@ impl Server {
             resources: Vec::new(),
             caches: Vec::new(),
             checks: Vec::new(),
+            metrics,
+            audit,
             options,
         })
     }
@@ -137,8 +144,12 @@ impl Server {
         tokio::spawn(self.trusted.clone().follow(self.client.clone()));
         tokio::spawn(stop.clone().on_signal(self.options.shutdown_delay));
         self.announce();
+        let audit = self.audit.clone();
         let (listener, tls, chain) = self.chain(&stop);
         serve::serve(listener, tls, Arc::new(chain), stop.now, Patience::default()).await;
+        if let Some(audit) = audit {
+            audit.flush().await;
+        }
         tracing::info!("stopped");
         Ok(())
     }
@@ -155,7 +166,7 @@ impl Server {
 
     fn chain(self, stop: &Stop) -> (TcpListener, ServerConfig, Chain) {
         let options = self.options;
-        let metrics = Metrics::new();
+        let metrics = self.metrics;
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
@@ -169,6 +180,7 @@ impl Server {
             limits: InFlight::new(options.max_requests_inflight, options.max_mutating_requests_inflight),
             health: self.checks.into_iter().fold(alive, |health, (name, check)| health.ready(name, check)),
             metrics,
+            audit: self.audit,
             api,
             request_timeout: options.request_timeout,
         };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use drydock_storage::place::Place;
 
 use crate::api_group::Identity;
+use crate::audit;
 
 /// Everything but the kinds.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Options {
     pub max_mutating_requests_inflight: usize,
     /// --request-timeout
     pub request_timeout: Duration,
+    /// --audit-policy-file and its like.
+    pub audit: audit::Options,
     /// --shutdown-delay-duration
     pub shutdown_delay: Duration,
 }
@@ -89,6 +92,7 @@ impl Options {
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             request_timeout: Duration::from_secs(60),
+            audit: audit::Options::default(),
             shutdown_delay: Duration::ZERO,
         }
     }

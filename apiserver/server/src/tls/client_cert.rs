@@ -13,6 +13,9 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+/// The part of a subject that is a user's uid (k8s.io/apimachinery pkg/apis/asn1).
+const UID: &str = "1.3.6.1.4.1.57683.2";
+
 /// A CA bundle that client certificates are checked against.
 #[derive(Clone, Debug)]
 pub struct ClientCa {
@@ -57,6 +60,23 @@ pub fn subject(certificate: &CertificateDer<'_>) -> Option<(String, Vec<String>)
     }
     let groups = subject.iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
     Some((name, groups))
+}
+
+/// The uid that a certificate's subject names, if it names one (`AllowParsingUserUIDFromCertAuth`).
+///
+/// # Errors
+/// It names several, or an empty one.
+pub fn uid(certificate: &CertificateDer<'_>) -> Result<Option<String>, &'static str> {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return Ok(None) };
+    let subject = parsed.subject();
+    let mut uids = subject.iter_attributes().filter(|attribute| attribute.attr_type().to_id_string() == UID);
+    let Some(uid) = uids.next() else { return Ok(None) };
+    match (uid.as_str(), uids.next()) {
+        (Ok(uid), None) if !uid.is_empty() => Ok(Some(uid.to_owned())),
+        (Ok(_), None) => Err("UID cannot be an empty string"),
+        (Ok(_), Some(_)) => Err("expected 1 UID, but found multiple"),
+        (Err(_), _) => Err("unable to parse UID into a string"),
+    }
 }
 
 /// When a certificate stops being valid; `None` for what is no certificate.
@@ -149,5 +169,22 @@ R9CAObqX0eW+m+kCIGsGJh0nh14kzkKtE6gAHFSEuCCJJXtXbJWn2s/U37Ie
         let certificate = CertificateDer::from_pem_slice(TWO_NAMES.as_bytes()).unwrap();
         let groups = ["one", "two"].map(str::to_owned).to_vec();
         assert_eq!(subject(&certificate), Some(("last".to_owned(), groups)));
+        assert_eq!(uid(&certificate), Ok(None));
+    }
+
+    #[test]
+    fn a_uid_stands_in_the_subject_once() {
+        let named = |uids: &[&str]| {
+            let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+            let oid = UID.split('.').map(|part| part.parse().unwrap()).collect();
+            params.distinguished_name.push(rcgen::DnType::CommonName, "ann");
+            for uid in uids {
+                params.distinguished_name.push(rcgen::DnType::CustomDnType(Vec::clone(&oid)), *uid);
+            }
+            let key = rcgen::KeyPair::generate().unwrap();
+            uid(&params.self_signed(&key).unwrap().der().clone())
+        };
+        assert_eq!(named(&["7"]), Ok(Some("7".to_owned())));
+        assert!(named(&[""]).is_err());
     }
 }

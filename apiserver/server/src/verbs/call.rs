@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Attributes, Operation, Phase, Warnings};
 use crate::api_group::Resource;
-use crate::encode::{self, ObjectView, include_object};
+use crate::audit::Trail;
+use crate::encode::{self, ObjectView, include_object, object_bytes};
 use crate::fence::Term;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
@@ -43,6 +44,8 @@ pub struct Call {
     pub headers: HeaderMap,
     /// When the answer must be there.
     pub deadline: Instant,
+    /// Where what becomes known of the request is logged.
+    pub audit: Trail,
     /// Warnings so far.
     pub warnings: Arc<Warnings>,
     /// The moment of the request.
@@ -135,6 +138,7 @@ impl Call {
 
     /// Answers one object.
     pub fn answer(&self, status: StatusCode, stored: &Stored, view: &ObjectView) -> Response<Body> {
+        self.audit.response(|| object_bytes(stored, &view.in_json(), true));
         encode::one(status, stored, view, &self.headers)
     }
 
@@ -165,6 +169,7 @@ impl Call {
             new,
             dry_run,
             warnings: &self.warnings,
+            audit: &self.audit,
         };
         for admission in self.resource.admission.iter().filter(|a| a.phase() == phase) {
             admission.admit(&attributes).await?;

@@ -27,6 +27,7 @@ pub async fn create(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     let bytes = body::read(request).await?;
     let options = write_options(&call.info.query, &call.headers, WriteKind::Create)?;
     let mut object = codec::decode(&bytes, format, call.kind(), options.field_validation, &call.warnings)?;
+    call.audit.request(&object);
     wipe_system_fields(&mut object);
     metadata::check_namespace(call, &mut object)?;
     metadata::dedup_owner_references(call, &mut object);

@@ -22,6 +22,7 @@ pub async fn delete(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     match remove(call, &call.key(), &options).await? {
         Outcome::Deleted(last) => {
             let success = Status::success(details(call, &last));
+            call.audit.status(&success);
             Ok(encode::success(StatusCode::OK, &success, view.output, &call.headers))
         }
         Outcome::Stored(pending) => {

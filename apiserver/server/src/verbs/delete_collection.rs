@@ -36,5 +36,6 @@ pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Bo
         remove(call, &stored.key, &options).await.map(drop)
     });
     removed.await?;
+    call.audit.response(|| encode::list_json(&page, &view));
     Ok(encode::list(page, view, &call.headers))
 }

@@ -3,9 +3,9 @@
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::call::Call;
-use crate::negotiate::Format;
 use crate::options::{dry_run_error, dry_run_values};
 use crate::query::Query;
 use crate::{body, codec};
@@ -43,7 +43,9 @@ impl DeleteOptions {
         let options = if bytes.is_empty() {
             Self::from_query(&call.info.query)
         } else {
-            Self::from_body(&bytes, body::format(&call.headers)?)?
+            let value = codec::value(&bytes, body::format(&call.headers)?)?;
+            call.audit.request_body(value.to_string().as_bytes());
+            Self::from_value(value)?
         };
         let errors = options.errors();
         if errors.is_empty() {
@@ -66,8 +68,7 @@ impl DeleteOptions {
         }
     }
 
-    fn from_body(bytes: &[u8], format: Format) -> Result<Self, ApiError> {
-        let value = codec::value(bytes, format)?;
+    fn from_value(value: Value) -> Result<Self, ApiError> {
         let options: Self =
             serde_json::from_value(value).map_err(|error| ApiError::bad_request(error.to_string()))?;
         if options.kind.as_deref().is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions") {

@@ -20,6 +20,7 @@ pub async fn list(call: &Call) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
     let options = ListOptions::parse(&call.info.query, false)?;
     let page = read(call, &options.read()?).await?;
+    call.audit.response(|| encode::list_json(&page, &view));
     Ok(encode::list(page, view, &call.headers))
 }
 

@@ -20,6 +20,7 @@ pub async fn update(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     let options = write_options(&call.info.query, &call.headers, WriteKind::Update)?;
     let format = body::format(&call.headers)?;
     let mut object = codec::decode(&bytes, format, call.kind(), options.field_validation, &call.warnings)?;
+    call.audit.request(&object);
     metadata::check_namespace(call, &mut object)?;
     metadata::check_name(call, &object)?;
     metadata::dedup_owner_references(call, &mut object);

@@ -8,6 +8,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::audit::Trail;
 use drydock_server::request::Request;
 use drydock_server::request_info::{self, RequestInfo};
 use drydock_server::user::User;
@@ -102,7 +103,16 @@ impl Server {
         let name = headers.get("x-user").map_or("tester", |v| v.to_str().unwrap()).to_owned();
         let user = Arc::new(User { name, ..User::default() });
         let deadline = Instant::now() + Duration::from_secs(34);
-        let request = Request { method, info, user, headers, body, deadline, audit_id: "audit".to_owned() };
+        let request = Request {
+            method,
+            info,
+            user,
+            headers,
+            body,
+            deadline,
+            audit_id: "audit".to_owned(),
+            audit: Trail::default(),
+        };
         self.api.handle(request).await
     }
 

@@ -71,22 +71,47 @@ impl Request {
     }
 }
 
-/// The audit policy: what the judges read of pods and of our own kinds, and nothing else.
+/// The group of users of whom everything is logged, by the host and by our API server alike.
+pub const AUDITED: &str = "audited";
+
+/// The rules by which our API server logs, and the host too: everything of audited users, and who asked for an object
+/// of that name.
+pub fn rules() -> [Value; 2] {
+    let named = serde_json::json!({"group": "*", "resources": ["*"], "resourceNames": [AUDITED]});
+    [
+        serde_json::json!({"level": "RequestResponse", "userGroups": [AUDITED]}),
+        serde_json::json!({"level": "Metadata", "resources": [named]}),
+    ]
+}
+
+/// The host's audit policy: what the judges read of pods and of our own kinds, and little else.
 pub(super) fn policy() -> Value {
+    let [whole, named] = rules();
     serde_json::json!({
-        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
         "rules": [
+            whole, named,
+            // What our API server asks about its callers.
+            {"level": "Request", "verbs": ["create"], "omitStages": ["RequestReceived"],
+             "resources": [{"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]}]},
             // The body names the pod's UID.
-            {"level": "Request", "verbs": ["create"],
+            {"level": "Request", "verbs": ["create"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "", "resources": ["pods/eviction"]}]},
             // The answer is the pod as it was last: its UID, its node, its priority.
-            {"level": "RequestResponse", "verbs": ["delete"],
+            {"level": "RequestResponse", "verbs": ["delete"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "", "resources": ["pods"]}]},
-            {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"],
+            {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests"]}]},
             {"level": "None"},
         ],
     })
+}
+
+/// All events of the requests that carried this `Audit-Id`, in order.
+pub fn events(log: &Path, id: &str) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    Ok(events.filter(|event| event["auditID"] == id).collect())
 }
 
 /// All requests that were answered so far.

@@ -4,6 +4,7 @@
 mod shared;
 
 mod absence;
+mod audit;
 mod authorization;
 mod clients;
 mod daemons;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_server::audit::Audit;
 use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
@@ -50,12 +51,13 @@ pub struct Settings {
     pub patience: Patience,
     pub in_flight: usize,
     pub request_timeout: Duration,
+    pub audit: Option<Arc<Audit>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let request_timeout = Duration::from_secs(60);
-        Self { rule: |_| true, patience: Patience::default(), in_flight: 400, request_timeout }
+        Self { rule: |_| true, patience: Patience::default(), in_flight: 400, request_timeout, audit: None }
     }
 }
 
@@ -72,6 +74,7 @@ impl Port {
             limits: InFlight::new(settings.in_flight, settings.in_flight),
             health: Health::default().live("ping", Arc::new(|| Ok(()))),
             metrics: Metrics::new(),
+            audit: settings.audit,
             api,
             request_timeout: settings.request_timeout,
         };

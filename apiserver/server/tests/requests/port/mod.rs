@@ -1,5 +1,6 @@
 //! Requests through the secure port: TLS, who asks, who may, and how long anybody is waited for.
 
+mod audit;
 mod certificates;
 mod connections;
 mod fixture;

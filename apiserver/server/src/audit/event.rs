@@ -1,0 +1,192 @@
+//! An event of the audit log, as audit.k8s.io/v1 writes it (k8s.io/apiserver pkg/apis/audit/v1/types.go).
+
+use std::collections::BTreeMap;
+
+use drydock_machinery::error::{Status, StatusDetails};
+use drydock_machinery::time::format_micro_time;
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::policy::{Level, Stage};
+use crate::request_info::RequestInfo;
+use crate::user::User;
+
+/// Longest user agent that is logged whole (k8s.io/apiserver pkg/audit/request.go, maxUserAgentLength).
+const USER_AGENT: usize = 1024;
+
+/// One event. What a request shows as its credentials has no place in it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    kind: &'static str,
+    api_version: &'static str,
+    pub(super) level: Level,
+    #[serde(rename = "auditID")]
+    pub(super) audit_id: String,
+    pub(super) stage: Stage,
+    #[serde(rename = "requestURI")]
+    pub(super) request_uri: String,
+    pub(super) verb: String,
+    pub(super) user: UserInfo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) impersonated_user: Option<UserInfo>,
+    #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
+    pub(super) source_ips: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) user_agent: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) object_ref: Option<ObjectReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) response_status: Option<ResponseStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) request_object: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) response_object: Option<Box<RawValue>>,
+    #[serde(serialize_with = "micro_time")]
+    pub(super) request_received_timestamp: Timestamp,
+    #[serde(serialize_with = "micro_time")]
+    pub(super) stage_timestamp: Timestamp,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+/// authentication.k8s.io/v1 UserInfo.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct UserInfo {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) username: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) groups: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectReference {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    resource: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) namespace: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) uid: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    api_group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    api_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) resource_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    subresource: String,
+}
+
+/// The bounded part of a Status.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseStatus {
+    metadata: BTreeMap<(), ()>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    status: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<StatusDetails>,
+    pub(super) code: u16,
+}
+
+impl Event {
+    /// What is known of a request when it comes; its level and its user come later.
+    pub fn new(request: &http::Request<axum::body::Body>, info: &RequestInfo, audit_id: String) -> Self {
+        let now = Timestamp::now();
+        let uri = request.uri();
+        Self {
+            kind: "Event",
+            api_version: "audit.k8s.io/v1",
+            level: Level::None,
+            audit_id,
+            stage: Stage::RequestReceived,
+            request_uri: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
+            verb: info.verb.to_string(),
+            user: UserInfo::default(),
+            impersonated_user: None,
+            source_ips: Vec::new(),
+            user_agent: user_agent(request.headers()),
+            object_ref: info.is_resource.then(|| ObjectReference::from(info)),
+            response_status: None,
+            request_object: None,
+            response_object: None,
+            request_received_timestamp: now,
+            stage_timestamp: now,
+            annotations: BTreeMap::new(),
+        }
+    }
+
+    /// The event in one line of JSON.
+    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}
+
+impl ResponseStatus {
+    /// That of an answer that was never begun: the client is gone (k8s.io/apiserver pkg/endpoints/filters/audit.go).
+    pub(super) fn closed_early() -> Self {
+        let [status, message] = ["Success", "Connection closed early"].map(str::to_owned);
+        Self { status, message, code: 200, ..Self::default() }
+    }
+}
+
+impl From<&User> for UserInfo {
+    fn from(user: &User) -> Self {
+        let User { name, uid, groups, extra } = user.clone();
+        Self { username: name, uid, groups, extra }
+    }
+}
+
+impl From<&RequestInfo> for ObjectReference {
+    fn from(info: &RequestInfo) -> Self {
+        Self {
+            resource: info.resource.clone(),
+            namespace: info.namespace.clone(),
+            name: info.name.clone(),
+            api_group: info.group.clone(),
+            api_version: info.version.clone(),
+            subresource: info.subresource.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&Status> for ResponseStatus {
+    fn from(status: &Status) -> Self {
+        Self {
+            metadata: BTreeMap::new(),
+            status: status.status.clone(),
+            message: status.message.clone(),
+            reason: status.reason.clone(),
+            details: status.details.clone(),
+            code: status.code,
+        }
+    }
+}
+
+fn user_agent(headers: &http::HeaderMap) -> String {
+    let sent = headers.get(http::header::USER_AGENT).map(http::HeaderValue::as_bytes).unwrap_or_default();
+    match sent.get(..USER_AGENT).filter(|_| sent.len() > USER_AGENT) {
+        Some(start) => format!("{}...TRUNCATED", String::from_utf8_lossy(start)),
+        None => String::from_utf8_lossy(sent).into_owned(),
+    }
+}
+
+fn micro_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format_micro_time(*time))
+}

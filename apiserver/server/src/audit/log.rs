@@ -1,0 +1,208 @@
+//! The log backend: a thread of its own that writes lines, in the order in which they come through a bounded queue
+//! (k8s.io/apiserver plugin/pkg/audit/log, plugin/pkg/audit/buffered).
+
+use std::io::{self, Write};
+use std::thread;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::counts::Counts;
+
+/// Whether answers wait for their events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// They do not; events that find the queue full are lost, and counted.
+    Batch,
+    /// They do.
+    #[default]
+    Blocking,
+    /// They do, and a request that cannot be logged when it comes is refused.
+    BlockingStrict,
+}
+
+impl Mode {
+    /// Every mode, by the name that the flag takes.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("batch", Self::Batch), ("blocking", Self::Blocking), ("blocking-strict", Self::BlockingStrict)];
+}
+
+/// Writes lines.
+#[derive(Clone)]
+pub struct Log {
+    lines: mpsc::Sender<Entry>,
+    mode: Mode,
+    counts: Counts,
+}
+
+enum Entry {
+    Line {
+        line: Vec<u8>,
+        written: Option<oneshot::Sender<bool>>,
+    },
+    /// Everything before this has been written when it is answered.
+    Flush(oneshot::Sender<()>),
+}
+
+impl Log {
+    /// Starts the thread that writes to `out`, with room for `buffer` lines that it has not come to.
+    pub fn start(
+        out: impl Write + Send + 'static,
+        mode: Mode,
+        buffer: usize,
+        counts: Counts,
+    ) -> io::Result<Self> {
+        let (lines, queue) = mpsc::channel(buffer.max(1));
+        let writer = Writer { out: Box::new(out), counts: counts.clone() };
+        thread::Builder::new().name("audit-log".to_owned()).spawn(move || writer.run(queue))?;
+        Ok(Self { lines, mode, counts })
+    }
+
+    /// Writes a line, as the mode says; `false` if the request must be refused.
+    pub async fn write(&self, line: Vec<u8>) -> bool {
+        if self.mode == Mode::Batch {
+            self.queue(line);
+            return true;
+        }
+        let (written, answer) = oneshot::channel();
+        let entry = Entry::Line { line, written: Some(written) };
+        let written = self.lines.send(entry).await.is_ok() && answer.await.unwrap_or(false);
+        written || self.mode == Mode::Blocking
+    }
+
+    /// Writes a line that no answer can wait for any more: it has been sent.
+    pub fn write_later(&self, line: Vec<u8>) {
+        let runtime = tokio::runtime::Handle::try_current();
+        match runtime {
+            Ok(runtime) if self.mode != Mode::Batch => {
+                let lines = self.lines.clone();
+                runtime.spawn(async move { lines.send(Entry::Line { line, written: None }).await.is_ok() });
+            }
+            _ => self.queue(line),
+        }
+    }
+
+    /// Waits until all lines so far have been written.
+    pub async fn flush(&self) {
+        let (flushed, answer) = oneshot::channel();
+        if self.lines.send(Entry::Flush(flushed)).await.is_ok() {
+            let _ = answer.await;
+        }
+    }
+
+    fn queue(&self, line: Vec<u8>) {
+        if self.lines.try_send(Entry::Line { line, written: None }).is_err() {
+            self.counts.error("buffered");
+            tracing::error!(
+                "Error in audit plugin 'buffered' affecting 1 audit events: audit buffer queue blocked"
+            );
+        }
+    }
+}
+
+struct Writer {
+    out: Box<dyn Write + Send>,
+    counts: Counts,
+}
+
+impl Writer {
+    fn run(mut self, mut queue: mpsc::Receiver<Entry>) {
+        while let Some(entry) = queue.blocking_recv() {
+            match entry {
+                Entry::Line { line, written } => {
+                    let well = self.write(&line);
+                    written.map(|written| written.send(well));
+                }
+                Entry::Flush(flushed) => {
+                    let well = self.out.flush();
+                    self.judge(well);
+                    let _ = flushed.send(());
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, line: &[u8]) -> bool {
+        let well = self.out.write_all(line);
+        self.judge(well)
+    }
+
+    /// What cannot be written is told where the server's own log goes, and counted.
+    fn judge(&self, well: io::Result<()>) -> bool {
+        if let Err(error) = &well {
+            self.counts.error("log");
+            tracing::error!(%error, "Error in audit plugin 'log' affecting 1 audit events");
+        }
+        well.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Lines in memory.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<parking_lot::Mutex<Vec<u8>>>);
+
+    impl Memory {
+        fn text(&self) -> String {
+            String::from_utf8_lossy(&self.0.lock()).into_owned()
+        }
+    }
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Nothing can be written.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_waits_finds_its_line_written() {
+        let out = Memory::default();
+        let log = Log::start(out.clone(), Mode::Blocking, 1, Counts::default()).unwrap();
+        assert!(log.write(b"one\n".to_vec()).await);
+        assert_eq!(out.text(), "one\n");
+    }
+
+    #[tokio::test]
+    async fn lines_that_nothing_waits_for_are_written_by_the_flush() {
+        for mode in [Mode::Batch, Mode::Blocking] {
+            let out = Memory::default();
+            let log = Log::start(out.clone(), mode, 4, Counts::default()).unwrap();
+            log.write_later(b"one\n".to_vec());
+            tokio::task::yield_now().await;
+            assert!(log.write(b"two\n".to_vec()).await);
+            log.flush().await;
+            assert_eq!(out.text(), "one\ntwo\n", "{mode:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_requests_in_strict_mode_alone() {
+        for (_, mode) in Mode::NAMES {
+            let log = Log::start(Full, mode, 4, Counts::default()).unwrap();
+            assert_eq!(log.write(b"one\n".to_vec()).await, mode != Mode::BlockingStrict);
+        }
+    }
+}

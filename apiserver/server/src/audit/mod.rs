@@ -1,0 +1,130 @@
+//! The audit log: who asked for what, and how it ended, in audit.k8s.io/v1 events, as a policy file wants it
+//! (k8s.io/apiserver pkg/audit, pkg/endpoints/filters/audit.go).
+//!
+//! ```text
+//!   chain ──▶ Trail of one request ──event──▶ Log (queue, thread) ──line──▶ file, turned over │ stdout
+//!               ▲ user, decision, bodies, annotations
+//! ```
+//!
+//! Without a policy there is no trail: each of its methods does nothing then.
+
+mod body;
+mod counts;
+mod event;
+pub mod file;
+mod line;
+pub mod log;
+pub mod policy;
+pub mod policy_file;
+mod source;
+mod trail;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::Request;
+
+pub use counts::Counts;
+pub use line::Format;
+pub use log::Mode;
+pub use policy::{Level, Policy, Stage};
+pub use trail::Trail;
+
+use crate::authn::Peer;
+use crate::request_info::RequestInfo;
+use log::Log;
+
+/// What an operator asks for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The policy; without one nothing is logged.
+    pub policy_file: Option<PathBuf>,
+    /// Where the log goes; without it nothing is logged.
+    pub out: Option<Out>,
+    /// How an event is written.
+    pub format: Format,
+    /// Whether answers wait for it.
+    pub mode: Mode,
+    /// How many events may wait to be written.
+    pub buffer: usize,
+}
+
+impl Default for Options {
+    /// Nothing is logged; the rest as kube-apiserver has it.
+    fn default() -> Self {
+        Self { policy_file: None, out: None, format: Format::Json, mode: Mode::Blocking, buffer: 10_000 }
+    }
+}
+
+/// Where the log goes.
+#[derive(Clone, Debug)]
+pub enum Out {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(file::Options),
+}
+
+/// Logs requests by a policy.
+pub struct Audit {
+    policy: Policy,
+    format: Format,
+    log: Log,
+    counts: Counts,
+}
+
+/// Why the log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The policy.
+    #[error("loading audit policy file: {0}")]
+    Policy(String),
+    /// The file of the log.
+    #[error("--audit-log-path: {0}: {1}")]
+    Log(String, #[source] io::Error),
+}
+
+impl Audit {
+    /// Reads the policy and opens the log; `None` if there is nothing to do.
+    ///
+    /// # Errors
+    /// What cannot be read or opened.
+    pub fn open(options: &Options, counts: Counts) -> Result<Option<Arc<Self>>, OpenError> {
+        let policy = options.policy_file.as_deref().map(policy_file::load).transpose();
+        let policy = policy.map_err(OpenError::Policy)?;
+        let Some(out) = &options.out else { return Ok(None) };
+        let (name, out) = match out {
+            Out::Stdout => ("-".to_owned(), Ok(Box::new(io::stdout()) as Box<dyn Write + Send>)),
+            Out::File(file) => {
+                let rotating = file::Rotating::open(file.clone());
+                (file.path.display().to_string(), rotating.map(|out| Box::new(out) as _))
+            }
+        };
+        let out = out.map_err(|error| OpenError::Log(name.clone(), error))?;
+        let Some(policy) = policy else {
+            tracing::info!("No audit policy file provided, no events will be recorded for log backend");
+            return Ok(None);
+        };
+        let log = Log::start(out, options.mode, options.buffer, counts.clone());
+        let log = log.map_err(|error| OpenError::Log(name, error))?;
+        Ok(Some(Arc::new(Self { policy, format: options.format, log, counts })))
+    }
+
+    /// Begins the trail of a request.
+    pub fn trail(
+        self: &Arc<Self>,
+        request: &Request<Body>,
+        info: &RequestInfo,
+        audit_id: &str,
+        peer: &Peer,
+    ) -> Trail {
+        Trail::begin(self.clone(), request, info, audit_id, peer)
+    }
+
+    /// Waits until everything so far has been written.
+    pub async fn flush(&self) {
+        self.log.flush().await;
+    }
+}

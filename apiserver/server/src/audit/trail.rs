@@ -1,0 +1,249 @@
+//! What becomes known of one request on its way, and the events that tell it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use drydock_machinery::error::Status;
+use drydock_machinery::{ApiError, Object};
+use http::{Request, Response};
+use hyper::body::Body as _;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::value::to_raw_value;
+
+use super::event::{Event, ResponseStatus, UserInfo};
+use super::policy::{Level, Stage, Verdict};
+use super::{Audit, body, source};
+use crate::authn::Peer;
+use crate::authz::Decision;
+use crate::request_info::RequestInfo;
+use crate::sending;
+use crate::user::User;
+
+/// The trail of one request; one that is not logged leaves none.
+#[derive(Clone, Default)]
+pub struct Trail(Option<Arc<Record>>);
+
+struct Record {
+    audit: Arc<Audit>,
+    state: Mutex<State>,
+}
+
+struct State {
+    event: Event,
+    /// `None` until the policy has been asked.
+    verdict: Option<Verdict>,
+    /// Whether the last event has been made.
+    closed: bool,
+}
+
+impl Trail {
+    pub(super) fn begin(
+        audit: Arc<Audit>,
+        request: &Request<Body>,
+        info: &RequestInfo,
+        audit_id: &str,
+        peer: &Peer,
+    ) -> Self {
+        let mut event = Event::new(request, info, audit_id.to_owned());
+        event.source_ips = source::addresses(request.headers(), peer.address());
+        let state = Mutex::new(State { event, verdict: None, closed: false });
+        Self(Some(Arc::new(Record { audit, state })))
+    }
+
+    /// The request has come, from this user. 500 if it must be logged first and cannot be.
+    pub async fn received(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
+        let Some(record) = &self.0 else { return Ok(()) };
+        record.judge(Some(user), info);
+        let Some(line) = record.line(Stage::RequestReceived) else { return Ok(()) };
+        if record.audit.log.write(line).await {
+            return Ok(());
+        }
+        record.audit.counts.rejected();
+        Err(ApiError::internal("failed to store audit event"))
+    }
+
+    /// The user acts as somebody else.
+    pub fn impersonated(&self, user: &User) {
+        self.visit(Level::Metadata, |event| event.impersonated_user = Some(UserInfo::from(user)));
+    }
+
+    /// The user may do it, or not (k8s.io/apiserver pkg/endpoints/filters/authorization.go).
+    pub fn authorized(&self, decision: &Result<Decision, ApiError>) {
+        match decision {
+            Ok(decision) => {
+                let word = if decision.allowed { "allow" } else { "forbid" };
+                self.annotate("authorization.k8s.io/decision", word);
+                self.annotate("authorization.k8s.io/reason", &decision.reason);
+            }
+            Err(_) => self.annotate("authorization.k8s.io/reason", "internal error"),
+        }
+    }
+
+    /// A word of whoever has a part in the answer, under a key that tells who that is. The first one counts.
+    pub fn annotate(&self, key: &str, value: &str) {
+        self.visit(Level::Metadata, |event| {
+            let kept = event.annotations.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+            if kept != value {
+                let id = &event.audit_id;
+                tracing::warn!(key, value, audit_id = id, "an audit annotation has another value already");
+            }
+        });
+    }
+
+    /// The object that was sent.
+    pub fn request(&self, object: &Object) {
+        self.visit(Level::Metadata, |event| {
+            let Some(about) = &mut event.object_ref else { return };
+            let fill = |slot: &mut String, text: &str| {
+                if slot.is_empty() {
+                    text.clone_into(slot);
+                }
+            };
+            fill(&mut about.namespace, object.namespace());
+            fill(&mut about.name, object.name());
+            fill(&mut about.uid, object.uid());
+            fill(&mut about.resource_version, object.resource_version());
+        });
+        self.with_body(Level::Request, |event, omit| {
+            let whole = || to_raw_value(&object.0).ok();
+            event.request_object =
+                if omit { body::without_managed_fields(&object.to_json()) } else { whole() };
+        });
+    }
+
+    /// The patch, or the options of a delete, that was sent; YAML is written as JSON.
+    pub fn request_body(&self, sent: &[u8]) {
+        self.with_body(Level::Request, |event, _| event.request_object = body::as_json(sent));
+    }
+
+    /// The answer's body in JSON, asked for only if it is to be logged.
+    pub fn response(&self, json: impl FnOnce() -> Bytes) {
+        self.with_body(Level::RequestResponse, |event, omit| {
+            let json = json();
+            event.response_object = if omit { body::without_managed_fields(&json) } else { body::raw(&json) };
+        });
+    }
+
+    /// The answer is a Status.
+    pub fn status(&self, status: &Status) {
+        self.visit(Level::Metadata, |event| event.response_status = Some(ResponseStatus::from(status)));
+        self.response(|| status.to_json());
+    }
+
+    /// The request panicked: no more is told of it.
+    pub async fn panicked(&self, why: &str) {
+        let Some(record) = &self.0 else { return };
+        let message = format!("APIServer panic'd: {why}");
+        self.status(&ApiError::new(500, "InternalError", message, None).status);
+        if let Some(line) = record.line(Stage::Panic) {
+            record.audit.log.write(line).await;
+        }
+    }
+
+    /// The answer, with the events of its beginning and its end. One who could not be told apart has no user, and
+    /// their answer only begins (k8s.io/apiserver pkg/endpoints/filters/authn_audit.go).
+    pub async fn answered(
+        &self,
+        response: Response<Body>,
+        info: &RequestInfo,
+        streams: bool,
+    ) -> Response<Body> {
+        let Some(record) = &self.0 else { return response };
+        let unknown = record.state.lock().verdict.is_none();
+        if unknown {
+            record.judge(None, info);
+        }
+        if !record.is_at(Level::Metadata) {
+            return response;
+        }
+        let code = response.status().as_u16();
+        record.state.lock().event.response_status.get_or_insert_default().code = code;
+        if unknown || streams {
+            record.write(Stage::ResponseStarted).await;
+        }
+        if unknown {
+            record.state.lock().closed = true;
+            return response;
+        }
+        if !streams && response.body().size_hint().exact().is_some() {
+            record.write(Stage::ResponseComplete).await;
+            return response;
+        }
+        // Its last event is made when it has been sent.
+        sending::held(response, record.clone())
+    }
+
+    fn visit(&self, level: Level, change: impl FnOnce(&mut Event)) {
+        if let Some(record) = self.0.as_ref().filter(|record| record.is_at(level)) {
+            change(&mut record.state.lock().event);
+        }
+    }
+
+    /// The change is told whether to leave managedFields out.
+    fn with_body(&self, level: Level, change: impl FnOnce(&mut Event, bool)) {
+        let Some(record) = self.0.as_ref().filter(|record| record.is_at(level)) else { return };
+        let state = &mut *record.state.lock();
+        let omit = state.verdict.as_ref().is_some_and(|verdict| verdict.omit_managed_fields);
+        change(&mut state.event, omit);
+    }
+}
+
+impl Drop for Record {
+    /// Whatever becomes of a request, its end is told: the answer has been sent, or the client is gone.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if state.closed || state.verdict.is_none() {
+            return;
+        }
+        state.event.response_status.get_or_insert_with(ResponseStatus::closed_early);
+        if let Some(line) = self.line(Stage::ResponseComplete) {
+            self.audit.log.write_later(line);
+        }
+    }
+}
+
+impl Record {
+    fn judge(&self, user: Option<&User>, info: &RequestInfo) {
+        let verdict = self.audit.policy.verdict(user, info);
+        self.audit.counts.level(verdict.level);
+        let mut state = self.state.lock();
+        state.event.level = verdict.level;
+        state.event.user = user.map(UserInfo::from).unwrap_or_default();
+        state.verdict = Some(verdict);
+    }
+
+    /// Whether this is to be logged. Before the policy has been asked, whatever is small is kept.
+    fn is_at(&self, level: Level) -> bool {
+        let known = self.state.lock().verdict.as_ref().map(|verdict| verdict.level);
+        known.map_or(level <= Level::Metadata, |known| known >= level)
+    }
+
+    /// The event of a stage, if it is logged.
+    fn line(&self, stage: Stage) -> Option<Vec<u8>> {
+        let state = &mut *self.state.lock();
+        state.closed |= matches!(stage, Stage::ResponseComplete | Stage::Panic);
+        let verdict = state.verdict.as_ref().filter(|verdict| verdict.level > Level::None)?;
+        if verdict.omit_stages.contains(&stage) {
+            return None;
+        }
+        let event = &mut state.event;
+        event.stage = stage;
+        let received = event.request_received_timestamp;
+        event.stage_timestamp = if stage == Stage::RequestReceived { received } else { Timestamp::now() };
+        self.audit.counts.event();
+        let line = self.audit.format.line(event);
+        line.inspect_err(|error| {
+            self.audit.counts.error("log");
+            tracing::error!(%error, "Error in audit plugin 'log' affecting 1 audit events");
+        })
+        .ok()
+    }
+
+    async fn write(&self, stage: Stage) {
+        if let Some(line) = self.line(stage) {
+            self.audit.log.write(line).await;
+        }
+    }
+}

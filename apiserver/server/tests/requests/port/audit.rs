@@ -1,0 +1,194 @@
+//! What the audit log tells of requests.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drydock_server::audit::{self, Audit, Counts, Mode, Out, file};
+use serde_json::{Value, json};
+
+use super::fixture::{Port, Settings, code};
+
+const GADGETS: &str = "/apis/test.io/v1/namespaces/ns/gadgets";
+
+/// A port whose requests are logged, and the log.
+struct Logged {
+    port: Port,
+    path: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Logged {
+    async fn open(rules: Value) -> Self {
+        Self::open_with(json!({"rules": rules}), |_| true).await
+    }
+
+    async fn open_with(policy: Value, rule: super::fixture::Rule) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
+        let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking));
+        let port = Port::open(Settings { rule, audit, ..Settings::default() }).await;
+        Self { port, path, _dir: dir }
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.path).unwrap()
+    }
+
+    fn events(&self) -> Vec<Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    async fn send(&self, line: &str, headers: &[(&str, &str)]) -> u16 {
+        let client = self.port.clients.issue("caller", "callers");
+        code(&self.port.send(Some(&client), line, headers).await)
+    }
+
+    /// Sends an object, in a request that says how long it is.
+    async fn send_body(&self, line: &str, content_type: &str, body: &str) -> u16 {
+        let length = body.len().to_string();
+        let tail = format!("{length}\r\n\r\n{body}");
+        self.send(line, &[("content-type", content_type), ("content-length", &tail)]).await
+    }
+}
+
+fn opened(dir: &tempfile::TempDir, mut policy: Value, path: PathBuf, mode: Mode) -> Arc<Audit> {
+    policy["apiVersion"] = "audit.k8s.io/v1".into();
+    policy["kind"] = "Policy".into();
+    let policy_file = dir.path().join("policy.yaml");
+    std::fs::write(&policy_file, policy.to_string()).unwrap();
+    let out = file::Options { path, max_age: 0, max_backups: 0, max_size: 100, compress: false };
+    let options = audit::Options {
+        policy_file: Some(policy_file),
+        out: Some(Out::File(out)),
+        mode,
+        ..Default::default()
+    };
+    Audit::open(&options, Counts::default()).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn an_event_tells_who_asked_for_what_and_how_it_ended() {
+    let logged = Logged::open(json!([{"level": "Metadata"}])).await;
+    let headers = [
+        ("user-agent", "tester/1"),
+        ("audit-id", "my-id"),
+        ("x-forwarded-for", "10.1.1.1"),
+        ("authorization", "Bearer s3cret"),
+    ];
+    assert_eq!(logged.send(&format!("GET {GADGETS}/x?pretty=true"), &headers).await, 404);
+    let events = logged.events();
+    let received = json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": "my-id",
+        "stage": "RequestReceived", "requestURI": format!("{GADGETS}/x?pretty=true"), "verb": "get",
+        "user": {
+            "username": "caller", "groups": ["callers", "system:authenticated"],
+            // The fingerprint of the certificate.
+            "extra": events[0]["user"]["extra"],
+        },
+        "sourceIPs": ["10.1.1.1", "127.0.0.1"], "userAgent": "tester/1",
+        "objectRef": {"resource": "gadgets", "namespace": "ns", "name": "x", "apiGroup": "test.io", "apiVersion": "v1"},
+        "requestReceivedTimestamp": events[0]["requestReceivedTimestamp"],
+        "stageTimestamp": events[0]["requestReceivedTimestamp"],
+    });
+    assert_eq!(events[0], received);
+    let mut complete = received;
+    complete["stage"] = "ResponseComplete".into();
+    complete["stageTimestamp"] = events[1]["stageTimestamp"].clone();
+    complete["responseStatus"] = json!({
+        "metadata": {}, "status": "Failure", "message": "gadgets.test.io \"x\" not found", "reason": "NotFound",
+        "details": {"name": "x", "group": "test.io", "kind": "gadgets"}, "code": 404,
+    });
+    complete["annotations"] =
+        json!({"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "by rule"});
+    assert_eq!(events[1..], [complete]);
+    assert!(!logged.text().contains("s3cret"));
+}
+
+#[tokio::test]
+async fn bodies_are_logged_as_far_as_the_level_says() {
+    let rules = json!([
+        {"level": "RequestResponse", "verbs": ["create", "list", "delete"], "omitStages": ["RequestReceived"]},
+        {"level": "Request", "verbs": ["patch"], "omitManagedFields": true, "omitStages": ["RequestReceived"]},
+    ]);
+    let logged = Logged::open_with(json!({"rules": rules, "omitManagedFields": true}), |_| true).await;
+    let object = json!({
+        "apiVersion": "test.io/v1", "kind": "Gadget", "metadata": {"name": "a"}, "spec": {"size": 1},
+    });
+    let created = logged.send_body(&format!("POST {GADGETS}"), "application/json", &object.to_string()).await;
+    assert_eq!(created, 201);
+    let yaml = "apiVersion: test.io/v1\nkind: Gadget\nspec: {size: 2}\n";
+    let line = format!("PATCH {GADGETS}/a?fieldManager=m&force=true");
+    assert_eq!(logged.send_body(&line, "application/apply-patch+yaml", yaml).await, 200);
+    assert_eq!(logged.send(&format!("GET {GADGETS}"), &[("accept", "application/yaml")]).await, 200);
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});
+    let deleted =
+        logged.send_body(&format!("DELETE {GADGETS}/a"), "application/json", &options.to_string()).await;
+    assert_eq!(deleted, 200);
+    let events = logged.events();
+    let [create, patch, list, delete] = events.as_slice() else { panic!("{events:#?}") };
+    assert_eq!(create["objectRef"]["name"], "a");
+    assert_eq!(create["requestObject"]["spec"], json!({"size": 1, "color": "red"}), "with its defaults");
+    assert_eq!(create["responseObject"]["metadata"]["managedFields"], Value::Null);
+    assert_eq!(create["responseObject"]["metadata"]["generation"], 1);
+    assert_eq!(
+        (&patch["requestObject"]["spec"]["size"], &patch["responseObject"]),
+        (&json!(2), &Value::Null)
+    );
+    assert_eq!(list["responseObject"]["kind"], "GadgetList");
+    assert_eq!(list["responseObject"]["items"][0]["spec"]["size"], 2);
+    assert_eq!(delete["requestObject"], options);
+    assert_eq!(delete["responseObject"]["status"], "Success");
+    assert_eq!(delete["responseStatus"]["status"], "Success");
+}
+
+#[tokio::test]
+async fn strangers_and_those_who_act_as_others_are_told_apart() {
+    let not_the_admin = |spec: &Value| spec["resourceAttributes"]["name"] != "admin";
+    let rules = json!([{"level": "Metadata"}]);
+    let policy = json!({"rules": rules, "omitStages": ["RequestReceived"]});
+    let logged = Logged::open_with(policy, not_the_admin).await;
+    let line = format!("GET {GADGETS}");
+    assert_eq!(logged.send(&line, &[("impersonate-user", "jane")]).await, 200);
+    assert_eq!(logged.send(&line, &[("impersonate-user", "admin")]).await, 403);
+    assert_eq!(code(&logged.port.send(None, &line, &[("authorization", "Bearer bad")]).await), 401);
+    assert_eq!(code(&logged.port.send(None, &format!("{line}?timeout=x"), &[]).await), 400);
+    let events = logged.events();
+    let [jane, admin, token, timeout] = events.as_slice() else { panic!("{events:#?}") };
+    assert_eq!(jane["user"]["username"], "caller");
+    assert_eq!(jane["impersonatedUser"], json!({"username": "jane", "groups": ["system:authenticated"]}));
+    assert_eq!((&admin["responseStatus"]["code"], &admin["impersonatedUser"]), (&json!(403), &Value::Null));
+    for (event, code) in [(token, 401), (timeout, 400)] {
+        assert_eq!((&event["user"], &event["stage"]), (&json!({}), &json!("ResponseStarted")));
+        assert_eq!(event["responseStatus"]["code"], code);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_is_logged_when_it_begins_and_when_it_ends() {
+    let rules = json!([
+        {"level": "None", "nonResourceURLs": ["/healthz*"]},
+        {"level": "RequestResponse", "omitStages": ["RequestReceived"]},
+    ]);
+    let logged = Logged::open(rules).await;
+    assert_eq!(logged.send("GET /healthz", &[]).await, 200);
+    assert_eq!(logged.send(&format!("GET {GADGETS}?watch=true&timeoutSeconds=1"), &[]).await, 200);
+    let audit = logged.events();
+    let stages: Vec<_> = audit.iter().map(|event| (&event["stage"], &event["verb"])).collect();
+    let watch = json!("watch");
+    assert_eq!(stages[0], (&json!("ResponseStarted"), &watch));
+    assert!(audit.iter().all(|event| event["responseStatus"] == json!({"metadata": {}, "code": 200})));
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_logged_is_refused_in_strict_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = json!({"rules": [{"level": "Metadata"}]});
+    let full = PathBuf::from("/dev/full");
+    let audit = Some(opened(&dir, policy.clone(), full.clone(), Mode::BlockingStrict));
+    let port = Port::open(Settings { audit, ..Settings::default() }).await;
+    let answer = port.send(None, &format!("GET {GADGETS}"), &[]).await;
+    assert!(code(&answer) == 500 && answer.contains("failed to store audit event"), "{answer}");
+    let audit = Some(opened(&dir, policy, full, Mode::Blocking));
+    let port = Port::open(Settings { audit, ..Settings::default() }).await;
+    assert_eq!(code(&port.send(None, &format!("GET {GADGETS}"), &[]).await), 200);
+}
