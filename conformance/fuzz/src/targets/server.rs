@@ -10,6 +10,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::audit::Trail;
 use drydock_server::request::Request;
 use drydock_server::request_info::{self, RequestInfo, Verb};
 use drydock_server::user::User;
@@ -119,7 +120,8 @@ impl Server {
         let user = Arc::new(User { name: "fuzz".to_owned(), ..User::default() });
         let deadline = Instant::now() + Duration::from_secs(34);
         let (body, audit_id) = (Body::from(body), "audit".to_owned());
-        let request = Request { method, info, user, headers, body, deadline, audit_id };
+        let request =
+            Request { method, info, user, headers, body, deadline, audit_id, audit: Trail::default() };
         let response: Response<Body> = self.api.handle(request).await;
         let status = response.status().as_u16();
         if is_watch {
