@@ -5,9 +5,11 @@
 //! memory than a small multiple of its length, whatever YAML aliases it holds. MicroTime is read more generously than
 //! Go reads it: any RFC 3339 time is taken, with or without six digits of fraction.
 
+mod bytes;
 mod context;
 mod depth;
 mod identity;
+mod key;
 mod restore;
 mod seed;
 #[cfg(test)]

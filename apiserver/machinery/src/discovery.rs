@@ -78,8 +78,9 @@ fn group_fields(kinds: &[&dyn Kind], group: &str) -> Map<String, Value> {
     fields
 }
 
-/// The resource and its status.
-fn api_resources(names: &Names) -> [Value; 2] {
+/// The resource, and its status if it has one.
+fn api_resources(kind: &dyn Kind) -> Vec<Value> {
+    let names = kind.names();
     let mut resource = json!({
         "name": names.plural,
         "singularName": names.singular,
@@ -89,6 +90,9 @@ fn api_resources(names: &Names) -> [Value; 2] {
         "storageVersionHash": storage_version_hash(names),
     });
     set_lists(&mut resource, names);
+    if !kind.has_status() {
+        return vec![resource];
+    }
     let status = json!({
         "name": format!("{}/status", names.plural),
         "singularName": "",
@@ -96,7 +100,7 @@ fn api_resources(names: &Names) -> [Value; 2] {
         "kind": names.kind,
         "verbs": STATUS_VERBS,
     });
-    [resource, status]
+    vec![resource, status]
 }
 
 fn group_discovery(kinds: &[&dyn Kind], group: &str) -> Value {
@@ -110,7 +114,8 @@ fn group_discovery(kinds: &[&dyn Kind], group: &str) -> Value {
     json!({"metadata": {"name": group}, "versions": versions})
 }
 
-fn resource_discovery(names: &Names) -> Value {
+fn resource_discovery(kind: &dyn Kind) -> Value {
+    let names = kind.names();
     let response = json!({"group": names.group, "version": names.version, "kind": names.kind});
     let status = json!({"subresource": "status", "responseKind": response, "verbs": STATUS_VERBS});
     let mut resource = json!({
@@ -119,8 +124,10 @@ fn resource_discovery(names: &Names) -> Value {
         "scope": if names.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": names.singular,
         "verbs": VERBS,
-        "subresources": [status],
     });
+    if kind.has_status() {
+        resource["subresources"] = json!([status]);
+    }
     set_lists(&mut resource, names);
     resource
 }
@@ -147,11 +154,9 @@ fn of_version<'k>(
     kinds: &'k [&dyn Kind],
     group: &'k str,
     version: &'k str,
-) -> impl Iterator<Item = &'k Names> {
-    kinds
-        .iter()
-        .map(|kind| kind.names())
-        .filter(move |names| names.group == group && names.version == version)
+) -> impl Iterator<Item = &'k dyn Kind> {
+    let is_of = move |names: &Names| names.group == group && names.version == version;
+    kinds.iter().copied().filter(move |kind| is_of(kind.names()))
 }
 
 /// Each once, in the order of the kinds.

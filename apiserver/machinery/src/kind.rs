@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use crate::field::ErrorList;
+use crate::names::{self, NameRule};
 use crate::object::Object;
 use crate::schema::Schema;
+use crate::table;
 
 /// Names of a kind, as discovery gives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,31 +54,55 @@ pub struct Column {
 /// The moment of a request, injected (UTC).
 pub type Now = jiff::Timestamp;
 
-/// A kind's strategy. Methods named `validate_*` do not change the object and return every error.
+/// A kind's strategy; what a kind does not say, any simple kind with `spec` and `status` would. Methods named `validate_*` do not change the object and return every error.
 pub trait Kind: Send + Sync + 'static {
     /// Names and scope.
     fn names(&self) -> &Names;
     /// Schema of the whole object (`apiVersion`, `kind`, `metadata`, ...).
     fn schema(&self) -> &Schema;
     /// Fills in defaults; runs after decoding, before admission, and before managed fields are tracked.
-    fn default(&self, object: &mut Object);
+    fn default(&self, _object: &mut Object) {}
     /// Before a create is validated: drops what a client may not set (status).
-    fn prepare_for_create(&self, object: &mut Object);
+    fn prepare_for_create(&self, object: &mut Object) {
+        object.0.remove("status");
+    }
     /// Errors of a new object, beyond those of its metadata.
-    fn validate_create(&self, object: &Object, now: Now) -> ErrorList;
+    fn validate_create(&self, _object: &Object, _now: Now) -> ErrorList {
+        ErrorList::new()
+    }
     /// Before a main-resource update is validated: keeps the old status and the like.
-    fn prepare_for_update(&self, new: &mut Object, old: &Object);
+    fn prepare_for_update(&self, new: &mut Object, old: &Object) {
+        keep(new, old, "status");
+    }
     /// Errors of a main-resource update, beyond those of its metadata.
-    fn validate_update(&self, new: &Object, old: &Object, now: Now) -> ErrorList;
+    fn validate_update(&self, new: &Object, _old: &Object, now: Now) -> ErrorList {
+        self.validate_create(new, now)
+    }
     /// Before a status update is validated: keeps the old spec (metadata is reset by the server).
-    fn prepare_for_status_update(&self, new: &mut Object, old: &Object);
+    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
+        keep(new, old, "spec");
+    }
     /// Errors of a status update.
-    fn validate_status_update(&self, new: &Object, old: &Object, now: Now) -> ErrorList;
+    fn validate_status_update(&self, _new: &Object, _old: &Object, _now: Now) -> ErrorList {
+        ErrorList::new()
+    }
     /// A last word before an object that is to be deleted is marked (`deletionTimestamp` set, finalizers pending).
     fn prepare_for_delete(&self, _object: &mut Object) {}
-    /// Rules on the name beyond those of every object; `generateName` may be refused.
+    /// What names must be, beside what every name must.
+    fn name_rule(&self) -> NameRule {
+        names::name_is_dns_subdomain
+    }
+    /// Whether names may be made of `generateName`.
     fn allows_generate_name(&self) -> bool {
         true
+    }
+    /// Whether `metadata.generation` counts changes of the desired state.
+    fn counts_generation(&self) -> bool {
+        true
+    }
+    /// Whether there is a `status`, and a subresource to write it.
+    fn has_status(&self) -> bool {
+        self.schema().field("status").is_some()
     }
     /// Whether an update without resourceVersion is taken.
     fn allows_unconditional_update(&self) -> bool {
@@ -91,7 +117,36 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
     /// Printer columns, the first being the name.
-    fn columns(&self) -> &[Column];
+    fn columns(&self) -> &[Column] {
+        &NAME_AND_AGE
+    }
     /// One cell per column.
-    fn cells(&self, object: &Object, now: Now) -> Vec<Value>;
+    fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
+        vec![object.name().into(), table::age(object, now).into()]
+    }
+}
+
+/// The columns of Name and Age, with the texts of metav1.ObjectMeta.
+pub const NAME_AND_AGE: [Column; 2] = [
+    Column {
+        name: "Name",
+        type_: "string",
+        format: "name",
+        description: "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
+        priority: 0,
+    },
+    Column {
+        name: "Age",
+        type_: "string",
+        format: "",
+        description: "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+        priority: 0,
+    },
+];
+
+fn keep(new: &mut Object, old: &Object, field: &str) {
+    match old.0.get(field) {
+        Some(value) => new.0.insert(field.to_owned(), value.clone()),
+        None => new.0.remove(field),
+    };
 }

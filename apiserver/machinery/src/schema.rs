@@ -42,6 +42,10 @@ pub enum Shape {
     Int64,
     /// UTF-8 text.
     String,
+    /// Bytes, base64 in JSON.
+    Bytes,
+    /// A 32-bit integer or text (intstr.IntOrString).
+    IntOrString,
     /// RFC 3339, whole seconds (metav1.Time).
     Time,
     /// RFC 3339, microseconds (metav1.MicroTime).

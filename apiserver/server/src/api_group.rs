@@ -228,7 +228,12 @@ impl ApiGroup {
         let named_in_path = !info.name.is_empty() && !matches!(info.verb, Verb::List | Verb::Watch);
         let misplaced =
             if namespaced { info.namespace.is_empty() && named_in_path } else { !info.namespace.is_empty() };
-        let unknown = !info.rest.is_empty() || !matches!(info.subresource.as_str(), "" | "status");
+        let known = match info.subresource.as_str() {
+            "" => true,
+            "status" => resource.kind.has_status(),
+            _ => false,
+        };
+        let unknown = !info.rest.is_empty() || !known;
         if misplaced || unknown { Err(ApiError::unknown_path()) } else { Ok(resource) }
     }
 }

@@ -78,8 +78,8 @@ impl Context {
             Some(name) => format!("struct field {name}.{}", self.fields.join(".")),
             None => "value".to_owned(),
         };
-        let timed = matches!(schema.shape, Shape::Time | Shape::MicroTime);
-        let place = if timed { "value" } else { &place };
+        let by_itself = matches!(schema.shape, Shape::Time | Shape::MicroTime);
+        let place = if by_itself { "value" } else { &place };
         self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {}", go_type(schema)))
     }
 
@@ -151,9 +151,11 @@ impl Context {
 fn go_type(schema: &Schema) -> String {
     match &schema.shape {
         Shape::Boolean => "bool".into(),
-        Shape::Int32 => "int32".into(),
+        // Its own decoder tells of the number.
+        Shape::Int32 | Shape::IntOrString => "int32".into(),
         Shape::Int64 => "int64".into(),
         Shape::String | Shape::Time | Shape::MicroTime => "string".into(),
+        Shape::Bytes => "[]uint8".into(),
         Shape::Raw => "v1.FieldsV1".into(),
         Shape::Map(values) => format!("map[string]{}", go_type(values)),
         Shape::List(items, _) => format!("[]{}", go_type(items)),

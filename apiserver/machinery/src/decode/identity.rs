@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for IdentitySeed {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Identity, A::Error> {
         let mut identity = Identity::default();
-        while let Some(key) = map.next_key_seed(super::seed::Key)? {
+        while let Some(key) = map.next_key_seed(super::key::Key)? {
             match key.as_str() {
                 "apiVersion" => identity.api_version = map.next_value::<Text>()?.0,
                 "kind" => identity.kind = map.next_value::<Text>()?.0,

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::bytes::base64_text;
 use super::context::Context;
+use super::key::Key;
 use crate::schema::{Field, ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};
 
@@ -27,7 +29,7 @@ impl<'c, 's> Node<'c, 's> {
     fn integer<E: Error>(self, value: i128) -> Result<Option<Value>, E> {
         self.context.spend(0)?;
         let fits = match self.schema.shape {
-            Shape::Int32 => i32::try_from(value).ok().map(i64::from),
+            Shape::Int32 | Shape::IntOrString => i32::try_from(value).ok().map(i64::from),
             Shape::Int64 => i64::try_from(value).ok(),
             Shape::Raw => return Ok(Some(raw_integer(value))),
             _ => return Err(self.mismatch("number")),
@@ -35,6 +37,13 @@ impl<'c, 's> Node<'c, 's> {
         match fits {
             Some(fits) => Ok(Some(fits.into())),
             None => Err(self.mismatch(&format!("number {value}"))),
+        }
+    }
+
+    fn bytes<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
+        match base64_text(text) {
+            Ok(text) => Ok(Some(text.into())),
+            Err(why) => Err(self.context.fail(why)),
         }
     }
 
@@ -90,7 +99,9 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
         self.context.spend(0)?;
         match self.schema.shape {
             Shape::Raw => Ok(Some(value.into())),
-            Shape::Int32 | Shape::Int64 => Err(self.mismatch(&format!("number {value}"))),
+            Shape::Int32 | Shape::Int64 | Shape::IntOrString => {
+                Err(self.mismatch(&format!("number {value}")))
+            }
             _ => Err(self.mismatch("number")),
         }
     }
@@ -98,7 +109,8 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
         self.context.spend(text.len())?;
         match self.schema.shape {
-            Shape::String | Shape::Raw => Ok(Some(text.into())),
+            Shape::String | Shape::Raw | Shape::IntOrString => Ok(Some(text.into())),
+            Shape::Bytes => self.bytes(text),
             Shape::Time | Shape::MicroTime => self.time(text),
             _ => Err(self.mismatch("string")),
         }
@@ -207,14 +219,16 @@ fn is_empty(value: &Value, shape: &Shape) -> bool {
 fn zero(schema: &Schema) -> Value {
     match &schema.shape {
         Shape::Boolean => false.into(),
-        Shape::Int32 | Shape::Int64 => 0.into(),
+        Shape::Int32 | Shape::Int64 | Shape::IntOrString => 0.into(),
         Shape::String => "".into(),
         Shape::Object(shape) => {
             let mut object = Map::new();
             shape.fields.iter().for_each(|field| settle(&mut object, field));
             Value::Object(object)
         }
-        Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => Value::Null,
+        Shape::Bytes | Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => {
+            Value::Null
+        }
     }
 }
 
@@ -224,42 +238,5 @@ fn raw_integer(value: i128) -> Value {
         (_, Ok(value)) => value.into(),
         // The visitors hand on 64 bits at most.
         _ => Value::Null,
-    }
-}
-
-/// A key as text: YAML has numbers and booleans for keys, and Kubernetes takes their text.
-pub(super) struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = String;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl Visitor<'_> for Key {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-    fn visit_str<E: Error>(self, key: &str) -> Result<String, E> {
-        Ok(key.to_owned())
-    }
-    fn visit_string<E: Error>(self, key: String) -> Result<String, E> {
-        Ok(key)
-    }
-    fn visit_bool<E: Error>(self, key: bool) -> Result<String, E> {
-        Ok(key.to_string())
-    }
-    fn visit_i64<E: Error>(self, key: i64) -> Result<String, E> {
-        Ok(key.to_string())
-    }
-    fn visit_u64<E: Error>(self, key: u64) -> Result<String, E> {
-        Ok(key.to_string())
-    }
-    fn visit_f64<E: Error>(self, key: f64) -> Result<String, E> {
-        Ok(key.to_string())
     }
 }

@@ -7,6 +7,7 @@ use crate::kind::Kind;
 use crate::schema::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 /// Definitions that operations refer to, whatever the kinds.
 const OF_OPERATIONS: [&str; 5] = ["APIResourceList", "DeleteOptions", "Patch", "Status", "WatchEvent"];
@@ -91,6 +92,7 @@ fn add_field(definitions: &mut Map<String, Value>, field: &Field) {
 
 fn add_described(definitions: &mut Map<String, Value>, schema: &Schema, description: &str) {
     match &schema.shape {
+        Shape::IntOrString => add_published(definitions, INT_OR_STRING),
         Shape::Time | Shape::MicroTime | Shape::Raw => {
             add_published(definitions, &format!("{META}{}", scalar(schema)))
         }
@@ -104,7 +106,7 @@ fn add_described(definitions: &mut Map<String, Value>, schema: &Schema, descript
                 definitions.insert(shape.definition.to_owned(), render_struct(description, shape));
             }
         }
-        Shape::Boolean | Shape::Int32 | Shape::Int64 | Shape::String => (),
+        Shape::Boolean | Shape::Int32 | Shape::Int64 | Shape::String | Shape::Bytes => (),
     }
 }
 
@@ -161,6 +163,8 @@ fn render(schema: &Schema) -> Value {
         Shape::Int32 => json!({"type": "integer", "format": "int32"}),
         Shape::Int64 => json!({"type": "integer", "format": "int64"}),
         Shape::String => json!({"type": "string"}),
+        Shape::Bytes => json!({"type": "string", "format": "byte"}),
+        Shape::IntOrString => reference(INT_OR_STRING),
         Shape::Time | Shape::MicroTime | Shape::Raw => reference(&format!("{META}{}", scalar(schema))),
         Shape::Map(values) => json!({"type": "object", "additionalProperties": render(values)}),
         Shape::List(items, list_type) => render_list(items, list_type),

@@ -51,7 +51,9 @@ pub(super) fn add_paths(paths: &mut Map<String, Value>, kind: &dyn Kind) {
         true => format!("{root}/namespaces/{{namespace}}/{}", names.plural),
         false => format!("{root}/{}", names.plural),
     };
-    paths.insert(format!("{collection}/{{name}}/status"), of.status());
+    if kind.has_status() {
+        paths.insert(format!("{collection}/{{name}}/status"), of.status());
+    }
     paths.insert(format!("{collection}/{{name}}"), of.object());
     paths.insert(collection, of.collection());
     if names.namespaced {

@@ -193,12 +193,16 @@ fn same_structure(schema: &Schema) {
     }
 }
 
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+
 fn shape_name(schema: &Schema) -> String {
     match &schema.shape {
         Shape::Boolean => "boolean".into(),
         Shape::Int32 => "integer int32".into(),
         Shape::Int64 => "integer int64".into(),
         Shape::String => "string".into(),
+        Shape::Bytes => "string byte".into(),
+        Shape::IntOrString => INT_OR_STRING.into(),
         Shape::Time => format!("{META}.Time"),
         Shape::MicroTime => format!("{META}.MicroTime"),
         Shape::Raw => format!("{META}.FieldsV1"),

@@ -32,6 +32,10 @@ fn convert_schema(schema: Value) -> Value {
     if let Some(properties) = schema.remove("properties") {
         schema.insert("properties".to_owned(), convert_schemas(properties));
     }
+    if schema.get("format").is_some_and(|format| format == "int-or-string") {
+        schema.remove("type");
+        schema.insert("oneOf".to_owned(), json!([{"type": "integer"}, {"type": "string"}]));
+    }
     match reference {
         Some(reference) if schema.is_empty() => {
             schema.insert("$ref".to_owned(), reference.into());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::budget::{Budget, Refused};
 use super::pointer::{Pointer, container, index};
-use crate::error::ApiError;
+use crate::error::{ApiError, StatusDetails};
 
 /// Operations that one patch may hold (kube-apiserver: maxJSONPatchOperations).
 const MAX_OPERATIONS: usize = 10_000;
@@ -153,5 +153,10 @@ fn too_many(count: usize) -> ApiError {
 }
 
 fn rejected() -> ApiError {
-    ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request", None)
+    ApiError::new(
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+        Some(StatusDetails::default()),
+    )
 }

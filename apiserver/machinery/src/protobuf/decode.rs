@@ -1,10 +1,12 @@
 //! Bytes to objects. What the schema does not know is skipped, as Go skips it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
 use super::reader::{Reader, Wire};
-use super::scalar::{read_time, text};
+use super::scalar::{read_int_or_string, read_time, text};
 use crate::error::ApiError;
 use crate::object::Object;
 use crate::schema::{ObjectShape, Schema, Shape};
@@ -83,6 +85,8 @@ fn read(wire: Wire<'_>, schema: &Schema) -> Result<Option<Value>, String> {
             let text = text(b)?;
             return Ok((!text.is_empty()).then(|| Value::from(text)));
         }
+        (Shape::Bytes, Wire::Bytes(b)) => Value::from(STANDARD.encode(b)),
+        (Shape::IntOrString, Wire::Bytes(b)) => read_int_or_string(b)?,
         (Shape::Time, Wire::Bytes(b)) => return read_time(b, false),
         (Shape::MicroTime, Wire::Bytes(b)) => return read_time(b, true),
         (Shape::Raw, Wire::Bytes(b)) => return raw(b),
@@ -124,7 +128,7 @@ fn raw(bytes: &[u8]) -> Result<Option<Value>, String> {
 
 fn zero(schema: &Schema) -> Value {
     match schema.shape {
-        Shape::String => Value::from(""),
+        Shape::String | Shape::Bytes => Value::from(""),
         Shape::Object(_) | Shape::Map(_) => Value::Object(Map::new()),
         _ => Value::Null,
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
-use super::scalar::write_time;
+use super::scalar::{base64_bytes, int_or_string, write_time};
 use super::writer;
 use crate::object::Object;
 use crate::schema::{Field, ObjectShape, Schema, Shape};
@@ -47,6 +47,10 @@ fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema)
         Shape::String => {
             writer::bytes(out, number, value.and_then(Value::as_str).unwrap_or_default().as_bytes())
         }
+        Shape::Bytes => {
+            writer::bytes(out, number, &value.and_then(Value::as_str).map(base64_bytes).unwrap_or_default())
+        }
+        Shape::IntOrString => nested(out, number, |out| int_or_string(out, value)),
         Shape::Time => write_time(out, number, value, false),
         Shape::MicroTime => write_time(out, number, value, true),
         Shape::Raw => {

@@ -1,5 +1,7 @@
-//! Times and text.
+//! Times, text, and what is either of two.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::reader::{Reader, Wire};
@@ -44,6 +46,35 @@ pub(super) fn read_time(message: &[u8], micro: bool) -> Result<Option<Value>, St
 }
 
 const OUT_OF_RANGE: &str = "a time is out of range";
+
+/// The bytes that JSON has as base64; none for what is no base64, which decoding has refused.
+pub(super) fn base64_bytes(text: &str) -> Vec<u8> {
+    STANDARD.decode(text).unwrap_or_default()
+}
+
+/// IntOrString{type = 1 (0 number, 1 text), intVal = 2, strVal = 3}, each always written.
+pub(super) fn int_or_string(out: &mut Vec<u8>, value: Option<&Value>) {
+    let text = value.and_then(Value::as_str);
+    writer::integer(out, 1, i64::from(text.is_some()));
+    writer::integer(out, 2, value.and_then(Value::as_i64).unwrap_or_default());
+    writer::bytes(out, 3, text.unwrap_or_default().as_bytes());
+}
+
+/// The number or the text, as the type says.
+pub(super) fn read_int_or_string(message: &[u8]) -> Result<Value, String> {
+    let (mut is_text, mut number, mut words) = (false, 0, String::new());
+    let mut reader = Reader::new(message);
+    while let Some((field, wire)) = reader.next()? {
+        match (field, wire) {
+            (1, Wire::Varint(v)) => is_text = v == 1,
+            (2, Wire::Varint(v)) => number = v as u32 as i32,
+            (3, Wire::Bytes(b)) => words = text(b)?,
+            (1..=3, _) => return Err("proto: wrong wireType in an IntOrString".to_owned()),
+            _ => {}
+        }
+    }
+    Ok(if is_text { Value::from(words) } else { Value::from(number) })
+}
 
 /// UTF-8 text.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {

@@ -6,7 +6,7 @@ use axum::body::Body;
 use drydock_machinery::meta::{
     fill_system_fields, generate_name, validate_object_meta_create, wipe_system_fields,
 };
-use drydock_machinery::{ApiError, Object, names};
+use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
@@ -63,7 +63,7 @@ async fn insert_named(
     call.admit(Phase::BeforeValidation, Operation::Create, None, Some(&object), options.dry_run).await?;
     let uid = uuid::Uuid::new_v4().to_string();
     fill_system_fields(&mut object, &uid, call.now);
-    object.set_meta("generation", Some(1.into()));
+    object.set_meta("generation", call.kind().counts_generation().then(|| 1.into()));
     call.kind().prepare_for_create(&mut object);
     validate(call, &object)?;
     for warning in call.kind().warnings(&object, None) {
@@ -86,7 +86,7 @@ fn validate(call: &Call, object: &Object) -> Result<(), ApiError> {
     let (kind, names_) = (call.kind(), call.names());
     let mut errors = kind.validate_create(object, call.now);
     if errors.is_empty() {
-        errors = validate_object_meta_create(object, names_.namespaced, names::name_is_dns_subdomain);
+        errors = validate_object_meta_create(object, names_.namespaced, kind.name_rule());
     }
     if errors.is_empty() {
         return Ok(());

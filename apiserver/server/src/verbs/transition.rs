@@ -106,7 +106,8 @@ async fn commit(
     let stored = result.map_err(|e| call.storage_error(e, operation))?;
     Ok(stored.map(|stored| match next {
         Next::Write(_) => Outcome::Stored(stored),
-        Next::Delete(_) => Outcome::Deleted(stored),
+        // The client is told the version that it was last stored at; watchers learn that of the removal.
+        Next::Delete(object) => Outcome::Deleted(call.unstored(object.clone(), present.revision)),
     }))
 }
 

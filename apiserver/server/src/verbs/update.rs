@@ -74,7 +74,9 @@ fn prepare(call: &Call, new: &mut Object, old: &Object) {
     } else {
         call.kind().prepare_for_update(new, old);
     }
-    metadata::count_generation(new, old);
+    if call.kind().counts_generation() {
+        metadata::count_generation(new, old);
+    }
 }
 
 fn validate(call: &Call, new: &Object, old: &Object) -> Result<(), ApiError> {

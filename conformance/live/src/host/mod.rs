@@ -47,6 +47,14 @@ impl Host {
         Ok(Arc::new(host))
     }
 
+    /// Starts an etcd and a kube-apiserver and nothing that acts on objects: what a client writes stays as it is.
+    pub async fn start_without_controllers() -> Result<Arc<Host>> {
+        let ports = free_ports(3)?;
+        let host = Host::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        programs::start_api(&host, [ports[0], ports[1], ports[2]]).await?;
+        Ok(Arc::new(host))
+    }
+
     /// Folder and certificates of a host whose kube-apiserver gets this port; nothing runs yet.
     pub fn lay_out(port: u16, etcd: String) -> Result<Host> {
         let bin = binaries()?;

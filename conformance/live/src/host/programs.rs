@@ -18,13 +18,19 @@ const QPS: u32 = 1000;
 /// Who the kubelets are, for the audit log.
 const KUBELETS: &str = "kwok";
 
-/// Starts etcd, the API server, and then those who talk to it.
-pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
-    let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
+/// Starts etcd and the API server.
+pub(super) async fn start_api(host: &Host, ports: [u16; 3]) -> Result<()> {
+    let [etcd, peer, secure] = ports;
     write_files(host)?;
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
     http_ready(&format!("127.0.0.1:{etcd}"), "/health", Duration::from_secs(60)).await?;
-    start_apiserver(host, secure).await?;
+    start_apiserver(host, secure).await
+}
+
+/// Starts etcd, the API server, and then those who talk to it.
+pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
+    let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
+    start_api(host, [etcd, peer, secure]).await?;
     let admin = host.admin();
     for (name, flags) in [
         ("kube-controller-manager", manager_flags(host, &admin, manager)),

@@ -91,13 +91,17 @@ fn misfit(shape: &Shape, value: &Value) -> Option<String> {
     match (shape, value) {
         (Shape::Boolean, Value::Bool(_))
         | (Shape::Int32 | Shape::Int64, Value::Number(_))
-        | (Shape::String | Shape::Time | Shape::MicroTime, Value::String(_)) => None,
+        | (Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime, Value::String(_))
+        | (Shape::IntOrString, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
         (Shape::Boolean, _) => Some(format!("expected boolean, got {value}")),
         (Shape::Int32 | Shape::Int64, _) => {
             Some(format!("expected numeric (int or float), got {}", kind_of(value)))
         }
-        (Shape::String | Shape::Time | Shape::MicroTime, _) => Some(format!("expected string, got {value}")),
+        (Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime, _) => {
+            Some(format!("expected string, got {value}"))
+        }
         (Shape::Object(_) | Shape::Map(_) | Shape::Raw, _) => Some(format!("expected map, got {value}")),
+        (Shape::IntOrString, _) => Some(format!("expected scalar, got {value}")),
         (Shape::List(..), _) => Some(format!("expected list, got {value}")),
     }
 }

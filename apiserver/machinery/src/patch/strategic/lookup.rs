@@ -49,6 +49,7 @@ fn no_struct(schema: &Schema, name: &str) -> Error {
         Shape::Time => return Error::no_field("Time", name),
         Shape::MicroTime => return Error::no_field("MicroTime", name),
         Shape::Raw => return Error::no_field("FieldsV1", name),
+        Shape::IntOrString => return Error::no_field("IntOrString", name),
         _ => kind(schema),
     };
     Error::Other(format!("merging an object in json but data type is not struct, instead is: {kind}"))
@@ -61,8 +62,8 @@ pub(super) fn kind(schema: &Schema) -> &'static str {
         Shape::Int32 => "int32",
         Shape::Int64 => "int64",
         Shape::String => "string",
-        Shape::List(..) => "slice",
+        Shape::List(..) | Shape::Bytes => "slice",
         Shape::Map(_) => "map",
-        Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Object(_) => "struct",
+        Shape::IntOrString | Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Object(_) => "struct",
     }
 }

@@ -1,0 +1,69 @@
+//! What sequences are about, and how many of them each area has at the least.
+
+use std::fmt;
+
+/// One part of the API's behaviour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Area {
+    /// Creation and the validation of objects.
+    Create,
+    /// PUT, on the object and on its status.
+    Update,
+    /// application/json-patch+json
+    JsonPatch,
+    /// application/merge-patch+json
+    MergePatch,
+    /// application/strategic-merge-patch+json
+    StrategicMergePatch,
+    /// application/apply-patch+yaml, and managed fields.
+    Apply,
+    /// Deletion of one object and of collections.
+    Delete,
+    /// Lists, pages and selectors.
+    List,
+    /// Watches.
+    Watch,
+    /// What bodies and answers are written in.
+    Formats,
+    /// Refusals that belong to no verb.
+    Errors,
+    /// Who asks, and who may.
+    Auth,
+}
+
+impl Area {
+    /// Every area with the least number of its sequences: fewer fail the suite.
+    pub const MINIMA: [(Area, usize); 12] = [
+        (Area::Create, 5),
+        (Area::Update, 3),
+        (Area::JsonPatch, 2),
+        (Area::MergePatch, 2),
+        (Area::StrategicMergePatch, 0),
+        (Area::Apply, 3),
+        (Area::Delete, 3),
+        (Area::List, 3),
+        (Area::Watch, 1),
+        (Area::Formats, 2),
+        (Area::Errors, 2),
+        (Area::Auth, 1),
+    ];
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Area::Create => "create",
+            Area::Update => "update",
+            Area::JsonPatch => "json-patch",
+            Area::MergePatch => "merge-patch",
+            Area::StrategicMergePatch => "strategic-merge-patch",
+            Area::Apply => "apply",
+            Area::Delete => "delete",
+            Area::List => "list",
+            Area::Watch => "watch",
+            Area::Formats => "formats",
+            Area::Errors => "errors",
+            Area::Auth => "auth",
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! The differential suite: the same requests to a live kube-apiserver and to us, and the same answers.
+//!
+//! ```text
+//! sequences ──> run ──> Record ──> normal ──> compare ──> report
+//!               │ three ways: the host's kind; ours at its port; ours through the aggregator
+//!               stage: etcd, kube-apiserver, twins
+//! ```
+//!
+//! `conformance/test differential` runs it; `cargo run -p drydock-differential --bin differential -- TEXT` runs the
+//! sequences whose area or name has TEXT in it (`cargo build -p drydock-differential --bins` first: the twins are a
+//! program too).
+//!
+//! # To add a sequence
+//! There is a file for each area in `sequences`. A sequence is a few lines in the list that the file returns:
+//!
+//! ```
+//! # use drydock_differential::{area::Area, sequence::{Sequence, object}, target::BUDGET};
+//! # use serde_json::json;
+//! Sequence::new(Area::Update, BUDGET, "an update of an old version is a conflict")
+//!     .post(object("x", json!({"spec": {"minAvailable": 1}})))
+//!     .put("x", object("x", json!({"metadata": {"resourceVersion": "$(0.metadata.resourceVersion)"}})))
+//!     .put("x", object("x", json!({"metadata": {"resourceVersion": "$(0.metadata.resourceVersion)"}})));
+//! ```
+//!
+//! - The target is a kind of the host and our twin of it: [`target::BUDGET`] has most; add another in `target` and
+//!   `twins` where it has not what you need.
+//! - [`sequence::object`] fills in the name; kind and API version are filled in when it is sent. `.query(...)`,
+//!   `.header(...)` and `.with(|request| ...)` change the request before them.
+//! - `$(...)` in paths, queries, headers and bodies stands for the target's names and for fields of earlier answers:
+//!   see [`template`]. Answers are counted from 0; `.later()` has none.
+//! - Times count by the second. Where it matters that one is later than another, put `.later()` between; elsewhere
+//!   all times of a run are alike.
+//! - A sequence has a namespace of its own in each server, so that lists and watches see nothing else. Objects
+//!   without a namespace need names of their own: `$(namespace)-x`.
+//! - Nothing is expected in words: whatever the host answers is right. Where we must differ, an entry in
+//!   [`differences`] names the field of the answer, and why.
+
+pub mod area;
+pub mod request;
+pub mod sequence;
+pub mod sequences;
+pub mod target;
+pub mod template;
+pub mod twins;
+
+pub mod stage;
+// What follows is the way of a record.
+pub mod compare;
+pub mod normal;
+pub mod run;
+
+pub mod differences;
+pub mod plant;
+pub mod report;
+pub mod suite;

@@ -1,0 +1,58 @@
+//! `differential` runs the sequences against a host of its own and against us, and says where we differ.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use drydock_differential::plant::Plant;
+use drydock_differential::sequence::Sequence;
+use drydock_differential::stage::Stage;
+use drydock_differential::{report, sequences, suite};
+
+#[derive(Parser)]
+struct Flags {
+    /// Only sequences whose area or name contains this; may be given again
+    #[arg(value_name = "TEXT")]
+    only: Vec<String>,
+    /// Prints the names and runs nothing
+    #[arg(long)]
+    list: bool,
+    /// Puts a fault into all that we answer, which must be found
+    #[arg(long, hide = true)]
+    plant: Option<Plant>,
+}
+
+#[tokio::main]
+async fn main() -> Result<ExitCode> {
+    let flags = Flags::parse();
+    let all = sequences::all();
+    are_named(&all)?;
+    let chosen: Vec<Sequence> = all.into_iter().filter(|sequence| is_chosen(sequence, &flags.only)).collect();
+    if flags.list {
+        chosen.iter().for_each(|sequence| println!("{}: {}", sequence.area, sequence.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stage = Stage::start().await?;
+    let outcomes = suite::run_all(&stage, &chosen, flags.plant).await;
+    let mut good = report::report(&outcomes);
+    if flags.only.is_empty() {
+        good &= report::all_differences_occur(&outcomes);
+        good &= report::finds_faults(&stage, &outcomes);
+        good &= report::enough(&chosen);
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is_chosen(sequence: &Sequence, only: &[String]) -> bool {
+    let area = sequence.area.to_string();
+    only.is_empty() || only.iter().any(|text| area == *text || sequence.name.contains(text))
+}
+
+fn are_named(sequences: &[Sequence]) -> Result<()> {
+    let mut names: Vec<&str> = sequences.iter().map(|sequence| sequence.name.as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2) {
+        ensure!(pair[0] != pair[1], "two sequences are called {:?}", pair[0]);
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What two servers can never say alike, made alike: each such value is replaced by a symbol for what it is in relation
+//! to the others of its run. No key is dropped, so that these relations are compared too.
+//!
+//! | value | symbol |
+//! |---|---|
+//! | UID | ordinal of first sight |
+//! | resourceVersion of an object | its rank among those of the run |
+//! | resourceVersion of a list, a table, a bookmark | the newest of those that it covers |
+//! | time of the server | the stretch between two `later()` in which it lies |
+//! | namespace, group, API version, generated names, continue tokens, Audit-Id | what it is |
+
+mod facts;
+mod headers;
+mod symbols;
+mod text;
+mod values;
+
+use serde_json::{Value, json};
+
+use crate::run::{Content, Record};
+use crate::target::{Api, Target};
+use facts::Facts;
+use symbols::Symbols;
+
+/// The record as it is compared: a list of answers.
+pub fn normal(record: &Record, target: &Target, api: Api) -> Vec<Value> {
+    let facts = Facts::of(record);
+    let symbols = Symbols { facts: &facts, record, target, api };
+    record
+        .answers
+        .iter()
+        .map(|answer| {
+            let mut whole = json!({
+                "headers": headers::normal(&answer.headers, &symbols),
+                "body": body(&answer.body, &symbols),
+            });
+            if answer.code > 0 {
+                whole["code"] = answer.code.into();
+            }
+            whole
+        })
+        .collect()
+}
+
+/// Of YAML the lines, which are in the order of names. Of JSON, whose fields may come in any order, the lines without
+/// their order and the commas that hang on it.
+fn lines(text: &str, symbols: &Symbols<'_>) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(|line| text::normal_line(line, symbols)).collect();
+    if text.starts_with('{') {
+        lines.iter_mut().for_each(|line| *line = line.trim_end_matches(',').to_owned());
+        lines.sort_unstable();
+    }
+    lines
+}
+
+fn body(content: &Content, symbols: &Symbols<'_>) -> Value {
+    match content {
+        Content::Empty => Value::Null,
+        Content::Json(value) => values::normal(value, symbols),
+        Content::Text(text, value) => json!({
+            "says": values::normal(value, symbols),
+            "text": lines(text, symbols),
+        }),
+        Content::Protobuf(tree) => values::normal_tree(tree, symbols),
+        Content::Events(events) => {
+            let one = |event: &Value| {
+                if event.is_array() {
+                    values::normal_tree(event, symbols)
+                } else {
+                    values::normal(event, symbols)
+                }
+            };
+            events.iter().map(one).collect()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Symbols for single values.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::facts::Facts;
+use crate::run::Record;
+use crate::target::{Api, Target};
+
+/// What stands for what in one run.
+pub struct Symbols<'a> {
+    /// Values of the run.
+    pub facts: &'a Facts,
+    /// The run.
+    pub record: &'a Record,
+    /// The kind.
+    pub target: &'a Target,
+    /// Where this server has it.
+    pub api: Api,
+}
+
+impl Symbols<'_> {
+    /// Of an object: its rank.
+    pub fn revision(&self, text: &str) -> String {
+        match text.parse::<u64>() {
+            Ok(revision) if revision > 0 => match self.facts.revisions.iter().position(|r| *r == revision) {
+                Some(rank) => format!("<revision {rank}>"),
+                None => format!("<revision after {}>", self.covered(revision)),
+            },
+            _ => text.to_owned(),
+        }
+    }
+
+    /// Of a list and the like: how many of the objects' it covers.
+    pub fn state(&self, text: &str) -> String {
+        match text.parse::<u64>() {
+            Ok(revision) if revision > 0 => format!("<state with {} revisions>", self.covered(revision)),
+            _ => text.to_owned(),
+        }
+    }
+
+    fn covered(&self, revision: u64) -> usize {
+        self.facts.revisions.range(..=revision).count()
+    }
+
+    /// Of a time that the server's clock made; None for any other text.
+    pub fn time(&self, text: &str) -> Option<String> {
+        if text.len() < 20 || !text.ends_with('Z') {
+            return None;
+        }
+        let second = text.parse::<Timestamp>().ok()?.as_second();
+        let format = if text.len() > 20 { " with a fraction" } else { "" };
+        self.epoch(second).map(|epoch| format!("<time {epoch}{format}>"))
+    }
+
+    /// The stretch in which a second lies.
+    pub fn epoch(&self, second: i64) -> Option<usize> {
+        self.record.epochs.iter().position(|(first, last)| (*first..=*last).contains(&second))
+    }
+
+    /// Of a continue token: its version and the state that it is of. Where it goes on is between a server and itself.
+    pub fn token(&self, token: &str) -> String {
+        let said =
+            URL_SAFE_NO_PAD.decode(token).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        let Some(said) = said else { return token.to_owned() };
+        let revision = match said["rv"].as_i64() {
+            Some(revision) if revision > 0 => self.state(&revision.to_string()),
+            other => format!("{other:?}"),
+        };
+        format!("<continue {} at {revision}>", said["v"])
+    }
+}

@@ -1,0 +1,76 @@
+//! Words within texts.
+
+use super::facts::uids;
+use super::symbols::Symbols;
+
+/// Before a revision in a message.
+const BEFORE_REVISIONS: [&str; 2] = ["ResourceVersion in precondition: ", "ResourceVersion in object meta: "];
+/// Before a state in a message.
+const BEFORE_STATES: [&str; 2] = ["too old resource version: ", ", current: "];
+
+/// A text with symbols in it.
+pub fn normal(text: &str, symbols: &Symbols<'_>) -> String {
+    let api = symbols.api;
+    if let Some(time) = symbols.time(text) {
+        return time;
+    }
+    if !api.group.is_empty() && text == api.group {
+        return "<group>".into();
+    }
+    let mut text = text.replace(&symbols.record.namespace, "<namespace>").replace(&api.root(), "<root>");
+    let known: Vec<String> = uids(&text).map(str::to_owned).collect();
+    for uid in known {
+        if let Some(ordinal) = symbols.facts.uids.iter().position(|known| *known == uid) {
+            text = text.replace(&uid, &format!("<uid {ordinal}>"));
+        }
+    }
+    for (name, symbol) in &symbols.facts.generated {
+        text = text.replace(name, symbol);
+    }
+    text = with_group(text, symbols);
+    for before in BEFORE_REVISIONS {
+        text = numbers_after(&text, before, |number| symbols.revision(number));
+    }
+    for before in BEFORE_STATES {
+        text = numbers_after(&text, before, |number| symbols.state(number));
+    }
+    text
+}
+
+/// Names of the group and of what is in it. The core group has none: where another's would stand, it is put in.
+fn with_group(text: String, symbols: &Symbols<'_>) -> String {
+    let (group, kind, plural) = (symbols.api.group, symbols.target.kind, symbols.target.plural);
+    if group.is_empty() {
+        let text = text.replace("API group \"\"", "API group \"<group>\"");
+        let text = text.replace(&format!("{plural} \""), &format!("{plural}.<group> \""));
+        let text = text.replace(&format!("{plural} is forbidden"), &format!("{plural}.<group> is forbidden"));
+        return match text.strip_prefix(&format!("{kind} \"")) {
+            Some(rest) if rest.contains("is invalid") => format!("{kind}.<group> \"{rest}"),
+            _ => text,
+        };
+    }
+    text.replace(&symbols.api.api_version(), "<apiVersion>")
+        .replace(&format!("API group \"{group}\""), "API group \"<group>\"")
+        .replace(&format!("{plural}.{group}"), &format!("{plural}.<group>"))
+        .replace(&format!("{kind}.{group}"), &format!("{kind}.<group>"))
+}
+
+fn numbers_after(text: &str, before: &str, symbol: impl Fn(&str) -> String) -> String {
+    let Some((start, rest)) = text.split_once(before) else { return text.to_owned() };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (number, rest) = rest.split_at(end);
+    format!("{start}{before}{}{}", symbol(number), numbers_after(rest, before, symbol))
+}
+
+/// A line of YAML or of indented JSON with symbols in it.
+pub fn normal_line(line: &str, symbols: &Symbols<'_>) -> String {
+    let quoted: Vec<&str> = line.split('"').collect();
+    let is_revision = line.trim_start().trim_start_matches('"').starts_with("resourceVersion");
+    let parts = quoted.iter().enumerate().map(|(at, part)| {
+        if at % 2 == 1 && is_revision && *part != "resourceVersion" {
+            return symbols.revision(part);
+        }
+        normal(part, symbols)
+    });
+    parts.collect::<Vec<_>>().join("\"")
+}

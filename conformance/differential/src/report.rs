@@ -1,0 +1,89 @@
+//! What the suite prints.
+
+use std::collections::BTreeMap;
+
+use crate::area::Area;
+use crate::differences::DIFFERENCES;
+use crate::plant::Plant;
+use crate::sequence::{Sequence, Step};
+use crate::stage::Stage;
+use crate::suite::Outcome;
+
+/// Prints every difference, and returns whether all is as it should be.
+pub fn report(outcomes: &[Outcome<'_>]) -> bool {
+    for outcome in outcomes.iter().filter(|outcome| !outcome.is_equal()) {
+        print_outcome(outcome);
+    }
+    let bad = outcomes.iter().filter(|outcome| !outcome.is_equal()).count();
+    let again: usize = outcomes.iter().map(|outcome| outcome.again).sum();
+    println!("{} sequences, {bad} of them with differences; {again} runs were repeated", outcomes.len());
+    bad == 0
+}
+
+fn print_outcome(outcome: &Outcome<'_>) {
+    println!("\n{}: {}", outcome.sequence.area, outcome.sequence.name);
+    if let Some(failure) = &outcome.failure {
+        println!("  could not be run: {failure}");
+    }
+    for (at, (door, mismatch)) in outcome.found.iter().enumerate() {
+        // What differs at our port differs through the aggregator too, as a rule.
+        if outcome.found[..at].iter().any(|(_, known)| known == mismatch) {
+            continue;
+        }
+        let doors = outcome.found.iter().filter(|(_, other)| other == mismatch).map(|(door, _)| door);
+        let doors = if doors.count() > 1 { String::new() } else { format!(" ({door:?} alone)") };
+        println!("  answer {}{doors}: {}", mismatch.answer, title(outcome.sequence, mismatch.answer));
+        print!("{mismatch}");
+    }
+}
+
+fn title(sequence: &Sequence, answer: usize) -> String {
+    let mut answered = sequence.steps.iter().filter(|step| !matches!(step, Step::Later));
+    match answered.nth(answer) {
+        Some(Step::Ask(request) | Step::Open(request)) => request.title(),
+        Some(_) => "events".into(),
+        None => String::new(),
+    }
+}
+
+/// Prints entries of the list that no answer bore out, and returns whether there are none.
+pub fn all_differences_occur(outcomes: &[Outcome<'_>]) -> bool {
+    let mut all = true;
+    for entry in DIFFERENCES {
+        let seen = entry.doors.iter().filter(|_| outcomes.iter().any(|o| o.seen.contains(&entry))).count();
+        if seen == 0 {
+            println!("no longer occurs: {} answer {} {}", entry.sequence, entry.answer, entry.field);
+            all = false;
+        }
+    }
+    println!("{} deliberate differences", DIFFERENCES.len());
+    all
+}
+
+/// Prints how many sequences each area has, and returns whether they are enough.
+pub fn enough(sequences: &[Sequence]) -> bool {
+    let mut counts: BTreeMap<Area, usize> = BTreeMap::new();
+    for sequence in sequences {
+        *counts.entry(sequence.area).or_default() += 1;
+    }
+    let mut enough = true;
+    for (area, least) in Area::MINIMA {
+        let count = counts.get(&area).copied().unwrap_or_default();
+        let verdict = if count < least { "  TOO FEW" } else { "" };
+        println!("{area:<24}{count:>5} sequences, at least {least}{verdict}");
+        enough &= count >= least;
+    }
+    enough
+}
+
+/// Puts each fault into what we answered, and returns whether each was found wherever it was put.
+pub fn finds_faults(stage: &Stage, outcomes: &[Outcome<'_>]) -> bool {
+    let mut all = true;
+    for plant in [Plant::WrongStatus, Plant::LostManagedFields, Plant::SwappedEvent] {
+        let found: Vec<bool> = outcomes.iter().filter_map(|o| o.would_find(stage, plant)).collect();
+        let missed = found.iter().filter(|found| !**found).count();
+        println!("{plant:?}: put into {} sequences, not found in {missed}", found.len());
+        all &= missed == 0 && !found.is_empty();
+    }
+    all
+}

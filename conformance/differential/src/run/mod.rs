@@ -1,0 +1,189 @@
+//! A sequence is run against one server, one way: what comes back is a [`Record`].
+
+mod answer;
+mod frames;
+mod wire;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http::header::CONTENT_TYPE;
+use http_body_util::BodyExt;
+use kube::client::Body as ClientBody;
+use serde_json::Value;
+
+pub use answer::{Answer, Content};
+
+use crate::request::{Body, Request};
+use crate::sequence::{Sequence, Step};
+use crate::stage::{Door, Stage};
+use crate::template::Scope;
+use frames::Frames;
+
+/// The manager of whatever is not applied.
+const AGENT: &str = "differential/1.0 (suite)";
+
+/// Everything that one server said in one run.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Which way.
+    pub door: Door,
+    /// The run's namespace.
+    pub namespace: String,
+    /// First and last second of each stretch between two [`Step::Later`].
+    pub epochs: Vec<(i64, i64)>,
+    /// One for each step but those.
+    pub answers: Vec<Answer>,
+}
+
+impl Record {
+    /// Whether a second passed within a stretch: times that are equal in another run may differ in this one.
+    pub fn saw_the_clock_move(&self) -> bool {
+        self.epochs.iter().any(|(first, last)| first != last)
+    }
+}
+
+/// Runs a sequence in a namespace that is new and its own.
+pub async fn run(stage: &Stage, sequence: &Sequence, door: Door, namespace: &str) -> Result<Record> {
+    stage.make_namespace(namespace).await?;
+    let mut run =
+        Run { stage, sequence, door, namespace, bodies: Vec::new(), watch: None, titles: Vec::new() };
+    let mut record =
+        Record { door, namespace: namespace.to_owned(), epochs: vec![(now(), now())], answers: Vec::new() };
+    for step in &sequence.steps {
+        let answer = match step {
+            Step::Later => {
+                let began = later(record.epochs.last().map_or(0, |epoch| epoch.1)).await;
+                record.epochs.push((began, began));
+                continue;
+            }
+            step => run.step(step).await.with_context(|| format!("step {}", record.answers.len()))?,
+        };
+        if let Some(epoch) = record.epochs.last_mut() {
+            epoch.1 = now();
+        }
+        run.bodies.push(answer.value());
+        record.answers.push(answer);
+    }
+    Ok(record)
+}
+
+struct Run<'a> {
+    stage: &'a Stage,
+    sequence: &'a Sequence,
+    door: Door,
+    namespace: &'a str,
+    bodies: Vec<Value>,
+    watch: Option<Frames>,
+    titles: Vec<String>,
+}
+
+impl Run<'_> {
+    async fn step(&mut self, step: &Step) -> Result<Answer> {
+        match step {
+            Step::Ask(request) => self.ask(request).await,
+            Step::Open(request) => self.open(request).await,
+            Step::Events(count) => self.events(*count).await,
+            Step::UntilBookmark => self.until_bookmark().await,
+            Step::UntilEnd => self.until_end().await,
+            Step::Later => anyhow::bail!("has no answer"),
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer> {
+        let (parts, body) = self.send(request).await?.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Answer::new(request.title(), parts.status.as_u16(), &parts.headers, &body))
+    }
+
+    /// A watch that is refused is an answer like any other.
+    async fn open(&mut self, request: &Request) -> Result<Answer> {
+        let (parts, body) = self.send(request).await?.into_parts();
+        let (title, code) = (request.title(), parts.status.as_u16());
+        self.titles.push(title.clone());
+        if !parts.status.is_success() {
+            let body = body.collect().await?.to_bytes();
+            return Ok(Answer::new(title, code, &parts.headers, &body));
+        }
+        let type_ = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        self.watch = Some(Frames::new(body, type_));
+        Ok(Answer::new(title, code, &parts.headers, &bytes::Bytes::new()))
+    }
+
+    async fn send(&self, request: &Request) -> Result<http::Response<ClientBody>> {
+        let scope = Scope {
+            target: &self.sequence.target,
+            api: self.stage.api(&self.sequence.target, self.door),
+            namespace: self.namespace,
+            bodies: &self.bodies,
+        };
+        let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
+        let uri = scope.fill(&format!("{}{query}", request.path));
+        let mut built = http::Request::builder().method(request.method.clone()).uri(&uri);
+        let default = [("user-agent", AGENT), ("accept", "application/json")];
+        let is_set = |name: &str| request.headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
+        for (name, value) in default.iter().filter(|(name, _)| !is_set(name)) {
+            built = built.header(*name, *value);
+        }
+        for (name, value) in &request.headers {
+            built = built.header(name, scope.fill(value));
+        }
+        let body = match &request.body {
+            Body::None => Vec::new(),
+            Body::Text(text) => scope.fill(text).into_bytes(),
+            Body::Bytes(bytes) => bytes.clone(),
+        };
+        let client = self.stage.client(&self.sequence.target, self.door, request.anonymous);
+        client
+            .send(built.body(ClientBody::from(body))?)
+            .await
+            .with_context(|| format!("{uri} is not answered"))
+    }
+
+    async fn events(&mut self, count: usize) -> Result<Answer> {
+        let mut events = Vec::with_capacity(count);
+        while events.len() < count {
+            let next = self.next().await.with_context(|| format!("after {events:?}"))?;
+            events.push(next.with_context(|| format!("the watch ended after {events:?}"))?);
+        }
+        Ok(self.answer(events))
+    }
+
+    async fn until_bookmark(&mut self) -> Result<Answer> {
+        let mut events: Vec<Value> = Vec::new();
+        while events.last().is_none_or(|event| event["type"] != "BOOKMARK") {
+            let next = self.next().await.with_context(|| format!("no bookmark after {events:?}"))?;
+            events.push(next.with_context(|| format!("the watch ended after {events:?}"))?);
+        }
+        Ok(self.answer(events))
+    }
+
+    async fn until_end(&mut self) -> Result<Answer> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await.with_context(|| format!("after {events:?}"))? {
+            events.push(event);
+        }
+        Ok(self.answer(events))
+    }
+
+    async fn next(&mut self) -> Result<Option<Value>> {
+        self.watch.as_mut().context("no watch is open")?.next().await
+    }
+
+    fn answer(&self, events: Vec<Value>) -> Answer {
+        Answer::of_events(format!("events of {}", self.titles.last().map_or("", |t| t)), events)
+    }
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+/// Waits until the clock has left a second behind, and returns the one that it shows.
+async fn later(last: i64) -> i64 {
+    while now() <= last {
+        let rest = 1_000 - jiff::Timestamp::now().subsec_millisecond();
+        tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(100))).await;
+    }
+    now()
+}

@@ -1,0 +1,47 @@
+//! Clients of one server.
+
+use std::path::Path;
+
+use anyhow::Result;
+use drydock_conformance::host::Host;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+/// Clients of one server.
+pub struct Clients {
+    /// Shows the certificate of an admin.
+    pub admin: Client,
+    /// Shows none.
+    pub nobody: Client,
+}
+
+impl Clients {
+    /// Of the host.
+    pub async fn of_host(host: &Host) -> Result<Self> {
+        Self::of(&Kubeconfig::read_from(host.admin())?).await
+    }
+
+    /// Of a server of ours on a port of loopback.
+    pub async fn of_port(host: &Host, port: u16, ca: &Path) -> Result<Self> {
+        let mut file = Kubeconfig::read_from(host.admin())?;
+        for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+            cluster.server = Some(format!("https://127.0.0.1:{port}"));
+            cluster.certificate_authority = Some(ca.display().to_string());
+        }
+        Self::of(&file).await
+    }
+
+    async fn of(file: &Kubeconfig) -> Result<Self> {
+        let mut anonymous = file.clone();
+        anonymous.auth_infos.iter_mut().for_each(|user| user.auth_info = Some(Default::default()));
+        Ok(Self { admin: client(file.clone()).await?, nobody: client(anonymous).await? })
+    }
+}
+
+async fn client(file: Kubeconfig) -> Result<Client> {
+    let options = KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(file, &options).await?;
+    // A watch may be silent for long.
+    config.read_timeout = None;
+    Ok(Client::try_from(config)?)
+}

@@ -1,0 +1,63 @@
+//! The servers: one host, the twins and our two kinds beside it, and the ways to reach each.
+
+mod clients;
+mod servers;
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use drydock_conformance::host::Host;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api as KubeApi, PostParams};
+use kube::{Client, Resource};
+
+use crate::target::{Api, Target};
+use clients::Clients;
+
+/// A way to a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The host's own.
+    Theirs,
+    /// Ours, at our port.
+    Direct,
+    /// Ours, through the aggregator of the host.
+    Aggregated,
+}
+
+/// Everything that runs, and how to speak to it.
+pub struct Stage {
+    /// The host.
+    pub host: Arc<Host>,
+    theirs: Clients,
+    twins: Clients,
+}
+
+impl Stage {
+    /// Starts everything and waits until the host serves the twins.
+    pub async fn start() -> Result<Self> {
+        let host = Host::start_without_controllers().await?;
+        servers::allow_users(&host)?;
+        let twins = servers::start_twins(&host).await.context("the twins do not come up")?;
+        Ok(Self { theirs: Clients::of_host(&host).await?, twins, host })
+    }
+
+    /// Where a kind is.
+    pub fn api(&self, target: &Target, door: Door) -> Api {
+        if door == Door::Theirs { target.theirs } else { target.ours }
+    }
+
+    /// The client for a way to a kind.
+    pub fn client(&self, _target: &Target, door: Door, anonymous: bool) -> &Client {
+        let clients = if door == Door::Direct { &self.twins } else { &self.theirs };
+        if anonymous { &clients.nobody } else { &clients.admin }
+    }
+
+    /// Makes a namespace and waits for nothing: our servers look at the host for one that they do not know yet.
+    pub async fn make_namespace(&self, name: &str) -> Result<()> {
+        let mut namespace = Namespace::default();
+        namespace.meta_mut().name = Some(name.to_owned());
+        let all = KubeApi::<Namespace>::all(self.theirs.admin.clone());
+        all.create(&PostParams::default(), &namespace).await.map(drop).context("no namespace could be made")
+    }
+}

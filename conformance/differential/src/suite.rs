@@ -1,0 +1,147 @@
+//! All sequences, each against the host and against us both ways.
+
+use anyhow::Result;
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
+use crate::compare::{Mismatch, compare};
+use crate::differences::{DIFFERENCES, Difference};
+use crate::normal::normal;
+use crate::plant::Plant;
+use crate::run::{self, Record};
+use crate::sequence::Sequence;
+use crate::stage::{Door, Stage};
+
+/// Sequences that run at a time.
+const AT_A_TIME: usize = 12;
+/// A sequence during which the clock's second changed may see times differ that are equal in another run: it is run
+/// again, so often.
+const ATTEMPTS: usize = 5;
+
+/// What became of one sequence.
+pub struct Outcome<'s> {
+    /// The sequence.
+    pub sequence: &'s Sequence,
+    /// What the host said, as it is compared.
+    theirs: Vec<Value>,
+    /// What we said.
+    ours: Vec<Record>,
+    /// Fields that differ and are in no list, by the way.
+    pub found: Vec<(Door, Mismatch)>,
+    /// Entries of the list that were seen.
+    pub seen: Vec<&'static Difference>,
+    /// Why it could not be run to its end.
+    pub failure: Option<String>,
+    /// How often it was run again.
+    pub again: usize,
+}
+
+/// Runs sequences, in any order, and returns what became of each in theirs.
+pub async fn run_all<'s>(stage: &Stage, sequences: &'s [Sequence], plant: Option<Plant>) -> Vec<Outcome<'s>> {
+    let numbered = sequences.iter().enumerate();
+    let runs = numbered.map(|(number, sequence)| run_one(stage, sequence, number, plant));
+    stream::iter(runs).buffered(AT_A_TIME).collect().await
+}
+
+async fn run_one<'s>(
+    stage: &Stage,
+    sequence: &'s Sequence,
+    number: usize,
+    plant: Option<Plant>,
+) -> Outcome<'s> {
+    let mut again = 0;
+    loop {
+        let mut outcome = attempt(stage, sequence, &format!("s{number}x{again}"), plant).await;
+        outcome.0.again = again;
+        again += 1;
+        let is_good = outcome.0.found.is_empty() && outcome.0.failure.is_none();
+        if is_good || !outcome.1 || again == ATTEMPTS {
+            return outcome.0;
+        }
+    }
+}
+
+/// The outcome, and whether the clock moved.
+async fn attempt<'s>(
+    stage: &Stage,
+    sequence: &'s Sequence,
+    name: &str,
+    plant: Option<Plant>,
+) -> (Outcome<'s>, bool) {
+    let mut outcome = Outcome {
+        sequence,
+        theirs: Vec::new(),
+        ours: Vec::new(),
+        found: Vec::new(),
+        seen: Vec::new(),
+        failure: None,
+        again: 0,
+    };
+    let records = records(stage, sequence, name).await;
+    let records = match records {
+        Ok(records) => records,
+        Err(error) => {
+            outcome.failure = Some(format!("{error:#}"));
+            return (outcome, false);
+        }
+    };
+    let moved = records.iter().any(Record::saw_the_clock_move);
+    outcome.judge(stage, records, plant);
+    (outcome, moved)
+}
+
+async fn records(stage: &Stage, sequence: &Sequence, name: &str) -> Result<Vec<Record>> {
+    let doors = [(Door::Theirs, "theirs"), (Door::Direct, "direct"), (Door::Aggregated, "through")];
+    let runs = doors.map(|(door, way)| async move {
+        run::run(stage, sequence, door, &format!("{name}-{way}")).await.map_err(|e| e.context(way))
+    });
+    futures::future::try_join_all(runs).await
+}
+
+impl Outcome<'_> {
+    fn judge(&mut self, stage: &Stage, records: Vec<Record>, plant: Option<Plant>) {
+        let mut records = records.into_iter();
+        let Some(theirs) = records.next() else { return };
+        let target = &self.sequence.target;
+        self.theirs = normal(&theirs, target, stage.api(target, theirs.door));
+        self.ours = records.collect();
+        for record in &mut self.ours {
+            if let Some(plant) = plant {
+                plant.put(record);
+            }
+        }
+        for record in &self.ours {
+            let api = stage.api(target, record.door);
+            for mismatch in compare(&self.theirs, &normal(record, target, api)) {
+                match listed(&self.sequence.name, &mismatch, record.door) {
+                    Some(difference) => self.seen.push(difference),
+                    None => self.found.push((record.door, mismatch)),
+                }
+            }
+        }
+    }
+
+    /// Whether a fault that is put into what we said would be found; None where it cannot be put.
+    pub fn would_find(&self, stage: &Stage, plant: Plant) -> Option<bool> {
+        let mut record = self.ours.first()?.clone();
+        let target = &self.sequence.target;
+        let before = compare(&self.theirs, &normal(&record, target, stage.api(target, record.door)));
+        plant.put(&mut record).then(|| {
+            compare(&self.theirs, &normal(&record, target, stage.api(target, record.door))) != before
+        })
+    }
+
+    /// Whether nothing differs that is in no list.
+    pub fn is_equal(&self) -> bool {
+        self.found.is_empty() && self.failure.is_none()
+    }
+}
+
+fn listed(sequence: &str, mismatch: &Mismatch, door: Door) -> Option<&'static Difference> {
+    DIFFERENCES.iter().find(|known| {
+        known.sequence == sequence
+            && known.answer == mismatch.answer
+            && known.field == mismatch.field
+            && known.doors.contains(&door)
+    })
+}

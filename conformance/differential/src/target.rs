@@ -1,0 +1,62 @@
+//! What a sequence is about: a kind as the host has it, and ours beside it.
+
+/// A kind in both servers. Everything but the group and the version must be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// CamelCase kind.
+    pub kind: &'static str,
+    /// Lower-case plural.
+    pub plural: &'static str,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Where the host serves it.
+    pub theirs: Api,
+    /// Where we serve it.
+    pub ours: Api,
+}
+
+/// A group and a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Api {
+    /// Empty for the core group.
+    pub group: &'static str,
+    /// `v1` and the like.
+    pub version: &'static str,
+}
+
+/// Group of the twins.
+pub const TWINS: Api = Api { group: "twin.drydock.test", version: "v1" };
+
+/// PodDisruptionBudget: spec and status, an atomic selector, int-or-string, conditions, generation.
+pub const BUDGET: Target =
+    Target::twin("PodDisruptionBudget", "poddisruptionbudgets", Api { group: "policy", version: "v1" });
+/// ServiceAccount: lists by key and atomic ones at the top, no spec, no status, no generation.
+pub const ACCOUNT: Target =
+    Target::twin("ServiceAccount", "serviceaccounts", Api { group: "", version: "v1" });
+/// ConfigMap: maps of texts and of bytes.
+pub const CONFIG_MAP: Target = Target::twin("ConfigMap", "configmaps", Api { group: "", version: "v1" });
+/// Lease: pointers, times of microseconds, and an update that may create.
+pub const LEASE: Target =
+    Target::twin("Lease", "leases", Api { group: "coordination.k8s.io", version: "v1" });
+
+impl Target {
+    const fn twin(kind: &'static str, plural: &'static str, theirs: Api) -> Self {
+        Self { kind, plural, namespaced: true, theirs, ours: TWINS }
+    }
+}
+
+impl Api {
+    /// `group/version`, or the version alone in the core group.
+    pub fn api_version(self) -> String {
+        if self.group.is_empty() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The path below which its resources are.
+    pub fn root(self) -> String {
+        if self.group.is_empty() {
+            format!("/api/{}", self.version)
+        } else {
+            format!("/apis/{}/{}", self.group, self.version)
+        }
+    }
+}
