@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api_group::ApiGroup;
 use crate::audit::{Audit, Trail};
-use crate::authn::{Authenticator, Peer, impersonation};
+use crate::authn::{Authenticator, Peer};
 use crate::authz::{Attributes, Authorizer};
 use crate::encode;
 use crate::health::Health;
@@ -92,18 +92,20 @@ impl Chain {
     ) -> (Response<Body>, Kept) {
         let (mut parts, body) = request.into_parts();
         let Asked { info, audit, .. } = &asked;
-        let refused = |error: &ApiError, headers: &HeaderMap| {
-            audit.status(&error.status);
-            (encode::error(error, headers, &info.query), Kept::Nothing)
-        };
         let deadline = match deadline {
             Ok(time) => Instant::now() + time,
-            Err(error) => return refused(&error, &parts.headers),
+            Err(error) => {
+                audit.status(&error.status);
+                return (encode::error(&error, &parts.headers, &info.query), Kept::Nothing);
+            }
         };
         let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &asked));
         let (user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
             Ok(let_in) => let_in,
-            Err(error) => return refused(&error, &parts.headers),
+            Err(error) => {
+                audit.status(&error.status);
+                return (encode::refusal(&error, &parts.headers, &info.query), Kept::Nothing);
+            }
         };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
             return (answer, Kept::Nothing);
@@ -149,19 +151,21 @@ impl Chain {
         let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer).await?;
         audit.received(&caller, info).await?;
-        let user = impersonation::act_as(caller.clone(), &mut parts.headers, &self.authorizer).await?;
-        if !Arc::ptr_eq(&user, &caller) {
-            audit.impersonated(&user);
-        }
+        let attributes = Attributes::from(info);
+        let (impersonation, headers) = (self.authenticator.impersonation(), &mut parts.headers);
+        let other = impersonation.act_as(&caller, headers, &attributes, &self.authorizer).await?;
+        let user = other.map_or(caller, |other| {
+            audit.impersonated(&other.user, &other.constraint);
+            other.user
+        });
         let place = self.take_place(info)?;
-        self.authorize(&user, info, audit).await?;
+        self.authorize(&user, &attributes, audit).await?;
         Ok((user, place))
     }
 
     /// 403 with the host's wording unless the user may.
-    async fn authorize(&self, user: &User, info: &RequestInfo, audit: &Trail) -> Result<(), ApiError> {
-        let attributes = Attributes::from(info);
-        let decision = self.authorizer.authorize(user, &attributes).await;
+    async fn authorize(&self, user: &User, attributes: &Attributes, audit: &Trail) -> Result<(), ApiError> {
+        let decision = self.authorizer.authorize(user, attributes).await;
         audit.authorized(&decision);
         attributes.allowed(user, &decision?)
     }
@@ -181,7 +185,7 @@ impl Chain {
         }
         self.limits.enter(info.verb.is_mutating()).map(Some).ok_or_else(|| {
             self.metrics.terminated(&self.countable(info.clone()), StatusCode::TOO_MANY_REQUESTS);
-            ApiError::too_many_requests("too many requests, please try again later", 1)
+            ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
     }
 
@@ -203,9 +207,15 @@ impl Chain {
         Ok(asked.unwrap_or(longest).min(longest))
     }
 
+    /// As whoever runs out of time in Kubernetes says it: the handler of a change, or else the timer of all requests
+    /// (k8s.io/apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go).
     fn out_of_time(&self, info: &RequestInfo) -> ApiError {
         self.metrics.terminated(&self.countable(info.clone()), StatusCode::GATEWAY_TIMEOUT);
-        let message = "the server was unable to return a response in the time allotted, but may still be processing the request";
+        let message = if info.is_resource && info.verb.is_mutating() {
+            "request did not complete within requested timeout - context deadline exceeded"
+        } else {
+            "request did not complete within the allotted timeout"
+        };
         ApiError::timeout(message, 0)
     }
 }

@@ -31,6 +31,8 @@ pub struct Event {
     pub(super) user: UserInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) impersonated_user: Option<UserInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) authentication_metadata: Option<AuthenticationMetadata>,
     #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
     pub(super) source_ips: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -62,6 +64,20 @@ pub struct UserInfo {
     pub(super) groups: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     extra: BTreeMap<String, Vec<String>>,
+}
+
+/// How a user came to act as another.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthenticationMetadata {
+    impersonation_constraint: String,
+}
+
+impl AuthenticationMetadata {
+    /// Nothing is told of leave without constraint.
+    pub(super) fn of(constraint: &str) -> Option<Self> {
+        (!constraint.is_empty()).then(|| Self { impersonation_constraint: constraint.to_owned() })
+    }
 }
 
 /// What a request is for.
@@ -117,6 +133,7 @@ impl Event {
             verb: info.verb.to_string(),
             user: UserInfo::default(),
             impersonated_user: None,
+            authentication_metadata: None,
             source_ips: Vec::new(),
             user_agent: user_agent(request.headers()),
             object_ref: info.is_resource.then(|| ObjectReference::from(info)),

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::value::to_raw_value;
 
-use super::event::{Event, ResponseStatus, UserInfo};
+use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{Level, Stage, Verdict};
 use super::{Audit, body, source};
 use crate::authn::Peer;
@@ -64,9 +64,12 @@ impl Trail {
         Err(ApiError::internal("failed to store audit event"))
     }
 
-    /// The user acts as somebody else.
-    pub fn impersonated(&self, user: &User) {
-        self.visit(Level::Metadata, |event| event.impersonated_user = Some(UserInfo::from(user)));
+    /// The user acts as somebody else, under a constraint unless that is empty.
+    pub fn impersonated(&self, user: &User, constraint: &str) {
+        self.visit(Level::Metadata, |event| {
+            event.impersonated_user = Some(UserInfo::from(user));
+            event.authentication_metadata = AuthenticationMetadata::of(constraint);
+        });
     }
 
     /// The user may do it, or not (k8s.io/apiserver pkg/endpoints/filters/authorization.go).

@@ -17,6 +17,7 @@ use http::HeaderMap;
 
 use crate::user::User;
 pub use host_config::{HostConfig, HostConfigSource};
+pub use impersonation::Impersonation;
 pub use peer::Peer;
 pub use token::TokenReviewer;
 
@@ -32,12 +33,13 @@ pub struct Authenticator {
     config: HostConfigSource,
     tokens: Option<TokenReviewer>,
     anonymous: bool,
+    impersonation: Impersonation,
 }
 
 impl Authenticator {
     /// `config` says which CAs are trusted; `tokens` asks the host about bearer tokens.
     pub fn new(config: HostConfigSource, tokens: Option<TokenReviewer>, anonymous: bool) -> Self {
-        Self { config, tokens, anonymous }
+        Self { config, tokens, anonymous, impersonation: Impersonation::default() }
     }
 
     /// The user behind a request, and the headers without what only the authenticator may see.
@@ -60,6 +62,11 @@ impl Authenticator {
             None if self.anonymous => Ok(Arc::new(anonymous())),
             None => Err(ApiError::unauthorized()),
         }
+    }
+
+    /// Who may act as whom.
+    pub fn impersonation(&self) -> &Impersonation {
+        &self.impersonation
     }
 
     async fn by_token(&self, headers: &HeaderMap) -> Result<Option<User>, ApiError> {

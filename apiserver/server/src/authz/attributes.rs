@@ -1,6 +1,7 @@
 //! What is asked about: a resource or a path (k8s.io/apiserver pkg/authorization/authorizer).
 
 use drydock_machinery::ApiError;
+use drydock_machinery::quote::go_quote;
 use k8s_openapi::api::authorization::v1::{
     FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes,
     SubjectAccessReviewSpec,
@@ -102,10 +103,12 @@ impl Attributes {
     /// 403 as the host words it (k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go).
     pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let mut message = if self.resource.is_empty() {
-            format!("User {:?} cannot {} path {:?}", user.name, self.verb, self.path)
+            let (user, path) = (go_quote(&user.name), go_quote(&self.path));
+            format!("User {user} cannot {} path {path}", self.verb)
         } else {
             self.cannot(&user.name)
         };
+        message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         if !reason.is_empty() {
             message = format!("{message}: {reason}");
         }
@@ -119,10 +122,10 @@ impl Attributes {
         };
         let scope = match self.namespace.as_str() {
             "" => "at the cluster scope".to_owned(),
-            namespace => format!("in the namespace {namespace:?}"),
+            namespace => format!("in the namespace {}", go_quote(namespace)),
         };
-        let (verb, group) = (&self.verb, &self.group);
-        format!("User {user:?} cannot {verb} resource {resource:?} in API group {group:?} {scope}")
+        let [user, resource, group] = [user, &resource, &self.group].map(go_quote);
+        format!("User {user} cannot {} resource {resource} in API group {group} {scope}", self.verb)
     }
 }
 

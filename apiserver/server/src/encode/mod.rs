@@ -20,5 +20,5 @@ mod table;
 pub use list::{ListPage, list, list_json};
 pub use object::{ObjectView, object_bytes, one, value};
 pub use response::bytes;
-pub use status::{encoded as status_bytes, error, fallback, success};
+pub use status::{encoded as status_bytes, error, fallback, refusal, success};
 pub use table::include_object;

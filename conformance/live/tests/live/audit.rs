@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use drydock_conformance::host::audit::{AUDITED, events};
 use drydock_conformance::kinds::node_maintenance;
-use drydock_conformance::wait::until_some;
+use drydock_conformance::wait::{allowed, until_some};
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -119,6 +119,10 @@ async fn audited(shared: &Shared) -> Result<[Client; 2]> {
         let name = role.trim_start_matches("--clusterrole=");
         kubectl.ok(&["create", "clusterrolebinding", name, &role, &group]).await?;
     }
+    let about = json!({"verb": "impersonate", "resource": "users", "name": "nobody"});
+    let spec = json!({"user": "audited-user", "groups": [AUDITED], "resourceAttributes": about});
+    let review = json!({"metadata": {}, "spec": spec});
+    allowed(&shared.drydock.host.client().await?, &serde_json::from_value(review)?, LIMIT).await?;
     let kubeconfig = shared.drydock.host.kubeconfig("audited-user", &[AUDITED])?;
     let file = Kubeconfig::read_from(&kubeconfig)?;
     let host = drydock_conformance::host::client_of(&kubeconfig).await?;

@@ -15,6 +15,7 @@ mod hostile_bodies;
 mod kubectl;
 mod namespaces;
 mod observer;
+mod refusals;
 mod rights;
 mod strangers;
 mod turns;

@@ -48,7 +48,9 @@ async fn a_wrong_token_is_401_and_a_good_one_names_its_user() {
 #[tokio::test]
 async fn impersonation_needs_leave_for_everything_that_it_names() {
     let rule = |spec: &serde_json::Value| {
-        spec["resourceAttributes"]["verb"] != "impersonate" || spec["resourceAttributes"]["name"] != "admins"
+        let asked = &spec["resourceAttributes"];
+        let constrained = asked["verb"].as_str().is_some_and(|verb| verb.starts_with("impersonate-on:"));
+        !constrained && (asked["verb"] != "impersonate" || asked["name"] != "admins")
     };
     let port = Port::open(Settings { rule, ..Settings::default() }).await;
     let caller = port.clients.issue("caller", "callers");
@@ -57,11 +59,15 @@ async fn impersonation_needs_leave_for_everything_that_it_names() {
     let asked = port.asked();
     let what = |i: usize, field: &str| asked[i]["resourceAttributes"][field].clone();
     assert_eq!(
-        (&asked[0]["user"], what(0, "verb"), what(0, "name")),
+        (what(0, "verb"), what(0, "resource")),
+        (json!("impersonate-on:user-info:list"), json!("gadgets"))
+    );
+    assert_eq!(
+        (&asked[1]["user"], what(1, "verb"), what(1, "name")),
         (&json!("caller"), json!("impersonate"), json!("jane"))
     );
-    assert_eq!((&asked[1]["user"], what(1, "verb")), (&json!("jane"), json!("list")));
-    assert_eq!(asked[1]["groups"], json!(["system:authenticated"]));
+    assert_eq!((&asked[2]["user"], what(2, "verb")), (&json!("jane"), json!("list")));
+    assert_eq!(asked[2]["groups"], json!(["system:authenticated"]));
 
     let both = [("impersonate-user", "jane"), ("impersonate-group", "admins")];
     let answer = port.send(Some(&caller), GADGETS, &both).await;

@@ -44,6 +44,8 @@ async fn an_answer_that_is_not_read_is_let_go_at_its_deadline() {
     lazy.read_exact(&mut first).await.unwrap();
     let refused = port.send(None, &format!("GET {GADGETS}/none"), &[]).await;
     assert_eq!(code(&refused), 429, "{refused}");
+    assert!(refused.contains("retry-after: 1") && refused.contains("content-type: text/plain"), "{refused}");
+    assert!(refused.contains("Too many requests, please try again later."), "{refused}");
     while code(&port.send(None, &format!("GET {GADGETS}/none"), &[]).await) == 429 {
         tokio::task::yield_now().await;
     }
@@ -55,7 +57,9 @@ async fn the_metrics_of_dashboards_are_there() {
     let port = Port::open(Settings { in_flight: 7, ..Settings::default() }).await;
     port.send(None, &format!("GET {GADGETS}"), &[]).await;
     // The body never comes.
-    port.send(None, &format!("POST {GADGETS}?timeout=10ms"), &[("content-length", "10")]).await;
+    let late = port.send(None, &format!("POST {GADGETS}?timeout=10ms"), &[("content-length", "10")]).await;
+    let why = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    assert!(code(&late) == 504 && late.contains(why), "{late}");
     let metrics = port.send(None, "GET /metrics", &[]).await;
     let of = r#"verb="LIST",group="test.io",version="v1",resource="gadgets",subresource="",scope="namespace",component="apiserver""#;
     for line in [

@@ -1,0 +1,115 @@
+//! Acting as somebody else: the caller asks for it by headers, and must be allowed to be each of the user, the groups
+//! and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
+
+mod extra;
+mod mode;
+mod wanted;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use drydock_machinery::ApiError;
+use http::HeaderMap;
+use lru::LruCache;
+use parking_lot::Mutex;
+
+use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
+use crate::authz::{Attributes, Authorizer};
+use crate::user::User;
+use mode::{Mode, Question};
+
+/// Callers whose way is remembered.
+const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
+
+/// Decides who may act as whom, and remembers by name in which way each caller was last allowed to: that one is tried
+/// first, so that it costs no questions which are answered with no.
+pub struct Impersonation {
+    last: Mutex<LruCache<String, Mode>>,
+}
+
+/// Somebody as whom a caller acts.
+pub struct Impersonated {
+    /// Who.
+    pub user: Arc<User>,
+    /// The verb by which that was allowed, unless it is leave without constraint.
+    pub constraint: String,
+}
+
+impl Default for Impersonation {
+    fn default() -> Self {
+        Self { last: Mutex::new(LruCache::new(CAPACITY)) }
+    }
+}
+
+impl Impersonation {
+    /// Whom `caller` acts as in a request: nobody without such headers. They are taken off the request.
+    pub async fn act_as(
+        &self,
+        caller: &User,
+        headers: &mut HeaderMap,
+        request: &Attributes,
+        authorizer: &Authorizer,
+    ) -> Result<Option<Impersonated>, ApiError> {
+        let Some(wanted) = wanted::read(headers)? else { return Ok(None) };
+        wanted::strip(headers);
+        let mode = self.mode(caller, &wanted, request, authorizer).await?;
+        tracing::debug!(caller = caller.name, user = wanted.name, "impersonation");
+        let constraint = if mode == Mode::Legacy { String::new() } else { mode.verb() };
+        let user = Arc::new(with_everybody(mode.become_(wanted)));
+        Ok(Some(Impersonated { user, constraint }))
+    }
+
+    /// The first way in which the caller may; the first refusal if there is none.
+    async fn mode(
+        &self,
+        caller: &User,
+        wanted: &User,
+        request: &Attributes,
+        authorizer: &Authorizer,
+    ) -> Result<Mode, ApiError> {
+        let last = self.last.lock().get(&caller.name).copied();
+        let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
+        let mut refusal = None;
+        for mode in last.into_iter().chain(others).filter(|mode| mode.applies(caller, wanted)) {
+            match is_allowed(mode, caller, wanted, request, authorizer).await {
+                Ok(()) => {
+                    self.last.lock().put(caller.name.clone(), mode);
+                    return Ok(mode);
+                }
+                Err(error) => refusal.get_or_insert(error),
+            };
+        }
+        // The oldest way is for everybody: there is one.
+        Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
+    }
+}
+
+async fn is_allowed(
+    mode: Mode,
+    caller: &User,
+    wanted: &User,
+    request: &Attributes,
+    authorizer: &Authorizer,
+) -> Result<(), ApiError> {
+    for question in mode.questions(caller, wanted, request) {
+        let Question { caller, all_at_once, each } = question?;
+        if let Some(all) = all_at_once
+            && authorizer.require(&caller, &all).await.is_ok()
+        {
+            continue;
+        }
+        for one in each {
+            authorizer.require(&caller, &one).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The group in which everybody of the kind is.
+fn with_everybody(mut user: User) -> User {
+    let everybody = if user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
+    if !user.is_in(everybody) && !user.is_in(UNAUTHENTICATED) {
+        user.groups.push(everybody.to_owned());
+    }
+    user
+}
