@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
+use crate::quote::go_quote;
+
 /// `%v` of a decoded JSON value: `map[a:1 b:[x <nil>]]`.
 pub fn plain(value: &Value) -> String {
     let mut out = String::new();
@@ -22,6 +24,21 @@ pub(crate) fn as_text(value: &Value) -> String {
         }
     });
     out
+}
+
+/// `%#v`: `map[string]interface {}{"a":1, "b":interface {}(nil)}`.
+pub(crate) fn syntax(value: &Value) -> String {
+    let list = |items: Vec<String>| items.join(", ");
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => go_quote(text),
+        Value::Array(items) => format!("[]interface {{}}{{{}}}", list(items.iter().map(syntax).collect())),
+        Value::Object(map) => {
+            let fields = map.iter().map(|(key, value)| format!("{}:{}", go_quote(key), syntax(value)));
+            format!("map[string]interface {{}}{{{}}}", list(fields.collect()))
+        }
+        scalar => plain_scalar(scalar),
+    }
 }
 
 /// The Go type that a JSON value is decoded into.
@@ -70,13 +87,13 @@ fn plain_scalar(value: &Value) -> String {
     }
 }
 
-/// The shortest digits; an exponent below -4 and from 21 on.
+/// The shortest digits; an exponent below -4 and from 6 on.
 fn float(number: &Number) -> String {
     let value = number.as_f64().unwrap_or_default();
     let scientific = format!("{value:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     let Ok(exponent) = exponent.parse::<i32>() else { return scientific };
-    if (-4..21).contains(&exponent) {
+    if (-4..6).contains(&exponent) {
         return value.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -98,15 +115,26 @@ mod tests {
     }
 
     #[test]
+    fn values_are_written_as_go_would_have_them_in_its_source() {
+        let value = json!({"b": [1, "x\n", null], "a": {}});
+        let map = "map[string]interface {}";
+        assert_eq!(
+            syntax(&value),
+            format!(r#"{map}{{"a":{map}{{}}, "b":[]interface {{}}{{1, "x\n", interface {{}}(nil)}}}}"#)
+        );
+    }
+
+    #[test]
     fn floats_have_an_exponent_where_go_gives_them_one() {
         let cases = [
             ("2.0", "2"),
-            ("1e20", "100000000000000000000"),
-            ("1e21", "1e+21"),
+            ("1e5", "100000"),
+            ("1e6", "1e+06"),
+            ("123456789.5", "1.234567895e+08"),
             ("1.25e-5", "1.25e-05"),
             ("0.0001", "0.0001"),
             ("1e300", "1e+300"),
-            ("18446744073709551615", "18446744073709552000"),
+            ("18446744073709551615", "1.8446744073709552e+19"),
         ];
         for (json, printed) in cases {
             let value: Value = serde_json::from_str(json).unwrap_or_default();

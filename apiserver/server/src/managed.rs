@@ -43,21 +43,31 @@ pub fn applied(
     let serde_json::Value::Object(patch) = codec::applied(patch, call, options)? else {
         return Err(ApiError::bad_request("error decoding YAML: the configuration is not an object"));
     };
+    let patch = Object(patch);
+    let of = format!("{}/{}", patch.namespace(), patch.name());
     let empty = empty(call);
     let live = present.unwrap_or(&empty);
-    let applied = with_manager(call, |manager| {
-        manager.apply(live, Object(patch), &options.manager, options.force, call.now)
-    })?;
+    let applied =
+        with_manager(call, |manager| manager.apply(live, patch, &options.manager, options.force, call.now))?;
     let mut object = match applied {
-        // The configuration was no decoded object: empty lists and texts that are no times are seen to here.
-        Some(mut new) => {
-            decode::conform(&mut new, call.kind().schema())?;
-            new
-        }
+        // The configuration was no decoded object: numbers of the wrong kind, nulls, empty lists and texts that are
+        // no times are seen to here.
+        Some(new) => restored(new, call, &of)?,
         None => live.clone(),
     };
     call.kind().default(&mut object);
     Ok(object)
+}
+
+/// What an apply of the configuration `of` produced, as an object of the kind.
+fn restored(new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
+    let restored = decode::restore(serde_json::Value::Object(new.0), call.kind().schema());
+    restored.map(|(object, _)| object).map_err(|why| {
+        let type_ = format!("{}, Kind={}", call.names().api_version(), call.names().kind);
+        let why = format!("unable to convert unstructured object to {type_}: {why}");
+        let message = format!("failed to convert new object ({of}; {type_}) to proper version: {why}");
+        ApiError::new(500, "", message, None)
+    })
 }
 
 /// Keeps the old times where nothing but times changed.

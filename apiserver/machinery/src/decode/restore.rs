@@ -24,7 +24,12 @@ struct Walk {
 impl Walk {
     fn value(&mut self, value: &mut Value, schema: &Schema) -> Result<(), String> {
         match (&schema.shape, value) {
-            (_, Value::Null) | (Shape::Time | Shape::MicroTime | Shape::Raw, _) => Ok(()),
+            // These have decoders of their own, which go by JSON.
+            (_, Value::Null) | (Shape::Time | Shape::MicroTime | Shape::IntOrString | Shape::Raw, _) => {
+                Ok(())
+            }
+            (Shape::Bytes, Value::String(_)) => Ok(()),
+            (Shape::Bytes, other) => Err(format!("cannot restore slice from {}", kind(other))),
             (Shape::Object(shape), Value::Object(map)) => self.fields(map, shape),
             (Shape::Object(_), other) => Err(format!("cannot restore struct from: {}", kind(other))),
             (Shape::Map(values), Value::Object(map)) => {

@@ -42,8 +42,14 @@ pub(super) fn refresh(object: &mut Object, config: Option<String>) {
 /// A configuration as the annotation holds it: without the annotation, as Go's encoder writes it.
 pub(super) fn text(config: &Object) -> String {
     let mut config = config.clone();
-    if let Some(Value::Object(annotations)) = config.meta_mut().get_mut("annotations") {
-        annotations.remove(ANNOTATION);
+    match config.meta_mut().get_mut("annotations") {
+        Some(Value::Object(annotations)) => {
+            annotations.remove(ANNOTATION);
+            // Kubernetes reads them into a map of strings and back.
+            annotations.values_mut().filter(|v| v.is_null()).for_each(|v| *v = Value::from(""));
+        }
+        Some(_) => config.set_meta("annotations", None),
+        None => {}
     }
     let mut text = Value::Object(config.0).to_string();
     // These stand in strings only.

@@ -10,7 +10,7 @@ use super::last_applied;
 use super::managed::{self, Managed, Manager, Operation, Owned};
 use super::path::PathElement;
 use super::set::Set;
-use super::typed::{drop_nulls, validate};
+use super::typed::validate;
 use super::updater::Updater;
 use crate::error::ApiError;
 use crate::kind::Now;
@@ -57,7 +57,8 @@ impl FieldManager<'_> {
     }
 
     /// Server-side apply: `patch` merged into `live`, which for a create has `apiVersion` and `kind` only. None if
-    /// that changes neither the object nor who owns what; the outcome is yet to be defaulted and validated.
+    /// that changes neither the object nor who owns what; the outcome is yet to be restored (it has nulls where the
+    /// configuration has them, and where all that was in a field is gone), defaulted and validated.
     ///
     /// # Errors
     /// 400 if the patch is of another kind or brings managed fields, 409 with the conflicts unless `force`, 500 if it
@@ -82,7 +83,6 @@ impl FieldManager<'_> {
         let config = (manager == last_applied::MANAGER).then(|| last_applied::text(&patch));
         let mut new = self.merge(&old, patch, &mut managed, &who, force)?;
         strip(&mut managed, &who);
-        drop_nulls(&mut new);
         let changed = new != old;
         last_applied::refresh(&mut new, config);
         if changed {

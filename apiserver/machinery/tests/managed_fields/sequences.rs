@@ -80,16 +80,21 @@ fn failure(step: &Value) -> (u64, Vec<String>) {
     (step["code"].as_u64().unwrap_or_default(), causes)
 }
 
-/// As decoding leaves an object: what Go's `omitempty` leaves out is out, structs that are no pointers are in.
+/// As decoding leaves an object: nulls and what Go's `omitempty` leaves out is out, structs that are no pointers are in.
 fn settled(mut object: Object) -> Object {
     for part in ["spec", "status"] {
-        let part = object.0.entry(part).or_insert_with(|| json!({}));
+        let part = object.0.entry(part).or_insert(Value::Null);
+        if part.is_null() {
+            *part = json!({});
+        }
         drop_empty(part);
     }
     let spec = object.0["spec"].as_object_mut().unwrap();
     spec.entry("target").or_insert_with(|| json!({}));
     let meta = object.meta_mut();
-    meta.retain(|_, v| !v.as_object().is_some_and(Map::is_empty) && !v.as_array().is_some_and(Vec::is_empty));
+    let empty =
+        |v: &Value| v.as_object().is_some_and(Map::is_empty) || v.as_array().is_some_and(Vec::is_empty);
+    meta.retain(|_, v| !v.is_null() && !empty(v));
     meta.remove("creationTimestamp");
     object
 }
@@ -102,7 +107,7 @@ fn drop_empty(value: &mut Value) {
             map.retain(|k, v| match v {
                 Value::Array(items) => !items.is_empty(),
                 Value::Object(map) => !map.is_empty() || k == "pointer" || k == "fixed",
-                _ => true,
+                other => !other.is_null(),
             });
         }
         Value::Array(items) => items.iter_mut().for_each(drop_empty),

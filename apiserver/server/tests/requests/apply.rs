@@ -85,3 +85,24 @@ async fn status_is_applied_on_its_own_endpoint() {
     assert_eq!(server.apply(&uri("one"), &status).await.expect(200).get("status"), None);
     assert_eq!(server.apply(&status_uri, &status).await.expect(200)["status"]["phase"], "Up");
 }
+
+/// An applied configuration is restored from a tree of values like the outcome of a strategic merge patch, and not
+/// decoded like a body.
+#[tokio::test]
+async fn nulls_and_numbers_of_a_configuration_are_restored_as_kubernetes_restores_them() {
+    let server = Server::start().await;
+    let mut body = config(json!({"size": 2.0, "color": null}));
+    body["metadata"]["labels"] = json!({"a": null});
+    let made = server.apply(&uri("one"), &body).await.expect(201);
+    assert_eq!((&made["spec"]["size"], &made["spec"]["color"]), (&json!(2), &json!("red")));
+    assert_eq!(made["metadata"]["labels"], json!({"a": ""}));
+    let fields = &made["metadata"]["managedFields"][0]["fieldsV1"];
+    assert_eq!(fields["f:spec"], json!({"f:color": {}, "f:size": {}}));
+    let refused = server.apply(&uri("one"), &config(json!({"size": 1.5}))).await.expect(500);
+    let type_ = "test.io/v1, Kind=Gadget";
+    let why = format!("unable to convert unstructured object to {type_}: cannot convert float64 to int32");
+    assert_eq!(
+        refused["message"],
+        format!("failed to convert new object (/a; {type_}) to proper version: {why}")
+    );
+}

@@ -30,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "status-update", run: objects::status_update },
     Target { name: "json-patch", run: patches::json },
     Target { name: "merge-patch", run: patches::merge },
+    Target { name: "strategic-patch", run: patches::strategic },
     Target { name: "apply-patch", run: patches::apply },
     Target { name: "fields-v1", run: managed_fields::fields_v1 },
     Target { name: "managed-fields", run: managed_fields::entries },

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use drydock_machinery::Object;
-use drydock_machinery::decode::{Format, conform, decode_value};
+use drydock_machinery::decode::{Format, conform, decode_value, restore};
 use drydock_machinery::kind::Kind;
 use drydock_machinery::managed_fields::{FieldManager, Set};
-use drydock_machinery::patch::{json_patch, merge_patch};
+use drydock_machinery::patch::{json_patch, merge_patch, strategic_merge_patch};
 use serde_json::Value;
 
 use crate::kinds;
@@ -23,6 +23,22 @@ pub fn json(data: &[u8]) {
 /// RFC 7386.
 pub fn merge(data: &[u8]) {
     each(data, merge_patch);
+}
+
+/// Kubernetes' own: what it makes of an object is no longer than both together, and fits the schema or is refused.
+pub fn strategic(data: &[u8]) {
+    let Ok(Value::Object(patch)) = decode_value(data, Format::Json) else { return };
+    for (kind, sample) in kinds::all().into_iter().zip(kinds::samples()) {
+        let mut document = sample.0.clone();
+        if strategic_merge_patch(&mut document, &mut patch.clone(), kind.schema()).is_err() {
+            continue;
+        }
+        let length = |map: &serde_json::Map<String, Value>| Value::Object(map.clone()).to_string().len();
+        assert!(length(&document) <= length(&sample.0) + length(&patch), "a patch adds more than it is long");
+        if let Ok((new, _)) = restore(Value::Object(document), kind.schema()) {
+            tracked(kind, &sample, new);
+        }
+    }
 }
 
 fn each<E>(data: &[u8], patch: impl Fn(&Value, &[u8]) -> Result<Value, E>) {
@@ -54,13 +70,16 @@ pub fn apply(data: &[u8]) {
     let Ok(Value::Object(config)) = decode_value(data, Format::Yaml) else { return };
     for (kind, sample) in kinds::all().into_iter().zip(kinds::samples()) {
         with_manager(kind, |manager| {
-            let config = || Object(config.clone());
-            let _ = manager.apply(&sample, config(), "fuzz", false, kinds::now());
-            let Ok(Some(once)) = manager.apply(&sample, config(), "fuzz", true, kinds::now()) else { return };
-            let twice = manager.apply(&once, config(), "fuzz", false, kinds::now());
-            match twice {
+            let applied = |live: &Object, force: bool| {
+                manager.apply(live, Object(config.clone()), "fuzz", force, kinds::now())
+            };
+            let restored =
+                |new: Object| restore(Value::Object(new.0), kind.schema()).map(|(object, _)| object);
+            let _ = applied(&sample, false);
+            let Ok(Some(Ok(once))) = applied(&sample, true).map(|new| new.map(restored)) else { return };
+            match applied(&once, false).map(|new| new.map(restored)) {
                 Ok(None) => {}
-                Ok(Some(other)) => assert_eq!(once, other, "an apply after itself changes nothing"),
+                Ok(Some(other)) => assert_eq!(Ok(once), other, "an apply after itself changes nothing"),
                 Err(error) => panic!("applied once, not twice: {}", error.status.message),
             }
         });

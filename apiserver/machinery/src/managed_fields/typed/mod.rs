@@ -5,7 +5,6 @@
 mod compare;
 mod list;
 mod merge;
-mod null;
 mod remove;
 mod to_set;
 mod validate;
@@ -15,7 +14,6 @@ pub use remove::{extract_items, remove_items};
 pub use to_set::to_set;
 
 pub(super) use merge::merge;
-pub(super) use null::drop_nulls;
 pub(super) use validate::validate;
 
 use serde_json::Value;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::list::item_element;
 use super::to_set::descend;
 use super::{Form, form};
+use crate::go_format::{plain, syntax, type_name};
 use crate::managed_fields::path::PathElement;
 use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
@@ -40,8 +41,10 @@ fn walk_fields(map: &Map<String, Value>, schema: &Schema, path: &mut String, err
             _ if errors.len() >= MAX_ERRORS => return,
             Some((element, below)) => within(path, &element, |path| walk(value, below, path, errors)),
             None => {
+                // What else is wrong with the map is not looked at.
                 let element = PathElement::entry(name);
                 within(path, &element, |path| errors.push(format!("{path}: field not declared in schema")));
+                return;
             }
         }
     }
@@ -86,31 +89,24 @@ fn message(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 
-/// The words of structured-merge-diff, with the value as JSON rather than as Go prints it.
+/// The words of structured-merge-diff, which prints the value as Go prints a pointer to its wrapper.
 fn misfit(shape: &Shape, value: &Value) -> Option<String> {
-    match (shape, value) {
+    let wanted = match (shape, value) {
         (Shape::Boolean, Value::Bool(_))
         | (Shape::Int32 | Shape::Int64, Value::Number(_))
         | (Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime, Value::String(_))
-        | (Shape::IntOrString, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
-        (Shape::Boolean, _) => Some(format!("expected boolean, got {value}")),
+        | (Shape::IntOrString, Value::Number(_) | Value::String(_) | Value::Bool(_)) => return None,
         (Shape::Int32 | Shape::Int64, _) => {
-            Some(format!("expected numeric (int or float), got {}", kind_of(value)))
+            return Some(format!("expected numeric (int or float), got {}", type_name(value)));
         }
         (Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime, _) => {
-            Some(format!("expected string, got {value}"))
+            let value = syntax(value);
+            return Some(format!("expected string, got &value.valueUnstructured{{Value:{value}}}"));
         }
-        (Shape::Object(_) | Shape::Map(_) | Shape::Raw, _) => Some(format!("expected map, got {value}")),
-        (Shape::IntOrString, _) => Some(format!("expected scalar, got {value}")),
-        (Shape::List(..), _) => Some(format!("expected list, got {value}")),
-    }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        Value::Array(_) => "[]interface {}",
-        _ => "map[string]interface {}",
-    }
+        (Shape::Boolean, _) => "boolean",
+        (Shape::IntOrString, _) => "any scalar",
+        (Shape::Object(_) | Shape::Map(_) | Shape::Raw, _) => "map",
+        (Shape::List(..), _) => "list",
+    };
+    Some(format!("expected {wanted}, got &{{{}}}", plain(value)))
 }
