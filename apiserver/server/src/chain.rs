@@ -13,11 +13,14 @@ use drydock_machinery::ApiError;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
 use crate::audit::{Audit, Trail};
 use crate::authn::{Authenticator, Peer};
 use crate::authz::{Attributes, Authorizer};
+use crate::body;
+use crate::deadline;
 use crate::encode;
 use crate::health::Health;
 use crate::limits::InFlight;
@@ -25,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
 use crate::sending;
+use crate::spans;
 use crate::user::User;
 
 /// Everything that a request passes through.
@@ -47,9 +51,8 @@ pub struct Chain {
     pub request_timeout: Duration,
 }
 
-/// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
-/// requestTimeoutUpperBound); removing many may take as long as any request.
-const MUTATION: Duration = Duration::from_secs(34);
+/// Media type of server-side apply, which metrics tell from other patches.
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// What an answer holds on to until it has been sent.
 enum Kept {
@@ -65,19 +68,22 @@ impl Chain {
         let started = Instant::now();
         let info = request_info::parse(request.method(), request.uri());
         let audit_id = audit_id(request.headers());
-        let deadline = self.deadline(&info);
+        let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
         let asked = Asked { info: info.clone(), audit_id: &audit_id, audit: audit.clone(), peer };
-        let (mut response, kept) =
-            match AssertUnwindSafe(self.answer(request, asked, deadline)).catch_unwind().await {
-                Ok((answer, kept)) => (audit.answered(answer, &info, info.verb == Verb::Watch).await, kept),
-                Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
-            };
+        let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
+        let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
+        let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok((answer, kept)) => (audit.answered(answer, &info, info.verb == Verb::Watch).await, kept),
+            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
+        };
         decorate(response.headers_mut(), &audit_id);
+        let took = started.elapsed();
+        spans::answered(&info, &audit_id, response.status(), took);
         let info = self.countable(info);
-        self.metrics.answered(&info, response.status(), started.elapsed());
+        self.metrics.answered(&info, applies, response.status(), took);
         match kept {
             Kept::Nothing => response,
             Kept::Place(place) => sending::bounded(response, by, place, self.metrics.sizes(&info)),
@@ -189,34 +195,9 @@ impl Chain {
         })
     }
 
-    /// `?timeout=` may shorten the time, never lengthen it (k8s.io/apiserver pkg/endpoints/filters/request_deadline.go).
-    fn deadline(&self, info: &RequestInfo) -> Result<Duration, ApiError> {
-        let longest = match info.verb {
-            Verb::Create | Verb::Update | Verb::Patch | Verb::Delete => self.request_timeout.min(MUTATION),
-            _ => self.request_timeout,
-        };
-        let Some(asked) = info.query.non_empty("timeout").filter(|text| *text != "0") else {
-            return Ok(longest);
-        };
-        let asked: jiff::SignedDuration = asked.parse().map_err(|_| {
-            let quoted = drydock_machinery::quote::go_quote(asked);
-            let why = "invalid timeout specified in the request URL";
-            ApiError::bad_request(format!("{why} - time: invalid duration {quoted}"))
-        })?;
-        let asked = Duration::try_from(asked).ok().filter(|time| !time.is_zero());
-        Ok(asked.unwrap_or(longest).min(longest))
-    }
-
-    /// As whoever runs out of time in Kubernetes says it: the handler of a change, or else the timer of all requests
-    /// (k8s.io/apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go).
     fn out_of_time(&self, info: &RequestInfo) -> ApiError {
         self.metrics.terminated(&self.countable(info.clone()), StatusCode::GATEWAY_TIMEOUT);
-        let message = if info.is_resource && info.verb.is_mutating() {
-            "request did not complete within requested timeout - context deadline exceeded"
-        } else {
-            "request did not complete within the allotted timeout"
-        };
-        ApiError::timeout(message, 0)
+        deadline::missed(info)
     }
 }
 
@@ -236,10 +217,9 @@ async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -
     ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
 }
 
-/// The caller's id if it sent a sensible one, a new one otherwise.
+/// The caller's id if it sent one, a new one otherwise.
 fn audit_id(headers: &HeaderMap) -> String {
-    let sent =
-        headers.get("audit-id").and_then(|v| v.to_str().ok()).filter(|v| !v.is_empty() && v.len() <= 64);
+    let sent = headers.get("audit-id").and_then(|value| value.to_str().ok()).filter(|id| !id.is_empty());
     sent.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
 }
 

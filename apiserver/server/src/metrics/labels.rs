@@ -40,11 +40,20 @@ pub(super) struct Terminated {
     pub(super) code: u16,
 }
 
+impl Labels {
+    /// A patch that applies is reported under a verb of its own (k8s.io/apiserver pkg/endpoints/metrics, CleanVerb).
+    pub(super) fn of_apply(self) -> Self {
+        Self { verb: "APPLY".to_owned(), ..self }
+    }
+}
+
 /// The labels of a request.
 pub(super) fn labels(info: &RequestInfo) -> Labels {
     let scope = match info {
         i if !i.is_resource => "",
-        i if !i.name.is_empty() || i.verb == Verb::Create => "resource",
+        // A name in a field selector makes no collection an object.
+        i if !i.name.is_empty() && !matches!(i.verb, Verb::List | Verb::Watch) => "resource",
+        i if i.verb == Verb::Create => "resource",
         i if !i.namespace.is_empty() => "namespace",
         _ => "cluster",
     };
@@ -64,6 +73,8 @@ fn reported_verb(info: &RequestInfo) -> String {
     match &info.verb {
         Verb::Create => "POST".to_owned(),
         Verb::Update => "PUT".to_owned(),
+        // The scope tells it from that of one object.
+        Verb::DeleteCollection => "DELETE".to_owned(),
         // Any text can stand for a method, and every one would be a series of its own.
         Verb::Other(method) if !matches!(method.as_str(), "get" | "head" | "post" | "put" | "options") => {
             "OTHER".to_owned()

@@ -117,8 +117,9 @@ impl Metrics {
     }
 
     /// Counts an answered request. `info` must name a resource that is served, or none: each is a series.
-    pub fn answered(&self, info: &RequestInfo, code: StatusCode, took: Duration) {
-        let request = DryRun { request: labels(info), dry_run: dry_run(info) };
+    pub fn answered(&self, info: &RequestInfo, applies: bool, code: StatusCode, took: Duration) {
+        let request = if applies { labels(info).of_apply() } else { labels(info) };
+        let request = DryRun { request, dry_run: dry_run(info) };
         if info.verb != Verb::Watch {
             self.duration.get_or_create(&request).observe(took.as_secs_f64());
             if request.dry_run.is_empty() {

@@ -5,9 +5,7 @@ use drydock_conformance::daemon::flag;
 use drydock_conformance::host::Host;
 use drydock_conformance::kinds::{node_maintenance, node_maintenances};
 use drydock_conformance::wait::{https_ready, until_some};
-use kube::Client;
 use kube::api::PostParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use super::programs::{APISERVER, Program};
@@ -31,7 +29,7 @@ async fn a_full_audit_log_is_turned_over_and_loses_nothing() -> Result<()> {
     ];
     let _server = program.start(&flags)?;
     https_ready(program.port, "/readyz", LIMIT).await?;
-    let maintenances = node_maintenances(&admin(&host, program.port).await?);
+    let maintenances = node_maintenances(&program.admin(&host).await?);
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     for n in 0..8 {
         let mut object = node_maintenance(&format!("logged-{n}"), "Idle", &["nowhere"]);
@@ -62,16 +60,4 @@ async fn a_policy_that_is_none_is_named_with_what_is_wrong() -> Result<()> {
     let why = "loading audit policy file: rules[0].level: Unsupported value: \"All\"";
     assert!(ended.code == 1 && last.contains(why) && last.contains("policy.yaml"), "{ended:?}");
     Ok(())
-}
-
-/// The admin's client to a port of ours.
-async fn admin(host: &Host, port: u16) -> Result<Client> {
-    let mut file = Kubeconfig::read_from(host.admin())?;
-    for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-        cluster.server = Some(format!("https://127.0.0.1:{port}"));
-        cluster.certificate_authority = None;
-        cluster.insecure_skip_tls_verify = Some(true);
-    }
-    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
 }

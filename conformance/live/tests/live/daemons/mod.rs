@@ -4,5 +4,6 @@ mod audit_log;
 mod bad_input;
 mod database;
 mod host_away;
+mod metrics;
 mod ports;
 mod programs;

@@ -7,6 +7,8 @@ use drydock_conformance::daemon::{Daemon, folder};
 use drydock_conformance::drydock::{grant, program};
 use drydock_conformance::host::{Host, free_ports, kubeconfig};
 use drydock_conformance::kubectl::Kubectl;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::OnceCell;
 
 pub const APISERVER: &str = "drydock-apiserver";
@@ -52,6 +54,18 @@ impl Program {
     /// Starts it with the flags with which it runs, and more.
     pub fn start(&self, more: &[String]) -> Result<Daemon> {
         Daemon::start(&program(self.name), &self.dir, &[&self.flags, more].concat())
+    }
+
+    /// The admin's client to its port.
+    pub async fn admin(&self, host: &Host) -> Result<Client> {
+        let mut file = Kubeconfig::read_from(host.admin())?;
+        for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+            cluster.server = Some(format!("https://127.0.0.1:{}", self.port));
+            cluster.certificate_authority = None;
+            cluster.insecure_skip_tls_verify = Some(true);
+        }
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
     }
 }
 
