@@ -15,10 +15,13 @@ pub fn plain(value: &Value) -> String {
 
 /// `%s`, which is at odds with all but text: `%!s(int64=1)`.
 pub(crate) fn as_text(value: &Value) -> String {
+    if value.is_null() {
+        return "%!s(<nil>)".to_owned();
+    }
     let mut out = String::new();
     write_value(&mut out, value, &|out, scalar| match scalar {
         Value::String(text) => out.push_str(text),
-        Value::Null => out.push_str("%!s(<nil>)"),
+        Value::Null => out.push_str("<nil>"),
         other => {
             let _ = write!(out, "%!s({}={})", type_name(other), plain_scalar(other));
         }
@@ -111,7 +114,7 @@ mod tests {
         let value = json!({"b": [1, "x", null, 1.5, true], "a": {"c": {}, "d": []}, "e": -0.5});
         assert_eq!(plain(&value), "map[a:map[c:map[] d:[]] b:[1 x <nil> 1.5 true] e:-0.5]");
         let wrong = json!({"a": [1, null, 2.5, true], "b": "x"});
-        assert_eq!(as_text(&wrong), "map[a:[%!s(int64=1) %!s(<nil>) %!s(float64=2.5) %!s(bool=true)] b:x]");
+        assert_eq!(as_text(&wrong), "map[a:[%!s(int64=1) <nil> %!s(float64=2.5) %!s(bool=true)] b:x]");
     }
 
     #[test]

@@ -18,12 +18,13 @@ pub struct Schema {
     pub patch: PatchStrategy,
 }
 
-/// What a strategic merge patch does with a list (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
-/// Structs and maps always merge.
+/// What a strategic merge patch does with a value (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PatchStrategy {
-    /// The patch's list takes its place.
+    /// Nothing is said: structs and maps merge, lists are replaced.
     #[default]
+    Unset,
+    /// The patch's value takes its place, even that of a struct.
     Replace,
     /// The patch's scalars are added to it.
     Merge,
@@ -103,7 +104,7 @@ impl Schema {
     pub const fn new(description: &'static str, shape: Shape) -> Self {
         let patch = match &shape {
             Shape::List(_, ListType::Map([key, ..])) => PatchStrategy::MergeBy(key),
-            _ => PatchStrategy::Replace,
+            _ => PatchStrategy::Unset,
         };
         Self { description, shape, default: None, enumeration: &[], patch }
     }

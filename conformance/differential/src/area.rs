@@ -38,7 +38,7 @@ impl Area {
         (Area::Update, 3),
         (Area::JsonPatch, 2),
         (Area::MergePatch, 2),
-        (Area::StrategicMergePatch, 0),
+        (Area::StrategicMergePatch, 130),
         (Area::Apply, 3),
         (Area::Delete, 3),
         (Area::List, 3),

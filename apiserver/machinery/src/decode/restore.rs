@@ -24,10 +24,11 @@ struct Walk {
 impl Walk {
     fn value(&mut self, value: &mut Value, schema: &Schema) -> Result<(), String> {
         match (&schema.shape, value) {
+            (_, Value::Null) | (Shape::Raw, _) => Ok(()),
             // These have decoders of their own, which go by JSON.
-            (_, Value::Null) | (Shape::Time | Shape::MicroTime | Shape::IntOrString | Shape::Raw, _) => {
-                Ok(())
-            }
+            (Shape::Time | Shape::MicroTime, Value::String(_)) => Ok(()),
+            (Shape::Time | Shape::MicroTime, other) => Err(not_json(other, "string")),
+            (Shape::IntOrString, value) => int_or_string(value),
             (Shape::Bytes, Value::String(_)) => Ok(()),
             (Shape::Bytes, other) => Err(format!("cannot restore slice from {}", kind(other))),
             (Shape::Object(shape), Value::Object(map)) => self.fields(map, shape),
@@ -98,6 +99,30 @@ fn scalar(value: &mut Value, shape: &Shape) -> Result<(), String> {
     }
 }
 
+fn int_or_string(value: &mut Value) -> Result<(), String> {
+    let whole = match value {
+        Value::String(_) => return Ok(()),
+        Value::Number(number) => integer(number).and_then(|whole| i32::try_from(whole).ok()),
+        _ => None,
+    };
+    *value = whole.ok_or_else(|| not_json(value, "int32"))?.into();
+    Ok(())
+}
+
+/// A value of the wrong type, as Go's JSON decoder tells of it.
+fn not_json(value: &Value, wanted: &str) -> String {
+    let given = match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(_) if wanted == "string" => "number".to_owned(),
+        Value::Number(number) => format!("number {number}"),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+    };
+    format!("json: cannot unmarshal {given} into Go value of type {wanted}")
+}
+
 /// None if the number has a fraction. What no integer can hold is the least one, as amd64 converts it.
 fn integer(number: &Number) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -146,6 +171,7 @@ mod tests {
             optional("words", 4, list("", string(), ListType::Atomic)),
             optional("map", 5, strings_map("")),
             optional("time", 6, Schema::new("", Shape::Time)),
+            optional("amount", 7, Schema::new("", Shape::IntOrString)),
         ];
         object("", "x.Thing", fields)
     }
@@ -182,6 +208,8 @@ mod tests {
             (json!({"words": [1]}), "cannot convert int64 to string"),
             (json!({"words": [1.5]}), "unrecognized type: string"),
             (json!({"items": [{"on": 1}]}), "unrecognized type: bool"),
+            (json!({"amount": true}), "json: cannot unmarshal bool into Go value of type int32"),
+            (json!({"amount": 1.5}), "json: cannot unmarshal number 1.5 into Go value of type int32"),
             (json!({"time": 5}), "json: cannot unmarshal number into Go value of type string"),
         ];
         for (given, why) in cases {

@@ -157,7 +157,7 @@ fn render_field(field: &Field) -> Value {
     property
 }
 
-fn render(schema: &Schema) -> Value {
+pub(super) fn render(schema: &Schema) -> Value {
     let mut value = match &schema.shape {
         Shape::Boolean => json!({"type": "boolean"}),
         Shape::Int32 => json!({"type": "integer", "format": "int32"}),
@@ -196,8 +196,12 @@ fn render_list(items: &Schema, list_type: &ListType) -> Value {
 
 /// What kubectl computes its patches by.
 fn add_patch_strategy(value: &mut Value, strategy: PatchStrategy) {
-    if strategy != PatchStrategy::Replace {
-        value["x-kubernetes-patch-strategy"] = "merge".into();
+    match strategy {
+        PatchStrategy::Unset => {}
+        PatchStrategy::Replace => value["x-kubernetes-patch-strategy"] = "replace".into(),
+        PatchStrategy::Merge | PatchStrategy::MergeBy(_) => {
+            value["x-kubernetes-patch-strategy"] = "merge".into();
+        }
     }
     if let PatchStrategy::MergeBy(key) = strategy {
         value["x-kubernetes-patch-merge-key"] = key.into();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::schema::common;
-use crate::schema::{ListType, Schema, Shape};
+use crate::schema::{ListType, PatchStrategy, Schema, Shape};
 use crate::testing::Thing;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -112,6 +112,14 @@ fn lists_of_the_schema_keep_their_merge_keys() {
             "x-kubernetes-patch-merge-key": "name",
         })
     );
+}
+
+#[test]
+fn a_struct_that_patches_replace_says_so() {
+    let replaced = Schema { patch: PatchStrategy::Replace, ..common::label_selector_schema("") };
+    let merged = common::label_selector_schema("");
+    let of = |schema| definitions::render(schema)["x-kubernetes-patch-strategy"].clone();
+    assert_eq!((of(&replaced), of(&merged)), (json!("replace"), Value::Null));
 }
 
 /// `kubectl explain` prints what stands at the field and what stands at the struct, one after the other.

@@ -9,6 +9,7 @@ mod formats;
 mod json_patch;
 mod list;
 mod merge_patch;
+mod strategic;
 mod update;
 mod watch;
 
@@ -23,6 +24,7 @@ pub fn all() -> Vec<Sequence> {
         update::all(),
         json_patch::all(),
         merge_patch::all(),
+        strategic::all(),
         apply::all(),
         delete::all(),
         list::all(),

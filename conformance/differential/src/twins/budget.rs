@@ -5,7 +5,7 @@ use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_machinery::kind::{Column, Kind, NAME_AND_AGE, Names, Now};
 use drydock_machinery::names::{self, NameRule};
 use drydock_machinery::schema::common::{conditions_schema, label_selector_schema, object, optional};
-use drydock_machinery::schema::{Schema, Shape};
+use drydock_machinery::schema::{PatchStrategy, Schema, Shape};
 use drydock_machinery::{selector, table};
 use serde_json::Value;
 
@@ -19,9 +19,10 @@ pub struct Budget(Schema);
 impl Budget {
     /// With its schema.
     pub fn new() -> Self {
+        let selector = Schema { patch: PatchStrategy::Replace, ..label_selector_schema("Which pods.") };
         let spec = vec![
             scalar("minAvailable", 1, Shape::IntOrString),
-            optional("selector", 2, label_selector_schema("Which pods.")),
+            optional("selector", 2, selector),
             scalar("maxUnavailable", 3, Shape::IntOrString),
             scalar("unhealthyPodEvictionPolicy", 4, Shape::String),
         ];

@@ -19,7 +19,7 @@ impl ListMeta<'_> {
     }
 
     pub(super) fn merges(&self) -> bool {
-        self.strategy != PatchStrategy::Replace
+        matches!(self.strategy, PatchStrategy::Merge | PatchStrategy::MergeBy(_))
     }
 }
 

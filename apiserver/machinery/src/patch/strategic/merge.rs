@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::error::{BAD_DELETION, BAD_RETAIN_KEYS, Error, INCOMPARABLE, Result};
 use super::{DELETE_FROM, DIRECTIVE, RETAIN_KEYS, SET_ORDER, list, lookup, order};
 use crate::go_format::type_name;
-use crate::schema::Schema;
+use crate::schema::{PatchStrategy, Schema};
 
 /// Merges `patch` into `original` (apimachinery: mergeMap).
 pub(super) fn merge_map(
@@ -76,7 +76,11 @@ fn merge_field(
             original.remove(name);
         }
         (Some(Value::Object(present)), Value::Object(patch)) => {
-            merge_map(present, patch, lookup::field(schema, name)?)?;
+            let schema = lookup::field(schema, name)?;
+            match schema.patch {
+                PatchStrategy::Replace => present.clone_from(patch),
+                _ => merge_map(present, patch, schema)?,
+            }
         }
         (Some(Value::Array(present)), Value::Array(patch)) => {
             list::merge(present, patch, &lookup::list(schema, name)?)?;

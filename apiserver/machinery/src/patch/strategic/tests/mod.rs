@@ -78,6 +78,15 @@ fn patch_directives_of_a_map_replace_or_empty_it() {
 }
 
 #[test]
+fn a_struct_may_be_one_that_is_replaced() {
+    let whole = json!({"whole": {"uid": "u", "name": "n"}});
+    spec(whole.clone(), json!({"whole": {"name": "m"}}), json!({"whole": {"name": "m"}}));
+    // Directives in it are not followed.
+    let replace = json!({"whole": {"$patch": "replace", "uid": null}});
+    spec(whole, replace.clone(), replace);
+}
+
+#[test]
 fn lists_merge_by_their_key_are_added_to_or_replaced() {
     spec(
         json!({"parts": [{"name": "p", "count": 1, "opts": ["x"]}, {"name": "q"}], "words": ["a"], "atoms": [{"uid": "u"}]}),

@@ -155,7 +155,9 @@ fn list_differences(
     let Shape::List(items, _) = &schema.shape else { panic!("no list") };
     let order = format!("$setElementOrder/{name}");
     match schema.patch {
-        PatchStrategy::Replace => drop(patch.insert(name.to_owned(), new.to_vec().into())),
+        PatchStrategy::Unset | PatchStrategy::Replace => {
+            drop(patch.insert(name.to_owned(), new.to_vec().into()))
+        }
         PatchStrategy::Merge => {
             let (gone, come) = (without(old, new), without(new, old));
             patch.insert(format!("$deleteFromPrimitiveList/{name}"), gone.into());

@@ -3,7 +3,7 @@
 use crate::schema::common::{list, object, optional, string, strings_map, text};
 use crate::schema::{Field, ListType, PatchStrategy, Schema, Shape};
 
-/// `metadata{finalizers, owners, labels}`, `spec{parts[{name, count, ports, tags, opts}], atoms, words, labels, size}`
+/// `metadata{finalizers, owners, labels}`, `spec{parts[{name, count, ports, tags, opts}], atoms, words, labels, size, whole}`
 pub(super) fn thing() -> Schema {
     let port = object("", "x.Port", vec![integer("port", 1), text("note", 2, "")]);
     let part = vec![
@@ -19,6 +19,7 @@ pub(super) fn thing() -> Schema {
         optional("words", 3, list("", string(), ListType::Set)),
         optional("labels", 4, strings_map("")),
         integer("size", 5),
+        optional("whole", 6, Schema { patch: PatchStrategy::Replace, ..owner() }),
     ];
     let metadata = vec![
         merged("finalizers", 1),
