@@ -18,6 +18,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let mut server = Server::build(options::by_flags(&flags)).await?;
     install_eviction_requests(&mut server, &flags);
     install_node_maintenances(&mut server);
+    drydock_admission::install(&mut server);
     server.run().await
 }
 

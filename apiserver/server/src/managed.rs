@@ -70,6 +70,17 @@ fn restored(new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
     })
 }
 
+/// Takes the managed fields of before admission if admission left unreadable ones, and warns (k8s.io/apiserver
+/// pkg/endpoints/handlers/fieldmanager/admission.go).
+pub fn keep_readable(call: &Call, object: &mut Object, before: &Object) {
+    if let Err(why) = managed_fields::check(object) {
+        object.set_meta("managedFields", before.meta().and_then(|meta| meta.get("managedFields")).cloned());
+        call.warnings.add(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
+        ));
+    }
+}
+
 /// Keeps the old times where nothing but times changed.
 pub fn ignore_timestamps(new: Object, old: &Object) -> Object {
     managed_fields::ignore_timestamps(new, old)

@@ -154,7 +154,7 @@ pub async fn until_some<T>(
 }
 
 /// Asks until the answer is yes; past the limit it fails with what is late.
-async fn retry(
+pub async fn retry(
     limit: Duration,
     late: impl Fn() -> String,
     mut met: impl AsyncFnMut() -> Result<bool>,

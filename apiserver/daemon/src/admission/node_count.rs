@@ -38,7 +38,7 @@ impl Admission for NodeCount {
             Some(error) => Err(ApiError::invalid(
                 attributes.names.group,
                 attributes.names.kind,
-                attributes.name,
+                attributes.object_name(),
                 vec![error],
             )),
             None => Ok(()),

@@ -93,7 +93,7 @@ fn refusal(attributes: &Attributes<'_>, denied: &[&str]) -> ApiError {
     let named = denied.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
     let user = &attributes.user.name;
     let why = format!("user {user:?} must be allowed to delete the selected nodes; denied: {named}{more}");
-    ApiError::forbidden(attributes.names.group, attributes.names.plural, attributes.name, why)
+    ApiError::forbidden(attributes.names.group, attributes.names.plural, attributes.object_name(), why)
 }
 
 fn warn(attributes: &Attributes<'_>, selected: &[&str], nodes: &Nodes) {

@@ -40,7 +40,12 @@ impl Admission for PodDelete {
             return Ok(());
         }
         let why = format!("user {:?} must be allowed to delete the target pod {pod:?}", attributes.user.name);
-        Err(ApiError::forbidden(attributes.names.group, attributes.names.plural, attributes.name, why))
+        Err(ApiError::forbidden(
+            attributes.names.group,
+            attributes.names.plural,
+            attributes.object_name(),
+            why,
+        ))
     }
 }
 

@@ -53,6 +53,14 @@ pub(super) fn decode(object: &Object) -> Result<Managed, String> {
     entries(object).iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
 }
 
+/// Whether the entries of an object can be read (managedfields.ValidateManagedFields).
+///
+/// # Errors
+/// What makes them unreadable.
+pub fn check(object: &Object) -> Result<(), String> {
+    decode(object).map(drop)
+}
+
 /// The managed fields that an update starts from: the request's own, if it brings readable ones, else the live
 /// object's. An empty list or `[{}]` resets them.
 pub(super) fn of_update(live: Option<&Object>, new: &Object, ignore_request: bool) -> Managed {

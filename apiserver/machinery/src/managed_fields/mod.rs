@@ -21,6 +21,7 @@ mod typed;
 mod updater;
 mod value;
 
+pub use managed::check;
 pub use manager::FieldManager;
 pub use path::PathElement;
 pub use set::Set;

@@ -1,13 +1,26 @@
-//! Admission: what a deployment checks before a write, beyond what the kind itself demands.
+//! Admission: what a deployment checks before a write, and changes in it, beyond what the kind itself demands.
+//!
+//! ```text
+//!   decoded, defaulted, managed fields recorded
+//!        │ BeforeValidation    may change the object; nobody's managed fields follow (k8s.io/apiserver: neither there)
+//!   prepared, validated by the kind
+//!        │ AfterValidation     sees what is to be stored
+//!   stored
+//! ```
 
 pub mod namespace_lifecycle;
+mod options;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
-use drydock_machinery::kind::Names;
+use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
 use parking_lot::Mutex;
+use serde_json::Value;
+
+pub use options::RequestOptions;
 
 use crate::audit::Trail;
 use crate::user::User;
@@ -35,18 +48,21 @@ impl Operation {
 }
 
 /// The write that is to be admitted.
+#[derive(Clone, Copy)]
 pub struct Attributes<'a> {
     /// Who asks.
     pub user: &'a Arc<User>,
     /// What is done.
     pub operation: Operation,
+    /// The kind.
+    pub kind: &'a dyn Kind,
     /// The kind's names.
     pub names: &'a Names,
     /// Subresource, empty for the object itself.
     pub subresource: &'a str,
     /// Namespace, empty for a cluster-scoped object.
     pub namespace: &'a str,
-    /// Object's name; empty while `generateName` has not made one.
+    /// Name that the request gives; empty while `generateName` has not made one, and when a collection is deleted.
     pub name: &'a str,
     /// The state that is replaced or removed.
     pub old: Option<&'a Object>,
@@ -54,10 +70,37 @@ pub struct Attributes<'a> {
     pub new: Option<&'a Object>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// The options of the request.
+    pub options: RequestOptions<'a>,
+    /// When the answer must be there.
+    pub deadline: Instant,
     /// Where warnings for the client go.
     pub warnings: &'a Warnings,
     /// Where annotations for the audit log go.
     pub audit: &'a Trail,
+}
+
+impl Attributes<'_> {
+    /// The same write of another object.
+    pub fn with_new<'b>(&'b self, new: Option<&'b Object>) -> Attributes<'b> {
+        Attributes { new, ..*self }
+    }
+
+    /// Name of the object, however the request came to it.
+    pub fn object_name(&self) -> &str {
+        self.old.or(self.new).map_or(self.name, Object::name)
+    }
+
+    /// 403 about the object, named as far as it has a name (k8s.io/apiserver pkg/admission/errors.go, NewForbidden).
+    pub fn forbidden(&self, why: impl std::fmt::Display) -> ApiError {
+        let generate = self.new.and_then(Object::meta).and_then(|meta| meta.get("generateName"));
+        let name = match (self.name, generate.and_then(Value::as_str)) {
+            ("", Some(base)) if !base.is_empty() => base,
+            ("", _) => "Unknown",
+            (name, _) => name,
+        };
+        ApiError::forbidden(self.names.group, self.names.plural, name, why)
+    }
 }
 
 /// When an admission runs.
@@ -69,11 +112,17 @@ pub enum Phase {
     AfterValidation,
 }
 
-/// One check. It does not change the object, and may be asked again for the same write after a lost race.
+/// One check. It may be asked again for the same write after a lost race.
 #[async_trait]
 pub trait Admission: Send + Sync + 'static {
-    /// Returns the refusal, if it refuses.
+    /// Returns the refusal, if it refuses. It does not change the object.
     async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError>;
+
+    /// What is asked before validation, where an object may still become another: that one, if it does. Whatever it
+    /// returns has been decoded by the kind's schema and defaulted.
+    async fn mutate(&self, attributes: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+        self.admit(attributes).await.map(|()| None)
+    }
 
     /// When it runs.
     fn phase(&self) -> Phase {

@@ -66,7 +66,7 @@ impl Admission for NamespaceLifecycle {
             return Ok(());
         }
         if !self.namespaces.ready() {
-            return Err(forbidden(attributes, "not yet ready to handle request"));
+            return Err(attributes.forbidden("not yet ready to handle request"));
         }
         let phase = self.phase_of(attributes).await?;
         if attributes.operation == Operation::Create && phase == NamespacePhase::Terminating {
@@ -80,14 +80,10 @@ impl Admission for NamespaceLifecycle {
     }
 }
 
-fn forbidden(attributes: &Attributes<'_>, why: &str) -> ApiError {
-    ApiError::forbidden(attributes.names.group, attributes.names.plural, attributes.name, why)
-}
-
 fn terminating(attributes: &Attributes<'_>) -> ApiError {
     let namespace = attributes.namespace;
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    let mut error = forbidden(attributes, &why);
+    let mut error = attributes.forbidden(&why);
     let cause = StatusCause {
         reason: "NamespaceTerminating".to_owned(),
         message: format!("namespace {namespace} is being terminated"),

@@ -86,7 +86,12 @@ impl Trail {
 
     /// A word of whoever has a part in the answer, under a key that tells who that is. The first one counts.
     pub fn annotate(&self, key: &str, value: &str) {
-        self.visit(Level::Metadata, |event| {
+        self.annotate_at(Level::Metadata, key, value);
+    }
+
+    /// The same for logs of this level and above: a word that shows parts of the object belongs where objects are shown.
+    pub fn annotate_at(&self, level: Level, key: &str, value: &str) {
+        self.visit(level, |event| {
             let kept = event.annotations.entry(key.to_owned()).or_insert_with(|| value.to_owned());
             if kept != value {
                 let id = &event.audit_id;

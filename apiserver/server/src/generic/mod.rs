@@ -63,6 +63,7 @@ pub struct Server {
     backend: Arc<dyn Backend>,
     resources: Vec<Resource>,
     caches: Vec<Arc<Cache>>,
+    of_all: Vec<Arc<dyn Admission>>,
     checks: Vec<(&'static str, Check)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
@@ -94,6 +95,7 @@ impl Server {
             backend,
             resources: Vec::new(),
             caches: Vec::new(),
+            of_all: Vec::new(),
             checks: Vec::new(),
             metrics,
             audit,
@@ -109,6 +111,22 @@ impl Server {
     /// Who asks the host who may do what.
     pub fn authorizer(&self) -> Arc<Authorizer> {
         self.authorizer.clone()
+    }
+
+    /// The host's namespaces.
+    pub fn namespaces(&self) -> Arc<HostNamespaces> {
+        self.namespaces.clone()
+    }
+
+    /// Group, version and plural of each kind that has been installed.
+    pub fn served(&self) -> Vec<(String, String, String)> {
+        let names = self.resources.iter().map(|resource| resource.kind.names());
+        names.map(|it| (it.group.to_owned(), it.version.to_owned(), it.plural.to_owned())).collect()
+    }
+
+    /// What is asked about the writes to every kind, after the kind's own.
+    pub fn admit_all(&mut self, admission: Vec<Arc<dyn Admission>>) {
+        self.of_all.extend(admission);
     }
 
     /// Serves a kind from a storage of its own. A namespaced one is created in living namespaces alone; `admission`
@@ -164,7 +182,10 @@ impl Server {
         self.ready_when("shutdown", "shutting down", move || !stop.is_unready());
     }
 
-    fn chain(self, stop: &Stop) -> (TcpListener, ServerConfig, Chain) {
+    fn chain(mut self, stop: &Stop) -> (TcpListener, ServerConfig, Chain) {
+        for resource in &mut self.resources {
+            resource.admission.extend(self.of_all.iter().cloned());
+        }
         let options = self.options;
         let metrics = self.metrics;
         let api = ApiGroup::new(self.resources)

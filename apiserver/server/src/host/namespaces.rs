@@ -1,8 +1,11 @@
 //! The host's namespaces, for the admission that looks at them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client};
 
@@ -20,6 +23,20 @@ impl HostNamespaces {
     pub fn follow(client: Client) -> Self {
         let known = Followed::start("namespaces", Api::all(client.clone()));
         Self { known, api: Api::all(client) }
+    }
+
+    /// What is known of a namespace.
+    pub fn metadata(&self, name: &str) -> Option<Arc<PartialObjectMeta<Namespace>>> {
+        self.known.known().get(&ObjectRef::new(name))
+    }
+
+    /// The namespace as the host has it now; 404 if it has none.
+    pub async fn fetch(&self, name: &str) -> Result<Namespace, ApiError> {
+        match self.api.get_opt(name).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Err(ApiError::not_found("", "namespaces", name)),
+            Err(error) => Err(ApiError::internal(format!("cannot ask the host for the namespace: {error}"))),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use drydock_storage::backend::Revision;
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
-use super::call::Call;
+use super::call::{Call, Write};
 use super::metadata;
 use crate::admission::{Operation, Phase};
 use crate::options::{WriteKind, WriteOptions, write_options};
@@ -37,7 +37,12 @@ pub async fn create(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
 }
 
 /// Stores a new object, with a generated name if it asks for one and its kind takes that.
-pub async fn insert(call: &Call, object: Object, options: &WriteOptions) -> Result<Arc<Stored>, ApiError> {
+pub async fn insert(
+    call: &Call,
+    mut object: Object,
+    options: &WriteOptions,
+) -> Result<Arc<Stored>, ApiError> {
+    call.mutate(Write::of(call, Operation::Create, options), None, &mut object).await?;
     let base = generate_name_of(&object);
     if !object.name().is_empty() || base.is_empty() || !call.kind().allows_generate_name() {
         return insert_named(call, object, options, false).await;
@@ -60,7 +65,6 @@ async fn insert_named(
     options: &WriteOptions,
     generated: bool,
 ) -> Result<Arc<Stored>, ApiError> {
-    call.admit(Phase::BeforeValidation, Operation::Create, None, Some(&object), options.dry_run).await?;
     let uid = uuid::Uuid::new_v4().to_string();
     fill_system_fields(&mut object, &uid, call.now);
     object.set_meta("generation", call.kind().counts_generation().then(|| 1.into()));
@@ -69,7 +73,8 @@ async fn insert_named(
     for warning in call.kind().warnings(&object, None) {
         call.warnings.add(warning);
     }
-    call.admit(Phase::AfterValidation, Operation::Create, None, Some(&object), options.dry_run).await?;
+    let write = Write::of(call, Operation::Create, options);
+    call.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
     refuse_version(&mut object)?;
     let key = call.key_of(object.namespace(), object.name());
     if options.dry_run {

@@ -8,11 +8,11 @@ use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
-use super::call::Call;
+use super::call::{Call, Write};
 use super::delete_options::DeleteOptions;
 use super::metadata::mark_deleting;
 use super::transition::{self, Next, Outcome, Step};
-use crate::admission::{Operation, Phase};
+use crate::admission::Phase;
 use crate::encode;
 
 /// DELETE of an object.
@@ -60,7 +60,7 @@ impl Step for Removal<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
         let present = &*present.object();
         self.check(present)?;
-        admit(self.call, present, self.options.is_dry_run()).await?;
+        admit(self.call, present, self.options).await?;
         let finalizers = self.options.finalizers(&present.finalizers());
         let mut next = present.clone();
         if finalizers.is_empty() {
@@ -74,9 +74,9 @@ impl Step for Removal<'_> {
 }
 
 /// Asks every admission whether the object may go.
-pub async fn admit(call: &Call, object: &Object, dry_run: bool) -> Result<(), ApiError> {
+pub async fn admit(call: &Call, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
     for phase in [Phase::BeforeValidation, Phase::AfterValidation] {
-        call.admit(phase, Operation::Delete, Some(object), None, dry_run).await?;
+        call.admit(phase, Write::removal(options), Some(object), None).await?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Bo
     let page = list::read(call, &read).await?;
     let all = || stream::iter(page.items.iter().map(Ok));
     let admitted = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
-        admit(call, &stored.object(), options.is_dry_run()).await
+        admit(call, &stored.object(), &options).await
     });
     admitted.await?;
     let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {

@@ -3,7 +3,7 @@
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::call::Call;
 use crate::options::{dry_run_error, dry_run_values};
@@ -59,6 +59,23 @@ impl DeleteOptions {
         !self.dry_run.is_empty()
     }
 
+    /// Those that were given, by name.
+    pub fn to_fields(&self) -> Map<String, Value> {
+        let given = json!({
+            "preconditions": self.preconditions.as_ref().map(|wanted| {
+                let fields = json!({"uid": wanted.uid, "resourceVersion": wanted.resource_version});
+                without_nulls(fields)
+            }),
+            "orphanDependents": self.orphan_dependents,
+            "propagationPolicy": self.propagation_policy,
+            "dryRun": Some(&self.dry_run).filter(|values| !values.is_empty()),
+        });
+        match without_nulls(given) {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+
     fn from_query(query: &Query) -> Self {
         Self {
             orphan_dependents: query.optional_flag("orphanDependents"),
@@ -109,4 +126,11 @@ impl DeleteOptions {
         };
         kept.chain(wanted.map(str::to_owned)).collect()
     }
+}
+
+fn without_nulls(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
 }

@@ -109,6 +109,15 @@ pub fn is_finished(new: &Object, old: &Object) -> bool {
 
 /// Keeps each owner reference once.
 pub fn dedup_owner_references(call: &Call, object: &mut Object) {
+    dedup(call, object, "contains duplicate entries");
+}
+
+/// The same of what admission made of them.
+pub fn dedup_owner_references_after_admission(call: &Call, object: &mut Object) {
+    dedup(call, object, "contains duplicate entries after mutating admission happens");
+}
+
+fn dedup(call: &Call, object: &mut Object, what: &str) {
     let Some(Value::Array(references)) = object.meta().and_then(|m| m.get("ownerReferences")) else { return };
     let (mut kept, mut twice) = (Vec::<Value>::new(), Vec::<String>::new());
     // A body has room for tens of thousands of them: each is looked up, not compared with all before it.
@@ -122,7 +131,7 @@ pub fn dedup_owner_references(call: &Call, object: &mut Object) {
     }
     if !twice.is_empty() {
         call.warnings.add(format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences {what}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             twice.join(", ")
         ));
         object.set_meta("ownerReferences", Some(kept.into()));

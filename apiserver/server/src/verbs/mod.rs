@@ -15,6 +15,7 @@ mod update;
 mod watch;
 
 pub use call::{Call, CreateAuthorizer};
+pub use delete_options::DeleteOptions;
 
 use axum::body::Body;
 use drydock_machinery::ApiError;

@@ -47,6 +47,7 @@ pub async fn run(
     step: &(impl Step + Sync),
 ) -> Result<Outcome, ApiError> {
     let mut at = ReadAt::NotOlderThan(Revision(0));
+    let mut refused: Option<(Revision, ApiError)> = None;
     loop {
         let latest = at == ReadAt::Latest;
         let present = match call.storage().get(key, at).await {
@@ -58,10 +59,17 @@ pub async fn run(
                 continue;
             }
         };
+        // It was the latest state after all: nobody is asked twice about it.
+        if let Some((revision, refusal)) = refused.take()
+            && revision == present.revision
+        {
+            return Err(refusal);
+        }
         let next = match step.next(&present).await {
             Ok(next) => next,
             Err(refusal) if latest => return Err(refusal),
-            Err(_) => {
+            Err(refusal) => {
+                refused = Some((present.revision, refusal));
                 at = ReadAt::Latest;
                 continue;
             }

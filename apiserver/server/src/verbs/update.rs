@@ -6,7 +6,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
-use super::call::Call;
+use super::call::{Call, Write};
 use super::metadata;
 use super::transition::{self, Next, Outcome, Step};
 use crate::admission::{Operation, Phase};
@@ -53,8 +53,8 @@ pub async fn changed(
     old: &Object,
     options: &WriteOptions,
 ) -> Result<Next, ApiError> {
-    let dry_run = options.dry_run;
-    call.admit(Phase::BeforeValidation, Operation::Update, Some(old), Some(&new), dry_run).await?;
+    let write = Write::of(call, Operation::Update, options);
+    call.mutate(write, Some(old), &mut new).await?;
     metadata::check_version(call, &mut new, old)?;
     carry_system_fields(&mut new, old);
     prepare(call, &mut new, old);
@@ -63,7 +63,7 @@ pub async fn changed(
         call.warnings.add(warning);
     }
     let new = managed::ignore_timestamps(new, old);
-    call.admit(Phase::AfterValidation, Operation::Update, Some(old), Some(&new), dry_run).await?;
+    call.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
     Ok(if metadata::is_finished(&new, old) { Next::Delete(new) } else { Next::Write(new) })
 }
 

@@ -24,7 +24,7 @@ impl Admission for Keeper {
         a.warnings.add("asked");
         let kept = a.old.is_some_and(|o| o.labels().is_some_and(|l| l.contains_key("keep")));
         if a.operation == Operation::Delete && kept {
-            return Err(ApiError::forbidden("test.io", "gadgets", a.name, "it is kept"));
+            return Err(ApiError::forbidden("test.io", "gadgets", a.object_name(), "it is kept"));
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod documents;
 mod fixture;
 mod gadget;
 mod list;
+mod mutation;
 mod patch;
 mod port;
 mod protobuf;

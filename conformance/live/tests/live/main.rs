@@ -4,6 +4,7 @@
 mod shared;
 
 mod absence;
+mod admission;
 mod audit;
 mod authorization;
 mod clients;

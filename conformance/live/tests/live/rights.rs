@@ -19,10 +19,12 @@ type Asked =
 async fn deploy_grants_what_the_programs_need() -> Result<()> {
     let host = Host::shared().await?;
     grant(&host)?;
-    let needed: [Asked; 9] = [
+    let needed: [Asked; 11] = [
         (APISERVER, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""),
         (APISERVER, "create", "authentication.k8s.io", "tokenreviews", "", "", ""),
         (APISERVER, "watch", "", "nodes", "", "", ""),
+        (APISERVER, "watch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "", ""),
+        (APISERVER, "get", "", "services", "", "default", "a"),
         (MANAGER, "create", "", "pods", "eviction", "default", "a"),
         (MANAGER, "patch", "", "nodes", "", "", "a"),
         (MANAGER, "delete", "", "nodes", "", "", "a"),

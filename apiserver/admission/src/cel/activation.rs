@@ -1,0 +1,134 @@
+//! The variables of one evaluation, and what may still be spent on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cel::common::traits::Indexer;
+use cel::common::types::CelString;
+use cel::common::value::{CowVal, Val};
+use cel::{Context, ExecutionError};
+use parking_lot::Mutex;
+
+use super::expression::{Answer, Expression, environment};
+use super::library::opaque;
+use super::meter::{METER, Meter, OUT_OF_BUDGET, PER_CALL};
+use super::names::VARIABLES;
+use super::value::Variable;
+
+/// A variable that a policy composes from others, and what compiling it came to.
+pub type Composed = (String, Result<Expression, String>);
+
+/// Evaluates expressions about one request.
+pub struct Activation {
+    context: Context<'static, 'static>,
+    meter: Meter,
+    left: i64,
+    definitions: Arc<[Composed]>,
+    known: Known,
+}
+
+impl Activation {
+    /// With these variables, and `budget` for all expressions together.
+    pub fn new(
+        variables: Vec<(&'static str, Variable)>,
+        definitions: Arc<[Composed]>,
+        budget: i64,
+    ) -> Result<Self, String> {
+        let mut context = Context::with_env(environment()?);
+        for (name, value) in variables {
+            context.add_variable_as_val(name, value);
+        }
+        let (meter, known) = (Meter::default(), Known::default());
+        context.add_variable_as_val(METER, Box::new(meter.clone()));
+        context.add_variable_as_val(VARIABLES, Box::new(known.clone()));
+        Ok(Self { context, meter, left: budget, definitions, known })
+    }
+
+    /// What is left for further expressions.
+    pub fn left(&self) -> i64 {
+        self.left
+    }
+
+    /// What the expression comes to: the inner error is its own, the outer one ends the evaluation of all of them
+    /// (k8s.io/apiserver pkg/admission/plugin/cel/activation.go).
+    pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<Answer, String>, String> {
+        let all = self.definitions.len();
+        let outcome = self.compose(expression.composed(), all).and_then(|()| self.spend_on(expression))?;
+        let source = expression.source();
+        Ok(outcome
+            .map(|value| Answer::of(value.as_ref()))
+            .map_err(|why| format!("expression '{source}' resulted in error: {why}")))
+    }
+
+    /// Makes those composed variables known that are asked for: the first `before` definitions may be used.
+    fn compose(&mut self, names: &BTreeSet<String>, before: usize) -> Result<(), String> {
+        let definitions = self.definitions.clone();
+        for name in names {
+            let found = definitions[..before].iter().rposition(|(defined, _)| defined == name);
+            let Some(index) = found.filter(|_| !self.known.has(name)) else { continue };
+            let value = match &definitions[index].1 {
+                Err(why) => Err(format!("composited variable \"{name}\" fails to compile: {why}")),
+                Ok(expression) => {
+                    self.compose(expression.composed(), index)?;
+                    let failed = |why| format!("composited variable \"{name}\" fails to evaluate: {why}");
+                    self.spend_on(expression)?.map_err(failed)
+                }
+            };
+            self.known.0.lock().insert(name.clone(), value);
+        }
+        Ok(())
+    }
+
+    fn spend_on(&mut self, expression: &Expression) -> Result<Result<Variable, String>, String> {
+        self.meter.fill(PER_CALL);
+        let outcome = expression.evaluate(&self.context);
+        let spent = self.meter.left().map(|left| PER_CALL - left);
+        self.left -= spent.unwrap_or(PER_CALL);
+        if self.left < 0 {
+            return Err(OUT_OF_BUDGET.to_owned());
+        }
+        match spent {
+            Some(_) => Ok(outcome),
+            None => Ok(Err("operation cancelled: actual cost limit exceeded".to_owned())),
+        }
+    }
+}
+
+/// The composed variables that have been evaluated: what `variables` is.
+#[derive(Clone, Debug, Default)]
+struct Known(Arc<Mutex<BTreeMap<String, Result<Variable, String>>>>);
+
+opaque!(Known, KNOWN_TYPE, "kubernetes.variables", indexed);
+
+impl Known {
+    fn has(&self, name: &str) -> bool {
+        self.0.lock().contains_key(name)
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Indexer for Known {
+    fn get<'b, 'v>(&'b self, index: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        let name = index.downcast_ref::<CelString>().map(CelString::inner).unwrap_or_default();
+        match self.0.lock().get(name) {
+            Some(Ok(value)) => Ok(CowVal::Owned(value.clone())),
+            Some(Err(why)) => Err(ExecutionError::function_error(VARIABLES, why)),
+            None => Err(ExecutionError::no_such_key(name)),
+        }
+    }
+
+    fn steal<'v>(self: Box<Self>, index: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        self.get(index).map(CowVal::into_owned)
+    }
+}

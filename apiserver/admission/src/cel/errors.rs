@@ -1,0 +1,33 @@
+//! What went wrong in an expression, in the words of cel-go: policies are read by people who know those.
+
+use cel::{ExecutionError, Value};
+
+/// The error as the host words it.
+pub fn words(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}"),
+        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", text(index)),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::DuplicateKey(key) => format!("Failed with repeated key: {}", text(key)),
+        ExecutionError::UnsupportedKeyType(_) => "unsupported key type".to_owned(),
+        ExecutionError::FunctionError { message, .. } | ExecutionError::InternalError(message) => {
+            message.clone()
+        }
+        // What is left are operands of types that an operator or function does not take.
+        _ => "no such overload".to_owned(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Int(it) => it.to_string(),
+        Value::UInt(it) => it.to_string(),
+        Value::Float(it) => it.to_string(),
+        Value::Bool(it) => it.to_string(),
+        Value::String(it) => it.to_string(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,105 @@
+//! One expression: compiled once, evaluated for many requests.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use cel::common::ast::IdedExpr;
+use cel::common::types::{CelBool, CelNull, CelString};
+use cel::common::value::Val;
+use cel::{Context, DeclarationError, Env, ExecutionError, Value as Evaluation};
+
+use super::{check, errors, fields, library, meter, rewrite, stack, two_variables};
+
+/// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
+const LONGEST: usize = 100_000;
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    source: Arc<str>,
+    tree: Arc<IdedExpr>,
+    composed: Arc<BTreeSet<String>>,
+}
+
+/// What an expression came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// A truth value.
+    Bool(bool),
+    /// A text.
+    Text(String),
+    /// Nothing.
+    Null,
+    /// A value of another type, by the type's name.
+    Other(String),
+}
+
+/// The functions and macros of every expression.
+static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    meter::declare(&mut env)?;
+    fields::declare(&mut env)?;
+    two_variables::declare(&mut env)?;
+    library::declare(&mut env)?;
+    Ok(Arc::new(env))
+});
+
+impl Expression {
+    /// Compiles `source`, which may use `variables`; the refusal is worded as the host's.
+    pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
+        let size = source.chars().count();
+        if size > LONGEST {
+            return Err(failed(&format!(
+                "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {LONGEST}"
+            )));
+        }
+        stack::deep(|| compile(source, variables))?
+    }
+
+    /// Its text.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Composed variables that it looks at (`variables.name`).
+    pub fn composed(&self) -> &BTreeSet<String> {
+        &self.composed
+    }
+
+    /// Evaluates it.
+    pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Result<Box<dyn Val>, String> {
+        let value = Evaluation::resolve_val(&self.tree, context);
+        value.map(|value| value.into_owned()).map_err(|error: ExecutionError| errors::words(&error))
+    }
+}
+
+impl Answer {
+    pub(super) fn of(value: &dyn Val) -> Self {
+        if let Some(it) = value.downcast_ref::<CelBool>() {
+            Self::Bool(*it.inner())
+        } else if let Some(it) = value.downcast_ref::<CelString>() {
+            Self::Text(it.inner().to_owned())
+        } else if value.downcast_ref::<CelNull>().is_some() {
+            Self::Null
+        } else {
+            Self::Other(value.get_type().name().to_owned())
+        }
+    }
+}
+
+/// The environment to evaluate in.
+pub(super) fn environment() -> Result<Arc<Env>, String> {
+    ENVIRONMENT.clone().map_err(|error| format!("unexpected error loading CEL environment: {error}"))
+}
+
+fn compile(source: &str, variables: &[&str]) -> Result<Expression, String> {
+    let program = environment()?.compile(source).map_err(|errors| failed(&errors.to_string()))?;
+    let tree = program.expression();
+    let composed = check::check(tree, program.source_info(), variables).map_err(|errors| failed(&errors))?;
+    let tree = Arc::new(rewrite::metered(tree.clone()));
+    Ok(Expression { source: source.into(), tree, composed: Arc::new(composed) })
+}
+
+fn failed(why: &str) -> String {
+    format!("compilation failed: {why}")
+}

@@ -1,0 +1,222 @@
+//! Questions to the authorizer (k8s.io/apiserver pkg/cel/library/authz.go).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use cel::common::types::{CelBool, CelString, STRING_TYPE, Type};
+use cel::common::value::{CowVal, StaticVal};
+use cel::{DeclarationError, Env, ExecutionError};
+use drydock_machinery::names::{name_is_dns_label, name_is_dns_subdomain};
+use drydock_server::authz::Attributes;
+use drydock_server::user::User;
+
+use super::{argument, opaque};
+use crate::cel::value::Variable;
+
+/// Asks whether a user may do something: allowed or not and why, or why it could not be asked. It may wait.
+pub trait Ask: Send + Sync + 'static {
+    /// The answer.
+    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
+}
+
+/// Who asks, shared by all that an expression builds from it.
+#[derive(Clone)]
+pub struct Asker {
+    user: Arc<User>,
+    asks: Arc<dyn Ask>,
+}
+
+impl Asker {
+    /// Asks for `user`.
+    pub fn new(user: Arc<User>, asks: Arc<dyn Ask>) -> Self {
+        Self { user, asks }
+    }
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker").field("user", &self.user.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Asker {
+    fn eq(&self, other: &Self) -> bool {
+        self.user == other.user
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Authorizer(Asker);
+
+#[derive(Clone, Debug, PartialEq)]
+struct PathCheck(Asker, String);
+
+#[derive(Clone, Debug, PartialEq)]
+struct GroupCheck(Asker, String);
+
+/// A question about a resource that is being put together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    asker: Asker,
+    about: Attributes,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Decision {
+    allowed: bool,
+    reason: String,
+    error: Option<String>,
+}
+
+opaque!(Authorizer, AUTHORIZER_TYPE, "kubernetes.authorization.Authorizer");
+opaque!(PathCheck, PATH_CHECK_TYPE, "kubernetes.authorization.PathCheck");
+opaque!(GroupCheck, GROUP_CHECK_TYPE, "kubernetes.authorization.GroupCheck");
+opaque!(Check, RESOURCE_CHECK_TYPE, "kubernetes.authorization.ResourceCheck");
+opaque!(Decision, DECISION_TYPE, "kubernetes.authorization.Decision");
+
+/// The variable `authorizer`.
+pub fn authorizer(asker: Asker) -> Variable {
+    Box::new(Authorizer(asker))
+}
+
+/// The variable `authorizer.requestResource`.
+pub fn request_resource(asker: Asker, about: Attributes) -> Variable {
+    Box::new(Check { asker, about: Attributes { version: "*".to_owned(), ..about } })
+}
+
+fn type_of<T: StaticVal>() -> Type {
+    T::cel_type().to_owned()
+}
+
+/// Declares them.
+pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    let text = || vec![STRING_TYPE];
+    env.add_member_overload("path", "authorizer_path", type_of::<Authorizer>(), text(), |args| {
+        let path = not_empty(text_of(&args, 1)?, "path")?;
+        Ok(CowVal::owned(PathCheck(argument::<Authorizer>(&args, 0)?.0.clone(), path)))
+    })?;
+    env.add_member_overload("group", "authorizer_group", type_of::<Authorizer>(), text(), |args| {
+        Ok(CowVal::owned(GroupCheck(
+            argument::<Authorizer>(&args, 0)?.0.clone(),
+            text_of(&args, 1)?.to_owned(),
+        )))
+    })?;
+    let names = vec![STRING_TYPE, STRING_TYPE];
+    env.add_member_overload(
+        "serviceAccount",
+        "authorizer_serviceaccount",
+        type_of::<Authorizer>(),
+        names,
+        account,
+    )?;
+    env.add_member_overload("resource", "groupcheck_resource", type_of::<GroupCheck>(), text(), |args| {
+        let GroupCheck(asker, group) = argument::<GroupCheck>(&args, 0)?.clone();
+        let resource = not_empty(text_of(&args, 1)?, "resource")?;
+        let about = Attributes { group, version: "*".to_owned(), resource, ..Attributes::default() };
+        Ok(CowVal::owned(Check { asker, about }))
+    })?;
+    env.add_member_overload(
+        "subresource",
+        "resourcecheck_subresource",
+        type_of::<Check>(),
+        text(),
+        |args| with(&args, |about, text| about.subresource = text),
+    )?;
+    env.add_member_overload("namespace", "resourcecheck_namespace", type_of::<Check>(), text(), |args| {
+        with(&args, |about, text| about.namespace = text)
+    })?;
+    env.add_member_overload("name", "resourcecheck_name", type_of::<Check>(), text(), |args| {
+        with(&args, |about, text| about.name = text)
+    })?;
+    env.add_member_overload(
+        "fieldSelector",
+        "authorizer_fieldselector",
+        type_of::<Check>(),
+        text(),
+        |args| with(&args, |about, text| about.field_selector = Some(text).filter(|text| !text.is_empty())),
+    )?;
+    env.add_member_overload(
+        "labelSelector",
+        "authorizer_labelselector",
+        type_of::<Check>(),
+        text(),
+        |args| with(&args, |about, text| about.label_selector = Some(text).filter(|text| !text.is_empty())),
+    )?;
+    declare_decisions(env)
+}
+
+fn declare_decisions(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_member_overload("check", "pathcheck_check", type_of::<PathCheck>(), vec![STRING_TYPE], |args| {
+        let PathCheck(asker, path) = argument::<PathCheck>(&args, 0)?;
+        let verb = text_of(&args, 1)?.to_owned();
+        Ok(CowVal::owned(decide(asker, &Attributes { path: path.clone(), verb, ..Attributes::default() })))
+    })?;
+    env.add_member_overload("check", "resourcecheck_check", type_of::<Check>(), vec![STRING_TYPE], |args| {
+        let Check { asker, about } = argument::<Check>(&args, 0)?;
+        let verb = text_of(&args, 1)?.to_owned();
+        Ok(CowVal::owned(decide(asker, &Attributes { verb, ..about.clone() })))
+    })?;
+    let decision = type_of::<Decision>;
+    env.add_member_overload("allowed", "decision_allowed", decision(), vec![], |args| {
+        Ok(CowVal::owned(CelBool::from(argument::<Decision>(&args, 0)?.allowed)))
+    })?;
+    env.add_member_overload("reason", "decision_reason", decision(), vec![], |args| {
+        Ok(CowVal::owned(CelString::from(argument::<Decision>(&args, 0)?.reason.clone())))
+    })?;
+    env.add_member_overload("errored", "decision_errored", decision(), vec![], |args| {
+        Ok(CowVal::owned(CelBool::from(argument::<Decision>(&args, 0)?.error.is_some())))
+    })?;
+    env.add_member_overload("error", "decision_error", decision(), vec![], |args| {
+        let error = argument::<Decision>(&args, 0)?.error.clone();
+        Ok(CowVal::owned(CelString::from(error.unwrap_or_default())))
+    })
+}
+
+fn account<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let (namespace, name) = (text_of(&args, 1)?, text_of(&args, 2)?);
+    let refused = |what: &str| {
+        ExecutionError::function_error("serviceAccount", format!("Invalid service account {what}"))
+    };
+    if !name_is_dns_subdomain(name, false).is_empty() {
+        return Err(refused("name"));
+    }
+    if !name_is_dns_label(namespace, false).is_empty() {
+        return Err(refused("namespace"));
+    }
+    let user = User {
+        name: format!("system:serviceaccount:{namespace}:{name}"),
+        groups: vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
+        uid: String::new(),
+        extra: BTreeMap::new(),
+    };
+    let asks = argument::<Authorizer>(&args, 0)?.0.asks.clone();
+    Ok(CowVal::owned(Authorizer(Asker::new(Arc::new(user), asks))))
+}
+
+fn with<'b, 'v>(
+    args: &[CowVal<'_, '_>],
+    set: fn(&mut Attributes, String),
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let mut check = argument::<Check>(args, 0)?.clone();
+    set(&mut check.about, text_of(args, 1)?.to_owned());
+    Ok(CowVal::owned(check))
+}
+
+fn decide(asker: &Asker, about: &Attributes) -> Decision {
+    match asker.asks.ask(&asker.user, about) {
+        Ok((allowed, reason)) => Decision { allowed, reason, error: None },
+        Err(why) => Decision { allowed: false, reason: String::new(), error: Some(why) },
+    }
+}
+
+fn not_empty(text: &str, what: &str) -> Result<String, ExecutionError> {
+    if text.trim().is_empty() {
+        return Err(ExecutionError::function_error(what, format!("{what} must not be empty")));
+    }
+    Ok(text.to_owned())
+}
+
+fn text_of<'a>(args: &'a [CowVal<'_, '_>], index: usize) -> Result<&'a str, ExecutionError> {
+    Ok(argument::<CelString>(args, index)?.inner())
+}

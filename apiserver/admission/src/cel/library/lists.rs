@@ -1,0 +1,82 @@
+//! Lists (k8s.io/apiserver pkg/cel/library/lists.go), beside ext.Lists of cel-go.
+
+use std::cmp::Ordering;
+
+use cel::common::types::{CelBool, CelInt, CelList, DYN_TYPE, LIST_TYPE};
+use cel::common::value::{CowVal, Val};
+use cel::{DeclarationError, Env, ExecutionError, extensions};
+
+use super::argument;
+use crate::cel::value;
+
+/// Where a value is in a list.
+type Find<'v> = fn(&[Box<dyn Val + 'v>], &dyn Val) -> Option<usize>;
+
+/// Declares them.
+pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_extension(extensions::lists)?;
+    env.add_member_overload("isSorted", "list_is_sorted", LIST_TYPE, vec![], is_sorted)?;
+    env.add_member_overload("sum", "list_sum", LIST_TYPE, vec![], sum)?;
+    env.add_member_overload("min", "list_min", LIST_TYPE, vec![], |args| {
+        extreme(&args, "min", Ordering::Greater)
+    })?;
+    env.add_member_overload("max", "list_max", LIST_TYPE, vec![], |args| {
+        extreme(&args, "max", Ordering::Less)
+    })?;
+    env.add_member_overload("indexOf", "list_a_index_of_int", LIST_TYPE, vec![DYN_TYPE], |args| {
+        position(&args, |items, wanted| items.iter().position(|item| item.equals(wanted)))
+    })?;
+    env.add_member_overload("lastIndexOf", "list_a_last_index_of_int", LIST_TYPE, vec![DYN_TYPE], |args| {
+        position(&args, |items, wanted| items.iter().rposition(|item| item.equals(wanted)))
+    })
+}
+
+fn is_sorted<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let items = argument::<CelList>(&args, 0)?.inner();
+    for pair in items.windows(2) {
+        if compare(pair[0].as_ref(), pair[1].as_ref())? == Ordering::Greater {
+            return Ok(CowVal::owned(CelBool::from(false)));
+        }
+    }
+    Ok(CowVal::owned(CelBool::from(true)))
+}
+
+/// An empty list of unknown type sums to the whole number 0.
+fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let mut items = argument::<CelList>(&args, 0)?.inner().iter();
+    let Some(first) = items.next() else { return Ok(CowVal::owned(CelInt::from(0))) };
+    let mut total = first.clone();
+    for item in items {
+        let adder = total.as_adder().ok_or_else(|| ExecutionError::no_such_overload("sum", vec![]))?;
+        total = adder.add(item.as_ref())?.into_owned();
+    }
+    Ok(CowVal::Owned(total))
+}
+
+fn extreme<'b, 'v>(
+    args: &[CowVal<'_, 'v>],
+    name: &str,
+    gives_way: Ordering,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let mut items = argument::<CelList>(args, 0)?.inner().iter();
+    let empty = || ExecutionError::function_error(name, format!("{name} called on empty list"));
+    let mut best = items.next().ok_or_else(empty)?;
+    for item in items {
+        if compare(best.as_ref(), item.as_ref())? == gives_way {
+            best = item;
+        }
+    }
+    Ok(CowVal::Owned(best.clone()))
+}
+
+fn position<'b, 'v>(args: &[CowVal<'_, 'v>], find: Find<'v>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let items = argument::<CelList>(args, 0)?.inner();
+    let wanted = args.get(1).ok_or(ExecutionError::MissingArgumentOrTarget)?;
+    let found = find(items, wanted.as_ref());
+    Ok(CowVal::owned(CelInt::from(found.map_or(-1, value::length))))
+}
+
+fn compare(a: &dyn Val, b: &dyn Val) -> Result<Ordering, ExecutionError> {
+    let comparer = a.as_comparer().ok_or_else(|| ExecutionError::no_such_overload("compare", vec![]))?;
+    comparer.compare(b)
+}

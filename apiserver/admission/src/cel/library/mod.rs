@@ -1,0 +1,98 @@
+//! Functions that Kubernetes adds to CEL (k8s.io/apiserver pkg/cel/library), a file each.
+
+mod authorizer;
+mod format;
+mod lists;
+mod network;
+mod quantity;
+mod regex;
+mod semantic_version;
+mod sets;
+pub mod strings;
+mod url;
+
+pub use authorizer::{Ask, Asker, Check, authorizer, request_resource};
+
+use cel::common::types::{CelList, CelString};
+use cel::common::value::{CowVal, Val};
+use cel::{DeclarationError, Env, ExecutionError};
+
+/// Declares all of them.
+pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    strings::declare(env)?;
+    lists::declare(env)?;
+    sets::declare(env)?;
+    regex::declare(env)?;
+    url::declare(env)?;
+    quantity::declare(env)?;
+    network::declare(env)?;
+    semantic_version::declare(env)?;
+    format::declare(env)?;
+    authorizer::declare(env)
+}
+
+/// A type of our own: equal to its equals, and nothing but a receiver of functions.
+macro_rules! opaque {
+    ($type:ident, $description:ident, $name:literal) => {
+        $crate::cel::library::opaque!($type, $description, $name, {});
+    };
+    ($type:ident, $description:ident, $name:literal, indexed) => {
+        $crate::cel::library::opaque!($type, $description, $name, {
+            fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn cel::common::traits::Indexer + 'v)>
+            where
+                Self: 'v,
+            {
+                Some(self)
+            }
+        });
+    };
+    ($type:ident, $description:ident, $name:literal, { $($more:tt)* }) => {
+        static $description: cel::common::types::Type =
+            cel::common::types::Type::simple_type(cel::common::types::Kind::Opaque, $name);
+
+        impl cel::common::value::Val for $type {
+            fn get_type(&self) -> &cel::common::types::Type {
+                &$description
+            }
+
+            fn cel_type() -> &'static cel::common::types::Type {
+                &$description
+            }
+
+            fn equals(&self, other: &dyn cel::common::value::Val) -> bool {
+                other.downcast_ref::<Self>().is_some_and(|other| self == other)
+            }
+
+            fn clone_as_boxed<'v>(&self) -> Box<dyn cel::common::value::Val + 'v>
+            where
+                Self: 'v,
+            {
+                Box::new(self.clone())
+            }
+
+            fn as_any(&self) -> Option<&dyn std::any::Any> {
+                Some(self)
+            }
+
+            $($more)*
+        }
+
+        impl cel::common::value::StaticVal for $type {}
+    };
+}
+pub(crate) use opaque;
+
+/// The argument at `index`, if it is one of these.
+fn argument<'a, 'b, 'v, T>(args: &'a [CowVal<'b, 'v>], index: usize) -> Result<&'a T, ExecutionError>
+where
+    T: cel::common::value::FromVal<'a, 'v>,
+{
+    let found = args.get(index).and_then(|arg| arg.as_ref().downcast_ref::<T>());
+    found.ok_or_else(|| ExecutionError::no_such_overload("", vec![]))
+}
+
+/// A list of texts.
+fn texts<'v>(texts: impl IntoIterator<Item = String>) -> CelList<'v> {
+    let items = texts.into_iter().map(|text| Box::new(CelString::from(text)) as Box<dyn Val + 'v>);
+    CelList::from(items.collect::<Vec<_>>())
+}

@@ -1,0 +1,161 @@
+//! Quantities (k8s.io/apiserver pkg/cel/library/quantity.go, apimachinery pkg/api/resource): exact to a billionth, beyond
+//! which the host rounds up as well.
+
+use std::cmp::Ordering;
+
+use cel::common::types::{CelBool, CelDouble, CelInt, CelString, INT_TYPE, STRING_TYPE};
+use cel::common::value::{CowVal, Val};
+use cel::{DeclarationError, Env, ExecutionError};
+
+use super::{argument, opaque};
+
+const NANO: i128 = 1_000_000_000;
+const FORMAT: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// An amount in billionths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Quantity(i128);
+
+opaque!(Quantity, QUANTITY_TYPE, "kubernetes.Quantity");
+
+/// Declares them.
+pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    let quantity = || Quantity::cel_type().to_owned();
+    env.add_overload("quantity", "string_to_quantity", vec![STRING_TYPE], |args| {
+        let parsed = parse(argument::<CelString>(&args, 0)?.inner());
+        parsed.map(CowVal::owned).map_err(|why| ExecutionError::function_error("quantity", why))
+    })?;
+    env.add_overload("isQuantity", "is_quantity_string", vec![STRING_TYPE], |args| {
+        truth(parse(argument::<CelString>(&args, 0)?.inner()).is_ok())
+    })?;
+    env.add_overload("sign", "quantity_sign", vec![quantity()], |args| {
+        number(argument::<Quantity>(&args, 0)?.0.signum() as i64)
+    })?;
+    for (name, wanted) in [("isGreaterThan", Ordering::Greater), ("isLessThan", Ordering::Less)] {
+        let compare: cel::common::functions::Function = match wanted {
+            Ordering::Greater => |args| truth(compare(&args)? == Ordering::Greater),
+            _ => |args| truth(compare(&args)? == Ordering::Less),
+        };
+        env.add_member_overload(name, &format!("quantity_{name}"), quantity(), vec![quantity()], compare)?;
+    }
+    env.add_member_overload("compareTo", "quantity_compare_to", quantity(), vec![quantity()], |args| {
+        number(compare(&args)? as i64)
+    })?;
+    env.add_member_overload("asApproximateFloat", "quantity_get_float", quantity(), vec![], |args| {
+        Ok(CowVal::owned(CelDouble::from(argument::<Quantity>(&args, 0)?.0 as f64 / NANO as f64)))
+    })?;
+    env.add_member_overload("asInteger", "quantity_get_int", quantity(), vec![], |args| {
+        let whole = argument::<Quantity>(&args, 0)?.whole();
+        number(
+            whole.ok_or_else(|| {
+                ExecutionError::function_error("asInteger", "cannot convert value to integer")
+            })?,
+        )
+    })?;
+    env.add_member_overload("isInteger", "quantity_is_integer", quantity(), vec![], |args| {
+        truth(argument::<Quantity>(&args, 0)?.whole().is_some())
+    })?;
+    env.add_member_overload("add", "quantity_add", quantity(), vec![quantity()], |args| {
+        sum(&args, argument::<Quantity>(&args, 1)?.0)
+    })?;
+    env.add_member_overload("add", "quantity_add_int", quantity(), vec![INT_TYPE], |args| {
+        sum(&args, i128::from(*argument::<CelInt>(&args, 1)?.inner()) * NANO)
+    })?;
+    env.add_member_overload("sub", "quantity_sub", quantity(), vec![quantity()], |args| {
+        sum(&args, -argument::<Quantity>(&args, 1)?.0)
+    })?;
+    env.add_member_overload("sub", "quantity_sub_int", quantity(), vec![INT_TYPE], |args| {
+        sum(&args, -i128::from(*argument::<CelInt>(&args, 1)?.inner()) * NANO)
+    })
+}
+
+impl Quantity {
+    fn whole(self) -> Option<i64> {
+        (self.0 % NANO == 0).then(|| i64::try_from(self.0 / NANO).ok()).flatten()
+    }
+}
+
+fn parse(text: &str) -> Result<Quantity, String> {
+    let (negative, unsigned) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (digits, suffix) = unsigned.split_at(end);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return Err(FORMAT.to_owned());
+    }
+    let (base, exponent) = scale(suffix).ok_or_else(|| "unable to parse quantity's suffix".to_owned())?;
+    let nano = amount(whole, fraction, base, exponent).ok_or_else(|| FORMAT.to_owned())?;
+    Ok(Quantity(if negative { -nano } else { nano }))
+}
+
+/// What the suffix multiplies with: a base and its exponent.
+fn scale(suffix: &str) -> Option<(i128, i32)> {
+    let decimal = [
+        ("n", -9),
+        ("u", -6),
+        ("m", -3),
+        ("", 0),
+        ("k", 3),
+        ("M", 6),
+        ("G", 9),
+        ("T", 12),
+        ("P", 15),
+        ("E", 18),
+    ];
+    let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    if let Some((_, exponent)) = decimal.iter().find(|(name, _)| *name == suffix) {
+        return Some((10, *exponent));
+    }
+    if let Some(power) = binary.iter().position(|name| *name == suffix) {
+        return Some((1024, i32::try_from(power).ok()? + 1));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok()?;
+    Some((10, exponent))
+}
+
+/// In billionths, rounded up; `None` if there is no room for so much.
+fn amount(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128> {
+    // 26 digits are more than the host keeps of anything.
+    let digits: String = whole.chars().chain(fraction.chars()).collect();
+    let digits = digits.trim_start_matches('0');
+    if digits.len() > 26 {
+        return None;
+    }
+    let mantissa = if digits.is_empty() { 0 } else { digits.parse::<i128>().ok()? };
+    let places = i32::try_from(fraction.len()).ok()?;
+    let (mut value, decimals) = match base {
+        10 => (mantissa, exponent - places + 9),
+        _ => (mantissa.checked_mul(base.checked_pow(u32::try_from(exponent).ok()?)?)?, 9 - places),
+    };
+    if mantissa == 0 {
+        return Some(0);
+    }
+    if decimals >= 0 {
+        return value.checked_mul(10_i128.checked_pow(u32::try_from(decimals).ok()?)?);
+    }
+    let Some(divisor) = 10_i128.checked_pow(decimals.unsigned_abs()) else { return Some(1) };
+    let rest = value % divisor;
+    value /= divisor;
+    Some(if rest > 0 { value + 1 } else { value })
+}
+
+fn compare(args: &[CowVal<'_, '_>]) -> Result<Ordering, ExecutionError> {
+    Ok(argument::<Quantity>(args, 0)?.0.cmp(&argument::<Quantity>(args, 1)?.0))
+}
+
+fn sum<'b, 'v>(args: &[CowVal<'_, '_>], other: i128) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    Ok(CowVal::owned(Quantity(argument::<Quantity>(args, 0)?.0.saturating_add(other))))
+}
+
+fn truth<'b, 'v>(it: bool) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    Ok(CowVal::owned(CelBool::from(it)))
+}
+
+fn number<'b, 'v>(it: i64) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    Ok(CowVal::owned(CelInt::from(it)))
+}

@@ -1,0 +1,25 @@
+//! CEL as Kubernetes has it: the crate `cel` with the functions that the host adds to the language
+//! (k8s.io/apiserver pkg/cel/environment/base.go), checked before it runs and bounded while it does.
+//!
+//! ```text
+//!   Expression::compile   text -> parsed -> names checked -> rewritten so that it pays for what it does
+//!   Activation            the variables, and what may still be spent on them
+//! ```
+
+mod activation;
+mod check;
+mod errors;
+mod expression;
+mod fields;
+pub mod library;
+mod meter;
+mod names;
+mod rewrite;
+pub mod stack;
+mod two_variables;
+mod value;
+
+pub use activation::{Activation, Composed};
+pub use expression::{Answer, Expression};
+pub use meter::{OUT_OF_BUDGET, PER_CALL};
+pub use value::{Variable, of_json};

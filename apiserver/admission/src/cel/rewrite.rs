@@ -1,0 +1,156 @@
+//! Makes an expression pay for what it does, so that none keeps a request waiting or fills the memory.
+//!
+//! A loop pays before it begins: for each part of its range as much as its body has nodes. What is copied, built or
+//! compared pays by its size. Selecting, arithmetic and logic are free: there are only as many of them as the text has.
+
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, operators,
+};
+
+use super::fields::SELECTABLE;
+use super::meter::{METER, PAID, WALK};
+use super::names;
+
+/// Calls that hand on what they were given, or give a truth value at once: nothing is copied.
+const FREE: [&str; 7] = [
+    operators::CONDITIONAL,
+    operators::LOGICAL_AND,
+    operators::LOGICAL_OR,
+    operators::LOGICAL_NOT,
+    operators::NOT_STRICTLY_FALSE,
+    operators::INDEX,
+    operators::NEGATE,
+];
+
+/// The same expression, paying.
+pub fn metered(expression: IdedExpr) -> IdedExpr {
+    let IdedExpr { id, expr } = expression;
+    let expr = match expr {
+        Expr::Call(call) => return metered_call(id, call),
+        Expr::Comprehension(it) => Expr::Comprehension(Box::new(metered_loop(*it))),
+        Expr::List(mut list) => {
+            list.elements = list.elements.into_iter().map(paid).collect();
+            Expr::List(list)
+        }
+        Expr::Map(mut map) => {
+            map.entries = map.entries.into_iter().map(metered_entry).collect();
+            Expr::Map(map)
+        }
+        Expr::Struct(mut it) => {
+            it.entries = it.entries.into_iter().map(metered_entry).collect();
+            Expr::Struct(it)
+        }
+        Expr::Select(mut select) => {
+            let composed = matches!(&select.operand.expr, Expr::Ident(name) if name == names::VARIABLES);
+            let bare = names::is_path(&select.operand);
+            let operand = metered(*select.operand);
+            select.operand = Box::new(if bare { operand } else { call(id, SELECTABLE, vec![operand]) });
+            let pays = composed && !select.test;
+            let select = IdedExpr { id, expr: Expr::Select(select) };
+            return if pays { pay(select) } else { select };
+        }
+        other => other,
+    };
+    IdedExpr { id, expr }
+}
+
+fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
+    if FREE.contains(&call.func_name.as_str()) || appends(&call) {
+        let CallExpr { func_name, target, args } = call;
+        let target = target.map(|target| Box::new(metered(*target)));
+        let args = args.into_iter().map(metered).collect();
+        return IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) };
+    }
+    let qualified = names::qualified(&call).is_some();
+    let target = call.target.map(|target| if qualified { target } else { Box::new(paid(*target)) });
+    let args = call.args.into_iter().map(paid).collect();
+    let func_name = names::bounded(&call.func_name).to_owned();
+    pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) })
+}
+
+/// What a macro adds to its result in each turn. The interpreter knows this form and appends in place.
+fn appends(call: &CallExpr) -> bool {
+    let to_result =
+        matches!(call.args.first().map(|arg| &arg.expr), Some(Expr::Ident(name)) if name.starts_with('@'));
+    call.func_name == operators::ADD && to_result
+}
+
+fn metered_loop(it: ComprehensionExpr) -> ComprehensionExpr {
+    let weight = nodes(&it.loop_cond) + nodes(&it.loop_step);
+    let id = it.iter_range.id;
+    let range = metered(it.iter_range);
+    let weight = literal(id, LiteralValue::Int(weight.into()));
+    ComprehensionExpr {
+        iter_range: call(id, WALK, vec![meter(id), range, weight]),
+        accu_init: paid(it.accu_init),
+        loop_cond: metered(it.loop_cond),
+        loop_step: metered(it.loop_step),
+        result: metered(it.result),
+        ..it
+    }
+}
+
+fn metered_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
+    let expr = match entry.expr {
+        EntryExpr::MapEntry(mut it) => {
+            it.key = paid(it.key);
+            it.value = paid(it.value);
+            EntryExpr::MapEntry(it)
+        }
+        EntryExpr::StructField(mut it) => {
+            it.value = paid(it.value);
+            EntryExpr::StructField(it)
+        }
+    };
+    IdedEntryExpr { id: entry.id, expr }
+}
+
+/// An operand whose value is looked at or copied as a whole.
+fn paid(operand: IdedExpr) -> IdedExpr {
+    let free = match &operand.expr {
+        Expr::Ident(name) => name.starts_with('@'),
+        Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
+        // It has paid for itself.
+        Expr::Call(call) => !FREE.contains(&call.func_name.as_str()) && !appends(call),
+        _ => false,
+    };
+    let operand = metered(operand);
+    if free { operand } else { pay(operand) }
+}
+
+fn pay(value: IdedExpr) -> IdedExpr {
+    let id = value.id;
+    call(id, PAID, vec![meter(id), value])
+}
+
+fn meter(id: u64) -> IdedExpr {
+    IdedExpr { id, expr: Expr::Ident(METER.to_owned()) }
+}
+
+fn literal(id: u64, value: LiteralValue) -> IdedExpr {
+    IdedExpr { id, expr: Expr::Literal(value) }
+}
+
+fn call(id: u64, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    IdedExpr { id, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
+}
+
+/// The parts of an expression; those of a loop within it are paid for by that loop.
+fn nodes(expression: &IdedExpr) -> i64 {
+    1 + match &expression.expr {
+        Expr::Call(it) => it.target.as_deref().map_or(0, nodes) + it.args.iter().map(nodes).sum::<i64>(),
+        Expr::Comprehension(it) => nodes(&it.iter_range) + nodes(&it.accu_init) + nodes(&it.result),
+        Expr::List(it) => it.elements.iter().map(nodes).sum(),
+        Expr::Map(it) => it.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
+        Expr::Struct(it) => it.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
+        Expr::Select(it) => nodes(&it.operand),
+        _ => 0,
+    }
+}
+
+fn entry_nodes(entry: &EntryExpr) -> i64 {
+    match entry {
+        EntryExpr::MapEntry(it) => nodes(&it.key) + nodes(&it.value),
+        EntryExpr::StructField(it) => nodes(&it.value),
+    }
+}

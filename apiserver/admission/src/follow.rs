@@ -1,0 +1,80 @@
+//! Following the host's configurations: what was last seen stays in force while the host cannot be reached.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use futures::{FutureExt, StreamExt};
+use kube::runtime::reflector::{Store, store::Writer};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+/// All objects of one kind, as they were last seen.
+pub struct Followed<K>
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    /// What is known.
+    pub known: Store<K>,
+    task: AbortHandle,
+}
+
+impl<K> Followed<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Default + Send + Sync + 'static,
+{
+    /// Follows a kind that is known when this is compiled.
+    pub fn start(what: &'static str, api: Api<K>, changed: Arc<Notify>) -> Self {
+        Self::start_with(what.to_owned(), api, Writer::default(), changed)
+    }
+}
+
+impl<K> Followed<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Eq + Hash + Clone + Send + Sync + 'static,
+{
+    /// Follows in a task of its own, with backoff; `changed` is told of every change.
+    pub fn start_with(what: String, api: Api<K>, writer: Writer<K>, changed: Arc<Notify>) -> Self {
+        let known = writer.as_reader();
+        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let mut events = reflector(writer, events).boxed();
+        let task = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(_) => changed.notify_one(),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot follow the host's {what} for admission; trying again");
+                    }
+                }
+            }
+        });
+        Self { known, task: task.abort_handle() }
+    }
+
+    /// Whether all objects are known.
+    pub fn is_ready(&self) -> bool {
+        self.known.wait_until_ready().now_or_never().is_some_and(|ready| ready.is_ok())
+    }
+
+    /// Waits until they are.
+    pub fn ready(&self) -> impl Future<Output = bool> + '_ {
+        self.known.wait_until_ready().map(|ready| ready.is_ok())
+    }
+}
+
+impl<K> Drop for Followed<K>
+where
+    K: Resource + Clone + 'static,
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,72 @@
+//! What expressions look at: the variables of one request.
+
+use std::sync::Arc;
+
+use drydock_machinery::Object;
+use drydock_server::admission::Attributes;
+use drydock_server::authz;
+use drydock_server::user::User;
+use serde_json::Value;
+
+use crate::cel::library::{Ask, Asker, authorizer, request_resource};
+use crate::cel::{Activation, Composed, Variable, of_json};
+use crate::request::admission_request;
+
+/// Variables that every expression may use.
+pub const COMMON: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
+/// Those of expressions that may ask who may do what.
+pub const AUTHORIZER: [&str; 2] = ["authorizer", "authorizer.requestResource"];
+
+/// One request, apart from the server's own structures: it goes to another thread.
+#[derive(Clone)]
+pub struct Input {
+    object: Value,
+    old: Value,
+    request: Value,
+    user: Arc<User>,
+    about: authz::Attributes,
+    asks: Arc<dyn Ask>,
+}
+
+impl Input {
+    /// The variables of `request`.
+    pub fn new(request: &Attributes<'_>, asks: Arc<dyn Ask>) -> Self {
+        let value = |object: Option<&Object>| object.map_or(Value::Null, |it| Value::Object(it.0.clone()));
+        Self {
+            object: value(request.new),
+            old: value(request.old),
+            request: Value::Object(admission_request(request, "")),
+            user: request.user.clone(),
+            about: authz::Attributes {
+                group: request.names.group.to_owned(),
+                resource: request.names.plural.to_owned(),
+                subresource: request.subresource.to_owned(),
+                namespace: request.namespace.to_owned(),
+                name: request.name.to_owned(),
+                ..authz::Attributes::default()
+            },
+            asks,
+        }
+    }
+
+    /// Ready for expressions, with a namespace and parameters if there are any.
+    pub fn activation(
+        &self,
+        namespace: &Value,
+        params: Option<&Value>,
+        composed: Arc<[Composed]>,
+        budget: i64,
+    ) -> Result<Activation, String> {
+        let asker = || Asker::new(self.user.clone(), self.asks.clone());
+        let variables: Vec<(&'static str, Variable)> = vec![
+            ("object", of_json(&self.object)),
+            ("oldObject", of_json(&self.old)),
+            ("request", of_json(&self.request)),
+            ("namespaceObject", of_json(namespace)),
+            ("params", of_json(params.unwrap_or(&Value::Null))),
+            ("authorizer", authorizer(asker())),
+            ("authorizer.requestResource", request_resource(asker(), self.about.clone())),
+        ];
+        Activation::new(variables, composed, budget)
+    }
+}

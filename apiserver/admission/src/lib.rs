@@ -1,0 +1,66 @@
+//! The host's admission for kinds that are not the host's own: ValidatingAdmissionPolicies and webhooks.
+//!
+//! kube-apiserver runs no admission for an aggregated API; a server that is built on k8s.io/apiserver runs it itself,
+//! from the configurations that it reads from the host. This crate does the same for any kind.
+//!
+//! ```text
+//!   follow      the host's configurations, followed
+//!     │ policy::source, webhook::source    compiled when they change; only what may concern a kind that is served
+//!     ▼
+//!   ArcSwap<snapshot>
+//!     │ policy, webhook                    asked with each write: nothing is done where the snapshot is empty
+//!     ├── matching      which requests are meant
+//!     ├── conditions    match conditions
+//!     └── cel           expressions
+//! ```
+
+mod asking;
+pub mod cel;
+mod conditions;
+mod follow;
+mod input;
+mod matching;
+mod namespaces;
+pub mod policy;
+mod readiness;
+mod request;
+pub mod webhook;
+
+use std::sync::Arc;
+
+use drydock_server::generic::Server;
+use kube::Client;
+
+use asking::Asking;
+use cel::library::Ask;
+use namespaces::Namespaces;
+use policy::Policies;
+use webhook::{MutatingWebhooks, ValidatingWebhooks};
+
+/// The host, as admission sees it, and what is served beside it.
+pub struct Host {
+    client: Client,
+    namespaces: Arc<dyn Namespaces>,
+    asks: Arc<dyn Ask>,
+    /// Kinds that are served, as group, version and plural.
+    served: Vec<(String, String, String)>,
+}
+
+/// Has every write to the kinds that `server` has installed admitted by the host's configurations too, in the order of
+/// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not run.)
+pub fn install(server: &mut Server) {
+    let asks = Arc::new(Asking::new(server.authorizer()));
+    let (client, namespaces) = (server.host(), server.namespaces());
+    let host = Host { client, namespaces, asks, served: server.served() };
+    let mutating = MutatingWebhooks::follow(&host);
+    let policies = Policies::follow(&host);
+    let validating = ValidatingWebhooks::follow(&host);
+    for (name, readiness) in [
+        ("mutating-webhooks", mutating.readiness()),
+        ("admission-policies", policies.readiness()),
+        ("validating-webhooks", validating.readiness()),
+    ] {
+        server.ready_when(name, "not read from the host", move || readiness.is_ready());
+    }
+    server.admit_all(vec![Arc::new(mutating), Arc::new(policies), Arc::new(validating)]);
+}

@@ -1,0 +1,192 @@
+//! Which requests a policy, a binding or a webhook concerns (k8s.io/apiserver pkg/admission/plugin/policy/matching,
+//! webhook/predicates).
+//!
+//! Our kinds are served in one version each: nothing is equivalent to them but themselves, so `matchPolicy` makes no
+//! difference.
+
+use drydock_machinery::selector::{LabelSelector, Operator, Requirement};
+use drydock_machinery::{ApiError, Object};
+use drydock_server::admission::Attributes;
+use k8s_openapi::api::admissionregistration::v1 as host;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+
+use crate::namespaces::Namespaces;
+
+/// What one rule says.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    groups: Vec<String>,
+    versions: Vec<String>,
+    operations: Vec<String>,
+    resources: Vec<String>,
+    scope: Option<String>,
+    /// None means any.
+    names: Vec<String>,
+}
+
+/// Kinds that this server serves, as `(group, version, plural)`.
+pub type Served = [(String, String, String)];
+
+impl From<&host::RuleWithOperations> for Rule {
+    fn from(rule: &host::RuleWithOperations) -> Self {
+        Self {
+            groups: rule.api_groups.clone().unwrap_or_default(),
+            versions: rule.api_versions.clone().unwrap_or_default(),
+            operations: rule.operations.clone().unwrap_or_default(),
+            resources: rule.resources.clone().unwrap_or_default(),
+            scope: rule.scope.clone(),
+            names: Vec::new(),
+        }
+    }
+}
+
+impl From<&host::NamedRuleWithOperations> for Rule {
+    fn from(rule: &host::NamedRuleWithOperations) -> Self {
+        Self {
+            groups: rule.api_groups.clone().unwrap_or_default(),
+            versions: rule.api_versions.clone().unwrap_or_default(),
+            operations: rule.operations.clone().unwrap_or_default(),
+            resources: rule.resources.clone().unwrap_or_default(),
+            scope: rule.scope.clone(),
+            names: rule.resource_names.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Rule {
+    /// Whether it may ever concern one of these kinds.
+    pub fn may_concern(&self, served: &Served) -> bool {
+        served.iter().any(|(group, version, plural)| {
+            has(&self.groups, group)
+                && has(&self.versions, version)
+                && self
+                    .resources
+                    .iter()
+                    .any(|it| matches!(it.split('/').next(), Some(r) if r == "*" || r == plural))
+        })
+    }
+
+    fn matches(&self, request: &Attributes<'_>) -> bool {
+        let in_scope = match self.scope.as_deref() {
+            None | Some("*") => true,
+            Some("Namespaced") => !request.namespace.is_empty(),
+            Some("Cluster") => request.namespace.is_empty(),
+            Some(_) => false,
+        };
+        in_scope
+            && has(&self.operations, request.operation.as_str())
+            && has(&self.groups, request.names.group)
+            && has(&self.versions, request.names.version)
+            && self.resources.iter().any(|it| is_resource(it, request))
+            && (self.names.is_empty() || self.names.iter().any(|name| name == request.name))
+    }
+}
+
+fn is_resource(pattern: &str, request: &Attributes<'_>) -> bool {
+    let (resource, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
+    (resource == "*" || resource == request.names.plural)
+        && (subresource == "*" || subresource == request.subresource)
+}
+
+fn has(all: &[String], wanted: &str) -> bool {
+    all.iter().any(|it| it == "*" || it == wanted)
+}
+
+/// Everything that narrows down which requests are meant.
+#[derive(Clone, Debug)]
+pub struct Criteria {
+    rules: Vec<Rule>,
+    /// Whether no rule at all means every request.
+    any_without_rules: bool,
+    excluded: Vec<Rule>,
+    namespaces: Result<LabelSelector, String>,
+    objects: Result<LabelSelector, String>,
+}
+
+impl Criteria {
+    /// Those of a webhook.
+    pub fn of_webhook(
+        rules: Option<&[host::RuleWithOperations]>,
+        namespaces: Option<&meta::LabelSelector>,
+        objects: Option<&meta::LabelSelector>,
+    ) -> Self {
+        Self {
+            rules: rules.unwrap_or_default().iter().map(Rule::from).collect(),
+            any_without_rules: false,
+            excluded: Vec::new(),
+            namespaces: selector(namespaces),
+            objects: selector(objects),
+        }
+    }
+
+    /// Those of a policy or a binding.
+    pub fn of_policy(it: &host::MatchResources) -> Self {
+        let rules = |rules: &Option<Vec<host::NamedRuleWithOperations>>| {
+            rules.iter().flatten().map(Rule::from).collect()
+        };
+        Self {
+            rules: rules(&it.resource_rules),
+            any_without_rules: true,
+            excluded: rules(&it.exclude_resource_rules),
+            namespaces: selector(it.namespace_selector.as_ref()),
+            objects: selector(it.object_selector.as_ref()),
+        }
+    }
+
+    /// Whether they may ever mean a request for one of these kinds.
+    pub fn may_concern(&self, served: &Served) -> bool {
+        (self.any_without_rules && self.rules.is_empty())
+            || self.rules.iter().any(|rule| rule.may_concern(served))
+    }
+
+    /// Whether they mean this request; an error if that cannot be told.
+    pub async fn matches(
+        &self,
+        request: &Attributes<'_>,
+        namespaces: &dyn Namespaces,
+    ) -> Result<bool, ApiError> {
+        let any = self.any_without_rules && self.rules.is_empty();
+        if !(any || self.rules.iter().any(|rule| rule.matches(request)))
+            || self.excluded.iter().any(|rule| rule.matches(request))
+        {
+            return Ok(false);
+        }
+        let objects = self.objects.as_ref().map_err(ApiError::internal)?;
+        if !objects.is_empty() && !selects(objects, request.new) && !selects(objects, request.old) {
+            return Ok(false);
+        }
+        let of_namespace = self.namespaces.as_ref().map_err(ApiError::internal)?;
+        if request.namespace.is_empty() || of_namespace.is_empty() {
+            return Ok(true);
+        }
+        let labels = namespaces.labels(request.namespace).await?;
+        Ok(of_namespace.matches_labels(Some(&labels)))
+    }
+}
+
+fn selects(selector: &LabelSelector, object: Option<&Object>) -> bool {
+    object.is_some_and(|object| selector.matches(object))
+}
+
+/// metav1.LabelSelectorAsSelector: none selects nothing, which the host's defaults rule out.
+pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, String> {
+    let Some(it) = it else { return Ok(LabelSelector::default()) };
+    let labels = it.match_labels.iter().flatten().map(|(key, value)| Requirement {
+        key: key.clone(),
+        operator: Operator::Equals,
+        values: [value.clone()].into(),
+    });
+    let mut all: Vec<Requirement> = labels.collect();
+    for expression in it.match_expressions.iter().flatten() {
+        let operator = match expression.operator.as_str() {
+            "In" => Operator::In,
+            "NotIn" => Operator::NotIn,
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
+            other => return Err(format!("\"{other}\" is not a valid label selector operator")),
+        };
+        let values = expression.values.iter().flatten().cloned().collect();
+        all.push(Requirement { key: expression.key.clone(), operator, values });
+    }
+    Ok(LabelSelector::new(all))
+}

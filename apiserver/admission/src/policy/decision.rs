@@ -1,0 +1,147 @@
+//! What all policies together say of a request (k8s.io/apiserver
+//! pkg/admission/plugin/policy/validating/dispatcher.go).
+
+use std::collections::BTreeMap;
+
+use drydock_machinery::ApiError;
+use drydock_machinery::error::StatusCause;
+use drydock_server::admission::Attributes;
+use serde_json::json;
+
+use super::compiled::{Binding, FailurePolicy, Policy};
+use super::evaluate::{Annotation, Objection, Verdict};
+
+/// Longest value of an audit annotation, in bytes.
+const LONGEST_ANNOTATION: usize = 10 * 1024;
+const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// The denial that counts: the first.
+pub struct Denied {
+    message: String,
+    reason: String,
+}
+
+/// Collects what policies say.
+pub struct Report<'a> {
+    request: &'a Attributes<'a>,
+    denied: Option<Denied>,
+}
+
+impl<'a> Report<'a> {
+    /// About one request.
+    pub fn new(request: &'a Attributes<'a>) -> Self {
+        Self { request, denied: None }
+    }
+
+    /// A policy, or a binding of it, that cannot be evaluated.
+    pub fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
+        if policy.failure == FailurePolicy::Ignore {
+            tracing::debug!(policy = policy.name, why, "a policy is misconfigured, which it says to ignore");
+            return;
+        }
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        let message = format!("failed to configure {what}: {why}");
+        self.deny(policy, binding, Objection { message, reason: String::new() });
+    }
+
+    /// What came of a policy with one set of parameters.
+    pub fn verdict(
+        &mut self,
+        policy: &Policy,
+        binding: &Binding,
+        verdict: Verdict,
+        annotations: &mut BTreeMap<String, Vec<String>>,
+    ) {
+        for (index, objection) in verdict.objections.into_iter().enumerate() {
+            let Some(objection) = objection else { continue };
+            for action in &binding.actions {
+                match action.as_str() {
+                    "Deny" => self.deny(policy, Some(binding), objection.clone()),
+                    "Warn" => self.warn(policy, binding, &objection),
+                    "Audit" => self.note(policy, binding, index, &objection),
+                    _ => {}
+                }
+            }
+        }
+        for annotation in verdict.annotations {
+            match annotation {
+                Annotation::Publish(key, value) => {
+                    let value = cut(&value).to_owned();
+                    let values = annotations.entry(key).or_default();
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                Annotation::Failed(message) => {
+                    self.deny(policy, Some(binding), Objection { message, reason: String::new() });
+                }
+            }
+        }
+    }
+
+    /// The audit annotations of a policy, of all its bindings.
+    pub fn annotate(&self, policy: &Policy, annotations: BTreeMap<String, Vec<String>>) {
+        for (key, values) in annotations {
+            self.request.audit.annotate(&format!("{}/{key}", policy.name), &values.join(", "));
+        }
+    }
+
+    /// What is to be answered.
+    pub fn outcome(self) -> Result<(), Denied> {
+        self.denied.map_or(Ok(()), Err)
+    }
+
+    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, objection: Objection) {
+        let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+        let message = format!(
+            "ValidatingAdmissionPolicy '{}'{with} denied request: {}",
+            policy.name, objection.message
+        );
+        self.denied.get_or_insert(Denied { message, reason: objection.reason });
+    }
+
+    fn warn(&self, policy: &Policy, binding: &Binding, objection: &Objection) {
+        self.request.warnings.add(format!(
+            "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+            policy.name, binding.name, objection.message
+        ));
+    }
+
+    fn note(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
+        let failures = json!([{
+            "message": objection.message,
+            "policy": policy.name,
+            "binding": binding.name,
+            "expressionIndex": index,
+            "validationActions": binding.actions,
+        }]);
+        self.request.audit.annotate(FAILURE_KEY, &failures.to_string());
+    }
+}
+
+impl Denied {
+    /// The answer.
+    pub fn status(self, request: &Attributes<'_>) -> ApiError {
+        let mut error = request.forbidden(&self.message);
+        let (reason, code) = match self.reason.as_str() {
+            "" => ("Invalid", 422),
+            "Forbidden" => ("Forbidden", 403),
+            "Unauthorized" => ("Unauthorized", 401),
+            "RequestEntityTooLarge" => ("RequestEntityTooLarge", 413),
+            other => (other, 422),
+        };
+        error.status.reason = reason.to_owned();
+        error.status.code = code;
+        let cause = StatusCause { message: self.message, ..StatusCause::default() };
+        error.status.details.get_or_insert_default().causes.push(cause);
+        error
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST_ANNOTATION);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

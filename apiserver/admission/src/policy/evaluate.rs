@@ -1,0 +1,182 @@
+//! What a policy says of a request with one set of parameters (k8s.io/apiserver
+//! pkg/admission/plugin/policy/validating/validator.go).
+
+use serde_json::Value;
+
+use super::compiled::{FailurePolicy, Policy, Validation};
+use crate::cel::{Activation, Answer, Expression};
+use crate::conditions;
+use crate::input::Input;
+
+/// What all validations of one request may spend, and again all audit annotations.
+const BUDGET: i64 = 10_000_000;
+/// Longest message that an expression may make, in bytes.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// What came of a policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// Of each validation in turn: nothing, or what speaks against the request.
+    pub objections: Vec<Option<Objection>>,
+    /// Notes for the audit log.
+    pub annotations: Vec<Annotation>,
+}
+
+/// What speaks against a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Objection {
+    /// Why.
+    pub message: String,
+    /// The reason of the answer; empty if the validation could not be evaluated.
+    pub reason: String,
+}
+
+/// A note.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Annotation {
+    /// A key and its value.
+    Publish(String, String),
+    /// It could not be made, which denies the request.
+    Failed(String),
+}
+
+/// Evaluates a policy.
+pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Option<&Value>) -> Verdict {
+    match concerned(policy, input, params) {
+        Ok(false) => return Verdict::default(),
+        Ok(true) => {}
+        Err(_) if policy.failure == FailurePolicy::Ignore => return Verdict::default(),
+        Err(why) => return failed(policy, why),
+    }
+    let validated = validated(policy, input, namespace, params);
+    let objections = match validated {
+        Ok(objections) => objections,
+        Err(why) => return failed(policy, why),
+    };
+    match annotations(policy, input, namespace, params) {
+        Ok(annotations) => Verdict { objections, annotations },
+        Err(why) => failed(policy, why),
+    }
+}
+
+/// The match conditions do not see the namespace.
+fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<bool, String> {
+    if policy.conditions.is_empty() {
+        return Ok(true);
+    }
+    let composed = policy.composed.clone();
+    let mut activation = input.activation(&Value::Null, params, composed, conditions::BUDGET)?;
+    conditions::hold(&policy.conditions, &mut activation)
+}
+
+/// The policy as a whole could not be evaluated.
+fn failed(policy: &Policy, why: String) -> Verdict {
+    Verdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
+}
+
+impl Policy {
+    fn failed(&self, message: String) -> Option<Objection> {
+        match self.failure {
+            FailurePolicy::Fail => Some(Objection { message, reason: String::new() }),
+            FailurePolicy::Ignore => {
+                tracing::debug!(
+                    policy = self.name,
+                    message,
+                    "a policy could not be evaluated, which it says to ignore"
+                );
+                None
+            }
+        }
+    }
+}
+
+fn validated(
+    policy: &Policy,
+    input: &Input,
+    namespace: &Value,
+    params: Option<&Value>,
+) -> Result<Vec<Option<Objection>>, String> {
+    let mut activation = input.activation(namespace, params, policy.composed.clone(), BUDGET)?;
+    let mut answers = Vec::with_capacity(policy.validations.len());
+    for validation in &policy.validations {
+        answers.push(ask(&validation.expression, &mut activation)?);
+    }
+    let mut objections = Vec::with_capacity(answers.len());
+    for (validation, answer) in policy.validations.iter().zip(answers) {
+        objections.push(match answer {
+            Ok(Answer::Bool(true)) => None,
+            Ok(_) => match message(validation, &mut activation) {
+                Ok(message) => {
+                    let reason = validation.reason.clone().unwrap_or_else(|| "Invalid".to_owned());
+                    Some(Objection { message, reason })
+                }
+                Err(why) => policy.failed(format!("failed messageExpression: {why}")),
+            },
+            Err(why) => policy.failed(why),
+        });
+    }
+    Ok(objections)
+}
+
+/// Of an expression that did not compile, that.
+fn ask(
+    expression: &Result<Expression, String>,
+    activation: &mut Activation,
+) -> Result<Result<Answer, String>, String> {
+    match expression {
+        Ok(expression) => activation.evaluate(expression),
+        Err(why) => Ok(Err(format!("compilation error: {why}"))),
+    }
+}
+
+/// The expression's words, or the fixed ones, or the validation's own text.
+fn message(validation: &Validation, activation: &mut Activation) -> Result<String, String> {
+    if let Some(expression) = &validation.message_expression {
+        match ask(expression, activation)? {
+            Ok(Answer::Text(text)) => {
+                let text = text.trim();
+                if !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n') {
+                    return Ok(text.to_owned());
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(error, "a policy's messageExpression failed"),
+        }
+    }
+    let fixed = validation.message.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    Ok(fixed.map_or_else(|| format!("failed expression: {}", validation.source.trim()), str::to_owned))
+}
+
+fn annotations(
+    policy: &Policy,
+    input: &Input,
+    namespace: &Value,
+    params: Option<&Value>,
+) -> Result<Vec<Annotation>, String> {
+    if policy.annotations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut activation = input.activation(namespace, params, policy.composed.clone(), BUDGET)?;
+    let mut notes = Vec::new();
+    for (key, expression) in &policy.annotations {
+        match ask(expression, &mut activation)? {
+            Ok(Answer::Text(text)) if text.trim().is_empty() => {}
+            Ok(Answer::Text(text)) => notes.push(Annotation::Publish(key.clone(), text.trim().to_owned())),
+            Ok(Answer::Null) => {}
+            Ok(other) => {
+                let type_ = match other {
+                    Answer::Bool(_) => "bool".to_owned(),
+                    Answer::Other(name) => name,
+                    Answer::Text(_) | Answer::Null => continue,
+                };
+                let source = expression.as_ref().map(Expression::source).unwrap_or_default();
+                notes.push(Annotation::Failed(format!(
+                    "valueExpression '{source}' resulted in unsupported return type: {type_}. Return type must be either string or null."
+                )));
+            }
+            Err(_) if policy.failure == FailurePolicy::Ignore => {}
+            Err(why) => notes.push(Annotation::Failed(why)),
+        }
+    }
+    Ok(notes)
+}

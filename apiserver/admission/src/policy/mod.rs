@@ -1,0 +1,159 @@
+//! ValidatingAdmissionPolicies of the host (k8s.io/apiserver pkg/admission/plugin/policy/validating).
+
+mod compiled;
+mod decision;
+mod evaluate;
+mod params;
+mod source;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use drydock_server::admission::{Admission, Attributes};
+use serde_json::Value;
+
+use crate::Host;
+use crate::cel::library::Ask;
+use crate::cel::stack;
+use crate::input::Input;
+use crate::namespaces::Namespaces;
+use crate::readiness::Readiness;
+pub use compiled::FailurePolicy;
+use compiled::{Binding, Hook, Policy};
+use decision::{Denied, Report};
+use evaluate::Verdict;
+
+/// The policies that may concern our kinds, in order of their names.
+type Snapshot = Arc<Vec<Hook>>;
+
+/// Asks the host's policies about writes.
+pub struct Policies {
+    hooks: Arc<ArcSwapOption<Vec<Hook>>>,
+    readiness: Readiness,
+    namespaces: Arc<dyn Namespaces>,
+    asks: Arc<dyn Ask>,
+}
+
+impl Policies {
+    /// Follows the host's policies, bindings and parameters.
+    pub fn follow(host: &Host) -> Self {
+        let hooks = Arc::new(ArcSwapOption::empty());
+        let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
+        let (namespaces, asks) = (host.namespaces.clone(), host.asks.clone());
+        Self { hooks, readiness: Readiness::new(told), namespaces, asks }
+    }
+
+    /// Whether they are known.
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Snapshot, ApiError> {
+        if let Some(hooks) = self.hooks.load_full() {
+            return Ok(hooks);
+        }
+        self.readiness.wait().await;
+        self.hooks.load_full().ok_or_else(|| request.forbidden("not yet ready to handle request"))
+    }
+
+    async fn ask(
+        &self,
+        hook: &Hook,
+        request: &Attributes<'_>,
+        report: &mut Report<'_>,
+    ) -> Result<(), ApiError> {
+        let policy = &hook.policy;
+        match policy.criteria.matches(request, self.namespaces.as_ref()).await {
+            Ok(false) => return Ok(()),
+            Err(error) => {
+                report.misconfigured(policy, None, &error.to_string());
+                return Ok(());
+            }
+            Ok(true) => {}
+        }
+        if let Some(why) = &hook.misconfigured {
+            report.misconfigured(policy, None, why);
+            return Ok(());
+        }
+        let mut annotations = BTreeMap::new();
+        for binding in &hook.bindings {
+            self.ask_binding(hook, binding, request, report, &mut annotations).await?;
+        }
+        report.annotate(policy, annotations);
+        Ok(())
+    }
+
+    async fn ask_binding(
+        &self,
+        hook: &Hook,
+        binding: &Binding,
+        request: &Attributes<'_>,
+        report: &mut Report<'_>,
+        annotations: &mut BTreeMap<String, Vec<String>>,
+    ) -> Result<(), ApiError> {
+        let policy = &hook.policy;
+        let concerned = match &binding.criteria {
+            None => Ok(true),
+            Some(criteria) => criteria.matches(request, self.namespaces.as_ref()).await,
+        };
+        let params = match concerned {
+            Ok(false) => return Ok(()),
+            Ok(true) => params::collect(hook, binding, request.namespace).await,
+            Err(error) => Err(error.to_string()),
+        };
+        let params = match params {
+            Ok(params) => params,
+            Err(why) => {
+                report.misconfigured(policy, Some(binding), &why);
+                return Ok(());
+            }
+        };
+        let namespace = self.namespace_of(policy, request).await?;
+        let verdicts = self.evaluate(policy.clone(), request, namespace, params).await?;
+        for verdict in verdicts {
+            report.verdict(policy, binding, verdict, annotations);
+        }
+        Ok(())
+    }
+
+    /// The namespace itself is asked for where an expression looks at it.
+    async fn namespace_of(&self, policy: &Policy, request: &Attributes<'_>) -> Result<Value, ApiError> {
+        if request.namespace.is_empty() || !policy.looks_at_namespace {
+            return Ok(Value::Null);
+        }
+        self.namespaces.object(request.namespace).await
+    }
+
+    async fn evaluate(
+        &self,
+        policy: Arc<Policy>,
+        request: &Attributes<'_>,
+        namespace: Value,
+        params: Vec<Option<Value>>,
+    ) -> Result<Vec<Verdict>, ApiError> {
+        let input = Input::new(request, self.asks.clone());
+        let evaluated = stack::deep_aside(move || {
+            let all = params.iter();
+            all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()
+        });
+        evaluated.await.map_err(ApiError::internal)
+    }
+}
+
+#[async_trait]
+impl Admission for Policies {
+    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+        let hooks = self.snapshot(request).await?;
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let mut report = Report::new(request);
+        for hook in hooks.iter() {
+            self.ask(hook, request, &mut report).await?;
+        }
+        report.outcome().map_err(|denied: Denied| denied.status(request))
+    }
+}

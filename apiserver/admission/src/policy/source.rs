@@ -1,0 +1,148 @@
+//! The host's policies and bindings, followed and compiled (k8s.io/apiserver
+//! pkg/admission/plugin/policy/generic/policy_source.go).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::{Notify, watch};
+
+use super::compiled::{Binding, Hook, Policy, binding, compile};
+use super::params::Params;
+use crate::follow::Followed;
+use crate::matching::{Criteria, Served};
+
+/// How soon a kind is looked for again that the host did not have.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Keeps `hooks` as the host's policies are; tells when they are known for the first time.
+pub fn follow(
+    host: Client,
+    served: Vec<(String, String, String)>,
+    hooks: Arc<ArcSwapOption<Vec<Hook>>>,
+) -> watch::Receiver<bool> {
+    let (tell, told) = watch::channel(false);
+    let changed = Arc::new(Notify::new());
+    let policies = Followed::start("admission policies", Api::all(host.clone()), changed.clone());
+    let bindings = Followed::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
+    let mut source =
+        Source { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
+    tokio::spawn(async move {
+        loop {
+            let complete = if source.policies.is_ready() && source.bindings.is_ready() {
+                let (found, complete) = source.hooks().await;
+                hooks.store(Some(Arc::new(found)));
+                tell.send_replace(true);
+                complete
+            } else {
+                true
+            };
+            // Where a kind was not found, nobody tells when the host has it.
+            let retry = tokio::time::sleep(if complete { Duration::MAX } else { RETRY });
+            tokio::select! {
+                () = changed.notified() => {}
+                () = retry => {}
+                () = tell.closed() => return,
+            }
+        }
+    });
+    told
+}
+
+struct Source {
+    host: Client,
+    served: Vec<(String, String, String)>,
+    policies: Followed<ValidatingAdmissionPolicy>,
+    bindings: Followed<ValidatingAdmissionPolicyBinding>,
+    /// By name and version.
+    compiled: HashMap<(String, String), Arc<Policy>>,
+    /// By `apiVersion` and `kind`.
+    params: HashMap<(String, String), Arc<Params>>,
+}
+
+impl Source {
+    /// The policies that are bound and may concern a kind that is served, and whether they are all configured well.
+    async fn hooks(&mut self) -> (Vec<Hook>, bool) {
+        let mut by_policy: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
+        for it in self.bindings.known.state() {
+            let name = it.spec.as_ref().and_then(|spec| spec.policy_name.clone()).unwrap_or_default();
+            by_policy.entry(name).or_default().push(binding(&it));
+        }
+        let mut policies = self.policies.known.state();
+        policies.sort_by_key(|policy| policy.name_any());
+        let mut hooks = Vec::new();
+        for policy in policies {
+            let Some(mut bindings) = by_policy.remove(&policy.name_any()) else { continue };
+            let Some(policy) = self.compiled(policy).await else { continue };
+            bindings.sort_by(|a, b| a.name.cmp(&b.name));
+            let (params, misconfigured) = self.params_of(&policy).await;
+            hooks.push(Hook { policy, bindings, params, misconfigured });
+        }
+        let complete = hooks.iter().all(|hook| hook.misconfigured.is_none());
+        self.forget(&hooks);
+        (hooks, complete)
+    }
+
+    /// `None` if the policy can concern none of our kinds.
+    async fn compiled(&mut self, policy: Arc<ValidatingAdmissionPolicy>) -> Option<Arc<Policy>> {
+        let criteria = concerned(&policy, &self.served)?;
+        let key = (policy.name_any(), policy.resource_version().unwrap_or_default());
+        if let Some(known) = self.compiled.get(&key) {
+            return Some(known.clone());
+        }
+        let compiling = tokio::task::spawn_blocking(move || compile(&policy, criteria));
+        let compiled =
+            compiling.await.inspect_err(|error| tracing::error!(%error, "cannot compile a policy")).ok()?;
+        log_errors(&compiled);
+        let compiled = Arc::new(compiled);
+        self.compiled.insert(key, compiled.clone());
+        Some(compiled)
+    }
+
+    async fn params_of(&mut self, policy: &Policy) -> (Option<Arc<Params>>, Option<String>) {
+        let Some(kind) = &policy.param_kind else { return (None, None) };
+        if let Some(known) = self.params.get(kind) {
+            return (Some(known.clone()), None);
+        }
+        match Params::follow(&self.host, &kind.0, &kind.1).await {
+            Ok(params) => {
+                let params = Arc::new(params);
+                self.params.insert(kind.clone(), params.clone());
+                (Some(params), None)
+            }
+            Err(why) => (None, Some(why)),
+        }
+    }
+
+    /// Drops what no policy uses any more.
+    fn forget(&mut self, hooks: &[Hook]) {
+        self.compiled.retain(|(name, version), _| {
+            hooks.iter().any(|hook| hook.policy.name == *name && hook.policy.version == *version)
+        });
+        self.params.retain(|kind, _| hooks.iter().any(|hook| hook.policy.param_kind.as_ref() == Some(kind)));
+    }
+}
+
+fn concerned(policy: &ValidatingAdmissionPolicy, served: &Served) -> Option<Criteria> {
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let criteria = Criteria::of_policy(constraints);
+    criteria.may_concern(served).then_some(criteria)
+}
+
+/// What the host compiled and we cannot: it denies requests, or lets them through by its failure policy.
+fn log_errors(policy: &Policy) {
+    let expressions = policy.validations.iter().map(|it| &it.expression);
+    let all = expressions.chain(&policy.conditions).chain(policy.annotations.iter().map(|(_, it)| it));
+    for error in all.chain(policy.composed.iter().map(|(_, it)| it)).filter_map(|it| it.as_ref().err()) {
+        tracing::warn!(
+            policy = policy.name,
+            error,
+            "an expression of an admission policy does not compile here"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! One call of a webhook over HTTP, with the errors of the host's own client (k8s.io/client-go rest/request.go,
+//! apimachinery pkg/api/errors, NewGenericServerResponse).
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use drydock_machinery::quote::go_quote;
+use http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use kube::Client;
+use serde_json::Value;
+
+use super::endpoint::Endpoint;
+
+/// Largest answer that is read.
+const LARGEST: usize = 3 << 20;
+/// As much of an answer that is none is shown.
+const SHOWN: usize = 2048;
+
+/// The body of the answer, if there is one before `deadline`.
+pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instant) -> Result<Bytes, String> {
+    let client = to.client(host)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    let url = with_timeout(to.url()?, left);
+    let failed = |why: &str| format!("Post {}: {why}", go_quote(&url));
+    let request = Request::post(&url)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json, */*")
+        .header(header::USER_AGENT, concat!("drydock-apiserver/", env!("CARGO_PKG_VERSION")))
+        .body(Full::new(Bytes::from(review.to_string())))
+        .map_err(|error| failed(&error.to_string()))?;
+    let answered = async {
+        let answer = client.request(request).await.map_err(|error| failed(&words(&error)))?;
+        let (status, is_text) = (answer.status(), is_text(answer.headers()));
+        let body = Limited::new(answer.into_body(), LARGEST).collect().await;
+        let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+            Some(_) => format!("webhook response body is larger than {LARGEST} bytes"),
+            None => failed(&error.to_string()),
+        })?;
+        Ok((status, is_text, body.to_bytes()))
+    };
+    let answered = tokio::time::timeout_at(deadline.into(), answered).await;
+    let (status, is_text, body) = answered.unwrap_or_else(|_| Err(failed("context deadline exceeded")))?;
+    if status.is_success() { Ok(body) } else { Err(refused(status, is_text, &body)) }
+}
+
+/// The webhook is told how long it has, in whole seconds.
+fn with_timeout(url: &str, left: Duration) -> String {
+    let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}timeout={seconds}s")
+}
+
+/// What went wrong on the way, as Go says it.
+fn words(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(cause) = cause(innermost) {
+        innermost = cause;
+    }
+    match innermost.downcast_ref::<rustls::Error>() {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            format!("tls: failed to verify certificate: {}", x509(why))
+        }
+        Some(other) => format!("tls: {other}"),
+        None => innermost.to_string(),
+    }
+}
+
+/// An I/O error holds what caused it without calling it its source.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let held = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    held.map(|held| held as &(dyn Error + 'static)).or_else(|| error.source())
+}
+
+fn x509(why: &rustls::CertificateError) -> String {
+    use rustls::CertificateError as E;
+    match why {
+        E::UnknownIssuer => "x509: certificate signed by unknown authority".to_owned(),
+        E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => {
+            format!("x509: certificate has expired or is not yet valid: {why}")
+        }
+        E::NotValidForNameContext { expected, presented } => {
+            let named = |name: &String| {
+                name.strip_prefix("DnsName(\"")
+                    .and_then(|it| it.strip_suffix("\")"))
+                    .unwrap_or(name)
+                    .to_owned()
+            };
+            let presented: Vec<String> = presented.iter().map(named).collect();
+            format!("x509: certificate is valid for {}, not {}", presented.join(", "), expected.to_str())
+        }
+        other => format!("x509: {other}"),
+    }
+}
+
+/// Only text is shown to people.
+fn is_text(headers: &HeaderMap) -> bool {
+    let type_ = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    type_.is_none_or(|type_| type_.starts_with("text/"))
+}
+
+fn refused(status: StatusCode, is_text: bool, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    let shown = if is_text { text.trim().to_owned() } else { "unknown".to_owned() };
+    let fixed = match status.as_u16() {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        403 | 406 | 415 => return shown,
+        500.. => {
+            return format!(
+                "an error on the server ({}) has prevented the request from succeeding",
+                go_quote(&shown)
+            );
+        }
+        code => {
+            return format!(
+                "the server responded with the status code {code} but did not return more information"
+            );
+        }
+    };
+    fixed.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_none_is_described_as_the_host_describes_it() {
+        let said = |code: u16, body: &str| {
+            refused(StatusCode::from_u16(code).unwrap_or_default(), !body.starts_with('{'), body.as_bytes())
+        };
+        assert_eq!(said(404, "nothing here"), "the server could not find the requested resource");
+        assert_eq!(
+            said(500, "boom\n"),
+            "an error on the server (\"boom\") has prevented the request from succeeding"
+        );
+        assert_eq!(
+            said(502, "{}"),
+            "an error on the server (\"unknown\") has prevented the request from succeeding"
+        );
+        assert_eq!(said(403, "no"), "no");
+    }
+
+    #[test]
+    fn the_webhook_is_told_its_time_in_whole_seconds() {
+        assert_eq!(with_timeout("https://a/b", Duration::from_millis(1500)), "https://a/b?timeout=2s");
+        assert_eq!(with_timeout("https://a/b?c=d", Duration::from_secs(3)), "https://a/b?c=d&timeout=3s");
+    }
+}

@@ -1,0 +1,59 @@
+//! How calling a webhook may end badly, in the words of the host (k8s.io/apiserver pkg/util/webhook/error.go,
+//! pkg/admission/plugin/webhook/errors).
+
+use drydock_machinery::ApiError;
+use drydock_machinery::error::{Status, StatusDetails};
+use drydock_machinery::quote::go_quote;
+use serde_json::Value;
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// It could not be asked, or its answer is no answer: the failure policy decides.
+    Calling(String),
+    /// It said no, or the request cannot be put to it.
+    Refused(ApiError),
+}
+
+impl Failure {
+    /// Of the webhook `name`, this went wrong.
+    pub fn calling(name: &str, why: impl std::fmt::Display) -> Self {
+        Self::Calling(format!("failed calling webhook {}: {why}", go_quote(name)))
+    }
+
+    /// It cannot be asked about a request that is only a trial.
+    pub fn no_dry_run(name: &str) -> Self {
+        Self::Refused(ApiError::bad_request(format!(
+            "admission webhook {} does not support dry run",
+            go_quote(name)
+        )))
+    }
+
+    /// It said no, with a metav1.Status or without.
+    pub fn rejection(name: &str, result: Option<&Value>) -> Self {
+        let empty = Value::Null;
+        let result = result.unwrap_or(&empty);
+        let text = |field: &str| result.get(field).and_then(Value::as_str).unwrap_or_default();
+        let code = result.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        let denied = format!("admission webhook {} denied the request", go_quote(name));
+        let message = match (text("message"), text("reason")) {
+            ("", "") => format!("{denied} without explanation"),
+            ("", why) | (why, _) => format!("{denied}: {why}"),
+        };
+        let details = result.get("details").cloned();
+        let details: Option<StatusDetails> = details.and_then(|details| serde_json::from_value(details).ok());
+        let status = Status {
+            status: match text("status") {
+                "" | "Success" => "Failure".to_owned(),
+                other => other.to_owned(),
+            },
+            message,
+            reason: text("reason").to_owned(),
+            details,
+            // No success goes with a rejection.
+            code: code.filter(|code| (400..600).contains(code)).unwrap_or(400),
+            continue_token: String::new(),
+        };
+        Self::Refused(ApiError { status: Box::new(status) })
+    }
+}

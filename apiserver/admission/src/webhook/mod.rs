@@ -1,0 +1,121 @@
+//! Webhooks of the host (k8s.io/apiserver pkg/admission/plugin/webhook).
+
+mod call;
+mod configuration;
+mod endpoint;
+mod failure;
+mod mutating;
+mod patch;
+mod reinvocation;
+mod review;
+mod source;
+mod validating;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwapOption;
+use drydock_machinery::{ApiError, Object};
+use drydock_server::admission::Attributes;
+use kube::Client;
+use serde_json::Value;
+
+pub use mutating::MutatingWebhooks;
+pub use validating::ValidatingWebhooks;
+
+use crate::cel::library::Ask;
+use crate::cel::stack;
+use crate::conditions;
+use crate::input::Input;
+use crate::namespaces::Namespaces;
+use crate::policy::FailurePolicy;
+use crate::readiness::Readiness;
+use configuration::Hook;
+use failure::Failure;
+use review::Answer;
+
+/// What both kinds of webhooks need.
+struct Webhooks {
+    hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>>,
+    readiness: Readiness,
+    host: Client,
+    namespaces: Arc<dyn Namespaces>,
+    asks: Arc<dyn Ask>,
+}
+
+impl Webhooks {
+    /// Those that may concern our kinds; waits for the first list from the host.
+    async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Hook>>>, ApiError> {
+        if let Some(hooks) = self.hooks.load_full() {
+            return Ok(hooks);
+        }
+        self.readiness.wait().await;
+        self.hooks.load_full().ok_or_else(|| request.forbidden("not yet ready to handle request"))
+    }
+
+    /// Whether a webhook is to be called (generic/webhook.go, ShouldCallHook).
+    async fn concerns(&self, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
+        if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
+            return Ok(false);
+        }
+        if hook.conditions.is_empty() {
+            return Ok(true);
+        }
+        let (input, evaluated) = (Input::new(request, self.asks.clone()), hook.clone());
+        let held = stack::deep_aside(move || {
+            let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
+            conditions::hold(&evaluated.conditions, &mut activation)
+        });
+        match held.await.and_then(|held| held) {
+            Ok(held) => Ok(held),
+            Err(_) if hook.failure == FailurePolicy::Ignore => Ok(false),
+            Err(why) => {
+                let names = request.names;
+                Err(ApiError::forbidden(names.group, names.plural, request.name, why))
+            }
+        }
+    }
+
+    /// Calls a webhook about `object`, and takes over what it has to say beside its decision.
+    async fn call(
+        &self,
+        hook: &Hook,
+        request: &Attributes<'_>,
+        object: Option<&Object>,
+        mutating: bool,
+    ) -> Result<Answer, Failure> {
+        let name = hook.name.as_str();
+        check_side_effects(hook, request.dry_run)?;
+        let version = hook.version.ok_or_else(|| {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            Failure::calling(name, why)
+        })?;
+        let uid = uuid::Uuid::new_v4().to_string();
+        let review = review::review(version, &uid, request, object);
+        let deadline =
+            hook.timeout.map_or(request.deadline, |time| request.deadline.min(Instant::now() + time));
+        let body = call::post(&self.host, &hook.endpoint, &review, deadline).await;
+        let body =
+            body.map_err(|why| Failure::calling(name, format_args!("failed to call webhook: {why}")))?;
+        let answer = review::verify(version, &uid, mutating, &body);
+        let answer = answer.map_err(|why| {
+            Failure::calling(name, format_args!("received invalid webhook response: {why}"))
+        })?;
+        for (key, value) in &answer.annotations {
+            request.audit.annotate(&format!("{name}/{key}"), value);
+        }
+        for warning in &answer.warnings {
+            request.warnings.add(warning);
+        }
+        if answer.allowed { Ok(answer) } else { Err(Failure::rejection(name, answer.result.as_ref())) }
+    }
+}
+
+fn check_side_effects(hook: &Hook, dry_run: bool) -> Result<(), Failure> {
+    match hook.side_effects.as_deref() {
+        _ if !dry_run => Ok(()),
+        None => Err(Failure::calling(&hook.name, "Webhook SideEffects is nil")),
+        Some("None" | "NoneOnDryRun") => Ok(()),
+        Some(_) => Err(Failure::no_dry_run(&hook.name)),
+    }
+}

@@ -1,0 +1,143 @@
+//! Webhooks that may change an object, in order (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use drydock_machinery::{ApiError, Object};
+use drydock_server::admission::{Admission, Attributes, Phase};
+use drydock_server::audit::Level;
+use serde_json::{Value, json};
+
+use super::configuration::Hook;
+use super::failure::Failure;
+use super::patch::patched;
+use super::reinvocation::Reinvocation;
+use super::{Webhooks, source};
+use crate::Host;
+use crate::policy::FailurePolicy;
+use crate::readiness::Readiness;
+
+const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
+const PATCH: &str = "patch.webhook.admission.k8s.io/";
+
+/// Asks the host's mutating webhooks about writes.
+pub struct MutatingWebhooks(Webhooks);
+
+impl MutatingWebhooks {
+    /// Follows the host's configurations.
+    pub fn follow(host: &Host) -> Self {
+        Self(source::mutating(host))
+    }
+
+    /// Whether they are known.
+    pub fn readiness(&self) -> Readiness {
+        self.0.readiness.clone()
+    }
+
+    /// The object after one webhook, if that changed it.
+    async fn ask(
+        &self,
+        hook: &Arc<Hook>,
+        request: &Attributes<'_>,
+        round: u32,
+    ) -> Result<Option<Object>, ApiError> {
+        let note = Note { hook, request, round };
+        let outcome = self.outcome(hook, request, &note).await;
+        let changed = outcome.as_ref().is_ok_and(|object| object.as_ref() != request.new && object.is_some());
+        note.mutated(changed);
+        match outcome {
+            Ok(object) => Ok(object.filter(|_| changed)),
+            Err(Failure::Refused(error)) => Err(error),
+            Err(Failure::Calling(why)) if hook.failure == FailurePolicy::Ignore => {
+                tracing::warn!(
+                    hook = hook.name,
+                    why,
+                    "failed to call a mutating webhook, which it says to ignore"
+                );
+                note.failed_open();
+                if Instant::now() >= request.deadline {
+                    return Err(ApiError::timeout("request did not complete within requested timeout", 0));
+                }
+                Ok(None)
+            }
+            Err(Failure::Calling(why)) => Err(ApiError::internal(why)),
+        }
+    }
+
+    async fn outcome(
+        &self,
+        hook: &Hook,
+        request: &Attributes<'_>,
+        note: &Note<'_>,
+    ) -> Result<Option<Object>, Failure> {
+        let answer = self.0.call(hook, request, request.new, true).await?;
+        let object = patched(&hook.name, request.kind, request.new, &answer.patch)?;
+        if object.is_some() {
+            note.patch(&answer.patch);
+        }
+        Ok(object)
+    }
+}
+
+#[async_trait]
+impl Admission for MutatingWebhooks {
+    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+        self.mutate(request).await.map(drop)
+    }
+
+    async fn mutate(&self, request: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+        let hooks = self.0.snapshot(request).await?;
+        if hooks.is_empty() {
+            return Ok(None);
+        }
+        let mut object: Option<Object> = None;
+        let mut reinvocation = Reinvocation::default();
+        for round in 0..2 {
+            for hook in hooks.iter() {
+                let seen = request.with_new(object.as_ref().or(request.new));
+                let wanted = round == 0 || reinvocation.wants(hook.index);
+                if wanted && self.0.concerns(hook, &seen).await? {
+                    let changed = self.ask(hook, &seen, round).await?;
+                    reinvocation.asked(hook.index, hook.reinvoked, changed.is_some());
+                    object = changed.or(object);
+                }
+            }
+        }
+        Ok(object)
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::BeforeValidation
+    }
+}
+
+/// Notes for the audit log about one call.
+struct Note<'a> {
+    hook: &'a Hook,
+    request: &'a Attributes<'a>,
+    round: u32,
+}
+
+impl Note<'_> {
+    fn key(&self, prefix: &str) -> String {
+        format!("{prefix}round_{}_index_{}", self.round, self.hook.index)
+    }
+
+    fn mutated(&self, mutated: bool) {
+        let value =
+            json!({"configuration": self.hook.configuration, "webhook": self.hook.name, "mutated": mutated});
+        self.request.audit.annotate(&self.key(MUTATION), &value.to_string());
+    }
+
+    fn patch(&self, patch: &[u8]) {
+        let patch: Value = serde_json::from_slice(patch).unwrap_or_default();
+        let Hook { configuration, name, .. } = self.hook;
+        let value = json!({"configuration": configuration, "webhook": name, "patch": patch, "patchType": "JSONPatch"});
+        self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value.to_string());
+    }
+
+    fn failed_open(&self) {
+        self.request.audit.annotate(&self.key(&format!("failed-open.{MUTATION}")), &self.hook.name);
+    }
+}

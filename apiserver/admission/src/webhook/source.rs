@@ -1,0 +1,106 @@
+//! The host's webhook configurations, followed and compiled (k8s.io/apiserver pkg/admission/configuration).
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::{Notify, watch};
+
+use super::Webhooks;
+use super::configuration::{self, Hook};
+use crate::Host;
+use crate::follow::Followed;
+use crate::matching::Served;
+use crate::readiness::Readiness;
+
+/// The hooks of configurations of one kind.
+type Compile<K> = fn(&[&K], &Served) -> Vec<Hook>;
+
+/// Follows mutating configurations.
+pub fn mutating(host: &Host) -> Webhooks {
+    follow::<MutatingWebhookConfiguration>(host, "mutating webhooks", configuration::mutating)
+}
+
+/// Follows validating configurations.
+pub fn validating(host: &Host) -> Webhooks {
+    follow::<ValidatingWebhookConfiguration>(host, "validating webhooks", configuration::validating)
+}
+
+fn follow<K>(host: &Host, what: &'static str, compile: Compile<K>) -> Webhooks
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let changed = Arc::new(Notify::new());
+    let followed: Followed<K> = Followed::start(what, Api::all(host.client.clone()), changed.clone());
+    let (tell, told) = watch::channel(false);
+    let hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>> = Arc::new(ArcSwapOption::empty());
+    let (served, kept) = (host.served.clone(), hooks.clone());
+    tokio::spawn(async move {
+        let mut known = Known::default();
+        loop {
+            if followed.is_ready() {
+                let mut all = followed.known.state();
+                all.sort_by_key(|configuration| configuration.name_any());
+                let version = versions(&all);
+                if known.version.as_ref() != Some(&version) {
+                    let served = served.clone();
+                    let compiling = tokio::task::spawn_blocking(move || {
+                        compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served)
+                    });
+                    if let Ok(compiled) = compiling.await {
+                        kept.store(Some(Arc::new(known.take(version, compiled))));
+                        tell.send_replace(true);
+                    }
+                }
+            }
+            tokio::select! {
+                () = changed.notified() => {}
+                () = tell.closed() => return,
+            }
+        }
+    });
+    Webhooks {
+        hooks,
+        readiness: Readiness::new(told),
+        host: host.client.clone(),
+        namespaces: host.namespaces.clone(),
+        asks: host.asks.clone(),
+    }
+}
+
+/// Which states of which configurations these are.
+fn versions<K: Resource>(all: &[Arc<K>]) -> Vec<(String, String)> {
+    all.iter().map(|it| (it.name_any(), it.resource_version().unwrap_or_default())).collect()
+}
+
+/// What was compiled last: hooks of a configuration that has not changed keep their connections.
+#[derive(Default)]
+struct Known {
+    version: Option<Vec<(String, String)>>,
+    hooks: HashMap<(usize, String, String), Arc<Hook>>,
+}
+
+impl Known {
+    fn take(&mut self, version: Vec<(String, String)>, compiled: Vec<Hook>) -> Vec<Arc<Hook>> {
+        let before = self.version.take().unwrap_or_default();
+        let versioned = |hook: &Hook, all: &[(String, String)]| {
+            all.iter().find(|(name, _)| *name == hook.configuration).map(|(_, version)| version.clone())
+        };
+        let hooks = compiled.into_iter().map(|hook| {
+            let key = (hook.index, hook.configuration.clone(), hook.name.clone());
+            let known =
+                self.hooks.get(&key).filter(|_| versioned(&hook, &before) == versioned(&hook, &version));
+            (key, known.cloned().unwrap_or_else(|| Arc::new(hook)))
+        });
+        let hooks: Vec<_> = hooks.collect();
+        self.version = Some(version);
+        self.hooks = hooks.iter().cloned().collect();
+        hooks.into_iter().map(|(_, hook)| hook).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! Webhooks that only say yes or no, side by side (k8s.io/apiserver
+//! pkg/admission/plugin/webhook/validating/dispatcher.go).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use drydock_server::admission::{Admission, Attributes};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::configuration::Hook;
+use super::failure::Failure;
+use super::{Webhooks, source};
+use crate::Host;
+use crate::policy::FailurePolicy;
+use crate::readiness::Readiness;
+
+const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
+
+/// Asks the host's validating webhooks about writes.
+pub struct ValidatingWebhooks(Webhooks);
+
+impl ValidatingWebhooks {
+    /// Follows the host's configurations.
+    pub fn follow(host: &Host) -> Self {
+        Self(source::validating(host))
+    }
+
+    /// Whether they are known.
+    pub fn readiness(&self) -> Readiness {
+        self.0.readiness.clone()
+    }
+
+    async fn ask(&self, place: usize, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<(), ApiError> {
+        match self.0.call(hook, request, request.new, false).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Refused(error)) => Err(error),
+            Err(Failure::Calling(why)) if hook.failure == FailurePolicy::Ignore => {
+                tracing::warn!(
+                    hook = hook.name,
+                    why,
+                    "failed to call a validating webhook, which it says to ignore"
+                );
+                request.audit.annotate(&format!("{FAILED_OPEN}round_0_index_{place}"), &hook.name);
+                Ok(())
+            }
+            Err(Failure::Calling(why)) => Err(ApiError::internal(why)),
+        }
+    }
+}
+
+#[async_trait]
+impl Admission for ValidatingWebhooks {
+    async fn admit(&self, request: &Attributes<'_>) -> Result<(), ApiError> {
+        let hooks = self.0.snapshot(request).await?;
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let mut concerned = Vec::new();
+        for hook in hooks.iter() {
+            if self.0.concerns(hook, request).await? {
+                concerned.push(hook);
+            }
+        }
+        if !concerned.is_empty() && Instant::now() >= request.deadline {
+            return Err(ApiError::timeout("request did not complete within requested timeout", 0));
+        }
+        let asked = concerned.into_iter().enumerate();
+        let mut asked: FuturesUnordered<_> =
+            asked.map(|(place, hook)| self.ask(place, hook, request)).collect();
+        // The first refusal is the answer; the others have been asked all the same.
+        let mut answer = Ok(());
+        while let Some(outcome) = asked.next().await {
+            answer = answer.and(outcome);
+        }
+        answer
+    }
+}

@@ -1,0 +1,200 @@
+//! What expressions come to, as on the host: each is one that k8s.io/apiserver documents or tests.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use drydock_admission::cel::library::{Ask, Asker, authorizer};
+use drydock_admission::cel::{Activation, Answer, Expression, OUT_OF_BUDGET, of_json, stack};
+use drydock_server::authz::Attributes;
+use drydock_server::user::User;
+use serde_json::json;
+
+const VARIABLES: [&str; 4] = ["object", "oldObject", "authorizer", "variables"];
+
+struct Deletes;
+
+impl Ask for Deletes {
+    fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
+        match (about.verb.as_str(), user.name.as_str()) {
+            ("boom", _) => Err("no answer".to_owned()),
+            (verb, "ann") => Ok((verb == "delete" && about.resource == "pods", "because".to_owned())),
+            (_, name) => Ok((name == "system:serviceaccount:a:b", String::new())),
+        }
+    }
+}
+
+fn activation(composed: &[(&str, &str)], budget: i64) -> Activation {
+    let object = json!({
+        "metadata": {"name": "web", "labels": {"tier": "front"}},
+        "spec": {"replicas": 3, "ratio": 0.5, "hosts": ["a", "b"], "none": null},
+    });
+    let ann = Arc::new(User { name: "ann".into(), ..User::default() });
+    let variables = vec![
+        ("object", of_json(&object)),
+        ("oldObject", of_json(&json!(null))),
+        ("authorizer", authorizer(Asker::new(ann, Arc::new(Deletes)))),
+    ];
+    let composed = composed.iter();
+    let composed = composed.map(|(name, text)| ((*name).to_owned(), Expression::compile(text, &VARIABLES)));
+    Activation::new(variables, composed.collect(), budget).unwrap()
+}
+
+fn evaluate(text: &str) -> Result<Answer, String> {
+    let expression = Expression::compile(text, &VARIABLES)?;
+    stack::deep(|| activation(&[], 10_000_000).evaluate(&expression).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn holds(text: &str) {
+    assert_eq!(evaluate(text), Ok(Answer::Bool(true)), "{text}");
+}
+
+#[track_caller]
+fn fails(text: &str, why: &str) {
+    let error = evaluate(text).unwrap_err();
+    assert_eq!(error, format!("expression '{text}' resulted in error: {why}"));
+}
+
+#[test]
+fn the_language_and_what_an_object_is() {
+    for text in [
+        "object.spec.replicas == 3 && object.spec.replicas < 3.5",
+        "type(object.spec.replicas) == int && type(object.spec.ratio) == double",
+        "has(object.metadata.labels) && !has(object.metadata.annotations)",
+        "object.spec.hosts.all(h, h.size() == 1) && object.spec.hosts.exists_one(h, h == 'a')",
+        "object.spec.hosts.map(h, h + '!') == ['a!', 'b!']",
+        "object.spec.?missing.orValue(7) == 7 && object.?spec.?replicas.orValue(0) == 3",
+        "optional.of(2).optMap(v, v * 2).value() == 4",
+        "object.spec.none == null && oldObject == null && !has(oldObject.spec) && !has(object.metadata.name.x)",
+        "!oldObject.?spec.hasValue() && type(timestamp('2026-01-01T00:00:00Z')) == google.protobuf.Timestamp",
+        "'tier' in object.metadata.labels && object.metadata.labels['tier'] == 'front'",
+        "duration('90s') > duration('1m') && timestamp('2026-01-01T00:00:00Z').getFullYear() == 2026",
+        "'%s has %d'.format([object.metadata.name, 2]) == 'web has 2'",
+        "'A-B'.lowerAscii().split('-').join('+') == 'a+b' && 'aaa'.replace('a', 'b', 2) == 'bba'",
+        "object.spec.replicas > 1 ? true : false",
+    ] {
+        holds(text);
+    }
+}
+
+#[test]
+fn two_variables_in_a_loop() {
+    for text in [
+        "[1, 2, 3].all(i, v, i < v) && ['x'].exists(i, v, i == 0 && v == 'x')",
+        "{'a': 1, 'b': 2}.existsOne(k, v, k == 'a' && v == 1)",
+        "[1, 2, 3].transformList(i, v, i % 2 == 0, i * v) == [0, 6]",
+        "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2} && [4].transformMap(i, v, v) == {0: 4}",
+        "{'a': 'x'}.transformMapEntry(k, v, {v: k}) == {'x': 'a'}",
+        "[[1], [2]].all(i, row, row.all(j, v, v == i + j + 1))",
+    ] {
+        holds(text);
+    }
+    fails(
+        "{'a': 1, 'b': 1}.transformMapEntry(k, v, {v: k}).size() == 2",
+        "insert failed: key already exists",
+    );
+}
+
+#[test]
+fn the_functions_of_kubernetes() {
+    for text in [
+        "[1, 2, 2].isSorted() && [1, 3].sum() == 4 && [3, 1].min() == 1 && ['b', 'a'].max() == 'b'",
+        "[1, 2, 2, 3].indexOf(2) == 1 && [1, 2, 2, 3].lastIndexOf(2) == 2 && [3, 1, 2].sort() == [1, 2, 3]",
+        "lists.range(3) == [0, 1, 2] && [1, 1].distinct() == [1] && [{'n': 2}, {'n': 1}].sortBy(e, e.n)[0].n == 1",
+        "sets.contains([1, 2], [2]) && sets.equivalent([1], [1, 1]) && !sets.intersects([1], [2])",
+        "'abc 123'.find('[0-9]+') == '123' && '1 2 3'.findAll('[0-9]', 2) == ['1', '2']",
+        "url('https://example.com:80/a b?k=1&k=2').getHost() == 'example.com:80' && isURL('/p') && !isURL('p')",
+        "url('https://[::1]:80/').getHostname() == '::1' && url('https://x/a b').getEscapedPath() == '/a%20b'",
+        "url('https://x/?k1=a&k2=b&k2=c').getQuery() == {'k1': ['a'], 'k2': ['b', 'c']}",
+        "quantity('1.5Gi').isGreaterThan(quantity('1500M')) && quantity('50k').asInteger() == 50000",
+        "quantity('200M').sub(quantity('50M')).compareTo(quantity('150M')) == 0 && !isQuantity('1ZZ')",
+        "quantity('1m').add(1).asApproximateFloat() == 1.001 && sign(quantity('-1')) == -1",
+        "ip('192.168.0.1').family() == 4 && ip('::1').isLoopback() && !isIP('1.2.3.256')",
+        "cidr('192.168.0.0/24').containsIP('192.168.0.9') && cidr('10.0.0.1/8').masked() == cidr('10.0.0.0/8')",
+        "ip.isCanonical('::1') && string(cidr('::1/128')) == '::1/128' && cidr('10.0.0.0/8').prefixLength() == 8",
+        "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('v1.0', true).minor() == 0 && !isSemver('v1')",
+        "!format.dns1123Label().validate('my-label').hasValue()",
+        "format.named('dns1123Label').value().validate('No!').value()[0].startsWith('a lowercase RFC 1123 label')",
+    ] {
+        holds(text);
+    }
+}
+
+#[test]
+fn the_authorizer_is_asked() {
+    for text in [
+        "authorizer.group('').resource('pods').namespace('n').name('x').check('delete').allowed()",
+        "authorizer.group('').resource('pods').check('delete').reason() == 'because'",
+        "!authorizer.path('/healthz').check('get').allowed()",
+        "authorizer.serviceAccount('a', 'b').group('').resource('nodes').check('get').allowed()",
+        "authorizer.path('/').check('boom').errored() && authorizer.path('/').check('boom').error() == 'no answer'",
+    ] {
+        holds(text);
+    }
+}
+
+#[test]
+fn what_fails_is_said_in_the_words_of_the_host() {
+    fails("object.spec.missing == 1", "no such key: missing");
+    fails("oldObject.spec.x == 1", "no such key: spec");
+    fails("object.metadata.name.x == 1", "no such key: x");
+    fails("object.spec.hosts[5] == 'x'", "index out of bounds: 5");
+    fails("object.spec.replicas / 0 == 1", "division by zero");
+    fails("object.metadata.name + 1 == 2", "no such overload");
+    assert_eq!(evaluate("object.spec.missing == 1 || true"), Ok(Answer::Bool(true)));
+}
+
+#[test]
+fn what_this_server_does_not_have_is_refused_before_it_runs() {
+    let error = evaluate("true || object.frobnicate(1)").unwrap_err();
+    let wanted = "compilation failed: ERROR: <input>:1:26: undeclared reference to 'frobnicate' (in container '')\n | true || object.frobnicate(1)\n | .........................^";
+    assert_eq!(error, wanted);
+    assert!(evaluate("params.x == 1").unwrap_err().contains("undeclared reference to 'params'"));
+    assert!(evaluate("1 +").unwrap_err().contains("Syntax error"));
+    let deep = format!("{}1 == 1", "1 + ".repeat(2_000));
+    assert!(evaluate(&deep).unwrap_err().contains("nested deeper"));
+}
+
+#[test]
+fn composed_variables_are_evaluated_when_they_are_asked_for() {
+    let composed = [
+        ("name", "object.metadata.name"),
+        ("long", "variables.name + '-' + variables.name"),
+        ("broken", "object.spec.missing"),
+        ("unknown", "frobnicate()"),
+    ];
+    let mut activation = activation(&composed, 10_000_000);
+    let mut ask = |text: &str| activation.evaluate(&Expression::compile(text, &VARIABLES).unwrap()).unwrap();
+    assert_eq!(ask("variables.long"), Ok(Answer::Text("web-web".into())));
+    assert_eq!(ask("true || variables.broken == 1"), Ok(Answer::Bool(true)));
+    let broken = ask("variables.broken == 1").unwrap_err();
+    assert!(
+        broken.ends_with("composited variable \"broken\" fails to evaluate: no such key: missing"),
+        "{broken}"
+    );
+    assert!(
+        ask("variables.unknown == 1")
+            .unwrap_err()
+            .contains("composited variable \"unknown\" fails to compile")
+    );
+}
+
+#[test]
+fn no_expression_takes_more_than_its_share() {
+    let many = "[1,2,3,4,5,6,7,8,9,10]";
+    let nested = format!(
+        "{many}.all(a, {many}.all(b, {many}.all(c, {many}.all(d, {many}.all(e, {many}.all(f, true))))))"
+    );
+    fails(&nested, "operation cancelled: actual cost limit exceeded");
+    // Doubling: each turn makes a text twice as long.
+    let doubled = format!("['xxxxxxxxxxxxxxxx']{}.size() == 1", ".map(t, t + t)".repeat(40));
+    fails(&doubled, "operation cancelled: actual cost limit exceeded");
+    let replaced =
+        format!("'{0}'.replace('x', '{0}').replace('x', '{0}').replace('x', '{0}') == ''", "x".repeat(400));
+    fails(&replaced, "operation cancelled: actual cost limit exceeded");
+    let masked = format!("{} || true", nested);
+    fails(&masked, "operation cancelled: actual cost limit exceeded");
+    let mut poor = activation(&[], 10);
+    let walk = Expression::compile("object.spec.hosts.all(h, h.size() == 1)", &VARIABLES).unwrap();
+    assert_eq!(poor.evaluate(&walk), Err(OUT_OF_BUDGET.to_owned()));
+}

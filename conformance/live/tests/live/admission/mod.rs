@@ -1,0 +1,99 @@
+//! The host's admission configurations take effect on our kinds as they do on the host's own: each request is sent for an
+//! EvictionRequest, which we serve, and for a Lease, which the host serves, and both answers are compared.
+
+mod policies;
+mod webhook_server;
+mod webhooks;
+
+use anyhow::{Context, Result};
+use drydock_conformance::wait::retry;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::shared::{LIMIT, Namespace};
+
+/// An answer as a client sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub body: Value,
+}
+
+/// Sends a request; a patch is a merge patch.
+pub async fn send(client: &Client, method: Method, uri: &str, body: Option<&Value>) -> Result<Answer> {
+    let type_ = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let request = Request::builder().method(method).uri(uri).header("content-type", type_);
+    let (parts, body) = client.send(request.body(Body::from(bytes))?).await?.into_parts();
+    let bytes = body.collect().await?.to_bytes();
+    let warnings = parts.headers.get_all("warning").iter();
+    Ok(Answer {
+        code: parts.status.as_u16(),
+        warnings: warnings.map(|text| Ok(text.to_str()?.to_owned())).collect::<Result<_>>()?,
+        body: serde_json::from_slice(&bytes).with_context(|| String::from_utf8_lossy(&bytes).into_owned())?,
+    })
+}
+
+/// A kind, and objects of it that differ from the twin's in nothing that a policy looks at.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    /// Where the objects are.
+    pub uri: String,
+    resource: &'static str,
+}
+
+/// Ours, and the host's.
+pub fn twins(namespace: &Namespace) -> [Twin; 2] {
+    let uri = |version: &str, resource: &str| {
+        format!("/apis/coordination.k8s.io/{version}/namespaces/{}/{resource}", namespace.name)
+    };
+    [
+        Twin { uri: uri("v1alpha1", "evictionrequests"), resource: "evictionrequests" },
+        Twin { uri: uri("v1", "leases"), resource: "leases" },
+    ]
+}
+
+impl Twin {
+    /// An object of this name (a uid, which both kinds take) and these labels.
+    pub fn object(&self, name: &str, labels: Value) -> Value {
+        let mut object = match self.resource {
+            "leases" => json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {}}),
+            _ => drydock_conformance::kinds::eviction_request("absent", name, "test.example.com"),
+        };
+        object["metadata"] = json!({"name": name, "labels": labels});
+        object
+    }
+
+    /// The answer without what must differ: the kind.
+    pub fn normal(&self, answer: &Answer) -> (u16, Vec<String>, Value) {
+        let text = answer.body.to_string().replace(self.resource, "RESOURCE");
+        let body: Value = serde_json::from_str(&text).unwrap_or_default();
+        let warnings = answer.warnings.iter().map(|text| text.replace(self.resource, "RESOURCE"));
+        (answer.code, warnings.collect(), body)
+    }
+}
+
+/// Applies a configuration of the host.
+pub async fn configure(namespace: &Namespace, object: &Value) -> Result<()> {
+    namespace.kubectl.apply(object).await.map(drop)
+}
+
+/// Waits until a create that is tried on both kinds meets the refusal that a configuration makes of it.
+pub async fn in_force(namespace: &Namespace, labels: &Value, words: &str) -> Result<()> {
+    for twin in twins(namespace) {
+        let late = || format!("{}: not refused with {words:?}", twin.resource);
+        let name = "00000000-0000-0000-0000-000000000000";
+        let uri = format!("{}?dryRun=All", twin.uri);
+        retry(LIMIT, late, async || {
+            let tried = twin.object(name, labels.clone());
+            let answer = send(&namespace.client, Method::POST, &uri, Some(&tried)).await?;
+            Ok(answer.body.to_string().contains(words) || answer.warnings.join("").contains(words))
+        })
+        .await?;
+    }
+    Ok(())
+}
