@@ -12,6 +12,7 @@ pub mod host;
 pub mod cluster;
 pub mod daemon;
 pub mod drydock;
+pub mod go_client;
 pub mod kinds;
 pub mod kubectl;
 pub mod link;

@@ -10,6 +10,9 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
+/// The number of an organization's name (RFC 4519).
+const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
+
 /// The certificate authorities of one host, and where their files are.
 pub struct Pki {
     /// The CA of servers and clients.
@@ -81,8 +84,11 @@ fn serving() -> Result<CertificateParams> {
 fn subject(name: &str, groups: &[&str]) -> DistinguishedName {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
-    for group in groups {
-        subject.push(DnType::OrganizationName, *group);
+    // A subject holds one value of each type: the second group is of the same type by its number.
+    let second = DnType::CustomDnType(ORGANIZATION.to_vec());
+    debug_assert!(groups.len() <= 2, "{name}: a certificate of ours names two groups at most");
+    for (of, group) in [DnType::OrganizationName, second].into_iter().zip(groups) {
+        subject.push(of, *group);
     }
     subject
 }

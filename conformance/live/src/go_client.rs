@@ -1,0 +1,132 @@
+//! client-go at work: informers of conformance/host/clients, and what their handlers are told.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::host::repository;
+
+/// What is not told by then never will be.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// An informer that runs; it ends when this is dropped.
+pub struct Informer {
+    /// What it calls itself, in its user agent too.
+    pub name: String,
+    lines: Lines<BufReader<ChildStdout>>,
+    log: PathBuf,
+    /// The step last told of each object.
+    steps: HashMap<String, String>,
+    _child: Child,
+}
+
+/// How an informer is to get its objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// `dynamic`, `metadata` (in protobuf) or `rest`.
+    pub client: &'static str,
+    /// By one watch that begins with what is there, in place of a list and a watch.
+    pub watch_list: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    event: String,
+    name: String,
+    step: String,
+    names: Vec<String>,
+}
+
+/// Builds the program, or finds it built.
+pub async fn program() -> Result<PathBuf> {
+    let script = repository().join("conformance/host/clients/build");
+    let out = Command::new(&script).stderr(Stdio::inherit()).output().await;
+    let out = out.with_context(|| format!("{} does not start", script.display()))?;
+    ensure!(out.status.success(), "conformance/host/clients/build failed");
+    Ok(PathBuf::from(String::from_utf8(out.stdout)?.trim()))
+}
+
+impl Informer {
+    /// Starts one on the objects of a resource (`resource.version.group`) that a label selector selects.
+    pub fn start(
+        program: &Path,
+        dir: &Path,
+        kubeconfig: &Path,
+        way: Way,
+        resource: &str,
+        selector: &str,
+    ) -> Result<Self> {
+        let mut parts = resource.splitn(3, '.');
+        let mut part = || parts.next().context("resource.version.group is wanted");
+        let (plural, version, group) = (part()?, part()?, part()?);
+        let name = format!("{}-{}", way.client, if way.watch_list { "watchlist" } else { "list" });
+        let log = dir.join(format!("go-{name}.log"));
+        let mut child = Command::new(program)
+            .args(["-client", way.client, "-agent", &format!("go-clients/{name}"), "-selector", selector])
+            .args(["-resource", plural, "-version", version, "-group", group, "-kubeconfig"])
+            .arg(kubeconfig)
+            .env("KUBE_FEATURE_WatchListClient", way.watch_list.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log)?)
+            .kill_on_drop(true)
+            .spawn()
+            .context("the informers' program does not start")?;
+        let out = child.stdout.take().context("no stdout")?;
+        let lines = BufReader::new(out).lines();
+        Ok(Self { name, lines, log, steps: HashMap::new(), _child: child })
+    }
+
+    /// Reads on until it has synced; the names of what it holds, and what its handlers were told until then.
+    pub async fn synced(&mut self) -> Result<(Vec<String>, Vec<String>)> {
+        let mut events = Vec::new();
+        loop {
+            let told = self.told().await?;
+            if told.event == "synced" {
+                return Ok((told.names, events));
+            }
+            events.extend(self.change(told));
+        }
+    }
+
+    /// The next change that its handlers are told of, as `add NAME STEP`. An update that changes nothing that the test
+    /// wrote is the controllers' doing.
+    pub async fn next(&mut self) -> Result<String> {
+        loop {
+            let told = self.told().await?;
+            if let Some(change) = self.change(told) {
+                return Ok(change);
+            }
+        }
+    }
+
+    /// What it said on stderr.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(&self.log)?)
+    }
+
+    fn change(&mut self, told: Told) -> Option<String> {
+        let Told { event, name, step, .. } = told;
+        let before = match event.as_str() {
+            "delete" => self.steps.remove(&name),
+            _ => self.steps.insert(name.clone(), step.clone()),
+        };
+        (event != "update" || before.as_ref() != Some(&step)).then(|| format!("{event} {name} {step}"))
+    }
+
+    async fn told(&mut self) -> Result<Told> {
+        let Ok(line) = tokio::time::timeout(LIMIT, self.lines.next_line()).await else {
+            bail!("{}: nothing is told in time: {}", self.name, self.log()?);
+        };
+        let line =
+            line?.with_context(|| format!("{} ended: {}", self.name, self.log().unwrap_or_default()))?;
+        serde_json::from_str(&line).with_context(|| format!("{}: {line}", self.name))
+    }
+}
