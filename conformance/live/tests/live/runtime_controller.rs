@@ -14,7 +14,7 @@ use kube::runtime::controller::Action;
 use kube::runtime::finalizer::{self, finalizer};
 use kube::runtime::{Controller, watcher};
 use serde_json::json;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::shared::{LIMIT, shared};
@@ -25,7 +25,7 @@ const FINALIZER: &str = "test.example.com/controlled";
 async fn a_controller_acts_on_every_state_and_on_the_end() -> Result<()> {
     let api = node_maintenances(&shared().await?.drydock.host.client().await?);
     create(&api, "controlled-before").await?;
-    let (told, mut heard) = unbounded_channel();
+    let (told, mut heard) = channel(64);
     let config = watcher::Config::default().labels("suite=controlled");
     let controller = Controller::new_with(api.clone(), config, node_maintenance_resource());
     let context = Arc::new((api.clone(), told));
@@ -49,7 +49,7 @@ async fn a_controller_acts_on_every_state_and_on_the_end() -> Result<()> {
 
 async fn reconcile(
     object: Arc<DynamicObject>,
-    context: Arc<(Api<DynamicObject>, UnboundedSender<String>)>,
+    context: Arc<(Api<DynamicObject>, Sender<String>)>,
 ) -> Result<Action, finalizer::Error<Infallible>> {
     let (api, told) = &*context;
     finalizer(api, FINALIZER, object, async |event| {
@@ -59,14 +59,14 @@ async fn reconcile(
             }
             finalizer::Event::Cleanup(object) => format!("cleanup {}", object.name_any()),
         };
-        let _ = told.send(what);
+        let _ = told.send(what).await;
         Ok(Action::await_change())
     })
     .await
 }
 
 /// Reads on to what is expected: a state may be acted on again.
-async fn hears(heard: &mut UnboundedReceiver<String>, expected: &str) -> Result<()> {
+async fn hears(heard: &mut Receiver<String>, expected: &str) -> Result<()> {
     let mut others = Vec::new();
     let hearing = async {
         while let Some(told) = heard.recv().await {
