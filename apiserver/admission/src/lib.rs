@@ -20,10 +20,13 @@ mod conditions;
 mod follow;
 mod input;
 mod matching;
+mod metrics;
 mod namespaces;
 pub mod policy;
 mod readiness;
 mod request;
+#[cfg(test)]
+mod testing;
 pub mod webhook;
 
 use std::sync::Arc;
@@ -33,6 +36,7 @@ use kube::Client;
 
 use asking::Asking;
 use cel::library::Ask;
+use metrics::Counts;
 use namespaces::Namespaces;
 use policy::Policies;
 use webhook::{MutatingWebhooks, ValidatingWebhooks};
@@ -42,6 +46,7 @@ pub struct Host {
     client: Client,
     namespaces: Arc<dyn Namespaces>,
     asks: Arc<dyn Ask>,
+    counts: Counts,
     /// Kinds that are served, as group, version and plural.
     served: Vec<(String, String, String)>,
 }
@@ -51,7 +56,9 @@ pub struct Host {
 pub fn install(server: &mut Server) {
     let asks = Arc::new(Asking::new(server.authorizer()));
     let (client, namespaces) = (server.host(), server.namespaces());
-    let host = Host { client, namespaces, asks, served: server.served() };
+    let counts = Counts::default();
+    counts.register(server.metrics().registry());
+    let host = Host { client, namespaces, asks, counts, served: server.served() };
     let mutating = MutatingWebhooks::follow(&host);
     let policies = Policies::follow(&host);
     let validating = ValidatingWebhooks::follow(&host);

@@ -190,3 +190,7 @@ pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, Strin
     }
     Ok(LabelSelector::new(all))
 }
+
+#[cfg(test)]
+#[path = "matching_tests.rs"]
+mod tests;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
 use super::evaluate::{Annotation, Objection, Verdict};
+use crate::metrics::Counts;
 
 /// Longest value of an audit annotation, in bytes.
 const LONGEST_ANNOTATION: usize = 10 * 1024;
@@ -24,13 +25,14 @@ pub struct Denied {
 /// Collects what policies say.
 pub struct Report<'a> {
     request: &'a Attributes<'a>,
+    counts: &'a Counts,
     denied: Option<Denied>,
 }
 
 impl<'a> Report<'a> {
     /// About one request.
-    pub fn new(request: &'a Attributes<'a>) -> Self {
-        Self { request, denied: None }
+    pub fn new(request: &'a Attributes<'a>, counts: &'a Counts) -> Self {
+        Self { request, counts, denied: None }
     }
 
     /// A policy, or a binding of it, that cannot be evaluated.
@@ -54,7 +56,13 @@ impl<'a> Report<'a> {
     ) {
         for (index, objection) in verdict.objections.into_iter().enumerate() {
             let Some(objection) = objection else { continue };
+            let is_error = objection.reason.is_empty();
             for action in &binding.actions {
+                if let Some(action) =
+                    ["deny", "warn", "audit"].into_iter().find(|it| it.eq_ignore_ascii_case(action))
+                {
+                    self.counts.checked(&policy.name, &binding.name, &objection.message, is_error, action);
+                }
                 match action.as_str() {
                     "Deny" => self.deny(policy, Some(binding), objection.clone()),
                     "Warn" => self.warn(policy, binding, &objection),

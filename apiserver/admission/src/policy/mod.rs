@@ -5,6 +5,8 @@ mod decision;
 mod evaluate;
 mod params;
 mod source;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use crate::Host;
 use crate::cel::library::Ask;
 use crate::cel::stack;
 use crate::input::Input;
+use crate::metrics::Counts;
 use crate::namespaces::Namespaces;
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
@@ -35,6 +38,7 @@ pub struct Policies {
     readiness: Readiness,
     namespaces: Arc<dyn Namespaces>,
     asks: Arc<dyn Ask>,
+    counts: Counts,
 }
 
 impl Policies {
@@ -43,7 +47,7 @@ impl Policies {
         let hooks = Arc::new(ArcSwapOption::empty());
         let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
         let (namespaces, asks) = (host.namespaces.clone(), host.asks.clone());
-        Self { hooks, readiness: Readiness::new(told), namespaces, asks }
+        Self { hooks, readiness: Readiness::new(told), namespaces, asks, counts: host.counts.clone() }
     }
 
     /// Whether they are known.
@@ -150,7 +154,7 @@ impl Admission for Policies {
         if hooks.is_empty() {
             return Ok(());
         }
-        let mut report = Report::new(request);
+        let mut report = Report::new(request, &self.counts);
         for hook in hooks.iter() {
             self.ask(hook, request, &mut report).await?;
         }

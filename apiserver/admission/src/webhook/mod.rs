@@ -9,6 +9,8 @@ mod patch;
 mod reinvocation;
 mod review;
 mod source;
+#[cfg(test)]
+mod tests;
 mod validating;
 
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use crate::cel::library::Ask;
 use crate::cel::stack;
 use crate::conditions;
 use crate::input::Input;
+use crate::metrics::Counts;
 use crate::namespaces::Namespaces;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
@@ -41,6 +44,7 @@ struct Webhooks {
     host: Client,
     namespaces: Arc<dyn Namespaces>,
     asks: Arc<dyn Ask>,
+    counts: Counts,
 }
 
 impl Webhooks {
@@ -73,6 +77,32 @@ impl Webhooks {
                 let names = request.names;
                 Err(ApiError::forbidden(names.group, names.plural, request.name, why))
             }
+        }
+    }
+
+    /// Counts what came of a webhook that was asked at `began`.
+    fn count<T>(
+        &self,
+        hook: &Hook,
+        request: &Attributes<'_>,
+        mutating: bool,
+        began: Instant,
+        outcome: &Result<T, Failure>,
+    ) {
+        let type_ = if mutating { "admit" } else { "validating" };
+        let ignored = hook.failure == FailurePolicy::Ignore;
+        let refused = match outcome {
+            Ok(_) => None,
+            Err(Failure::Refused(error)) => Some(Some(error.code())),
+            Err(Failure::Calling(_)) => Some(None),
+        };
+        let open = refused == Some(None) && ignored;
+        let operation = request.operation.as_str();
+        self.counts.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
+        match refused {
+            Some(_) if open => self.counts.failed_open(&hook.name, type_),
+            Some(code) => self.counts.rejected(&hook.name, type_, operation, code),
+            None => {}
         }
     }
 

@@ -43,7 +43,9 @@ impl MutatingWebhooks {
         round: u32,
     ) -> Result<Option<Object>, ApiError> {
         let note = Note { hook, request, round };
+        let began = Instant::now();
         let outcome = self.outcome(hook, request, &note).await;
+        self.0.count(hook, request, true, began, &outcome);
         let changed = outcome.as_ref().is_ok_and(|object| object.as_ref() != request.new && object.is_some());
         note.mutated(changed);
         match outcome {

@@ -71,6 +71,7 @@ where
         host: host.client.clone(),
         namespaces: host.namespaces.clone(),
         asks: host.asks.clone(),
+        counts: host.counts.clone(),
     }
 }
 

@@ -34,7 +34,10 @@ impl ValidatingWebhooks {
     }
 
     async fn ask(&self, place: usize, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<(), ApiError> {
-        match self.0.call(hook, request, request.new, false).await {
+        let began = Instant::now();
+        let outcome = self.0.call(hook, request, request.new, false).await;
+        self.0.count(hook, request, false, began, &outcome);
+        match outcome {
             Ok(_) => Ok(()),
             Err(Failure::Refused(error)) => Err(error),
             Err(Failure::Calling(why)) if hook.failure == FailurePolicy::Ignore => {

@@ -118,6 +118,11 @@ impl Server {
         self.namespaces.clone()
     }
 
+    /// What /metrics shows, for whoever counts something of its own.
+    pub fn metrics(&mut self) -> &mut Metrics {
+        &mut self.metrics
+    }
+
     /// Group, version and plural of each kind that has been installed.
     pub fn served(&self) -> Vec<(String, String, String)> {
         let names = self.resources.iter().map(|resource| resource.kind.names());

@@ -147,6 +147,11 @@ impl Metrics {
         OpenWatch(gauge)
     }
 
+    /// Where others register what they count.
+    pub fn registry(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
     /// Where watches count what they send.
     pub fn watch_events(&self) -> WatchEvents {
         self.watch_events.clone()

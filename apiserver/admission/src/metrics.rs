@@ -1,0 +1,155 @@
+//! What is counted, by kube-apiserver's names (k8s.io/apiserver pkg/admission/metrics,
+//! pkg/admission/plugin/policy/validating/metrics).
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::cel::OUT_OF_BUDGET;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Check {
+    policy: String,
+    policy_binding: String,
+    error_type: &'static str,
+    enforcement_action: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    name: String,
+    r#type: &'static str,
+    operation: &'static str,
+    rejected: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rejection {
+    name: String,
+    r#type: &'static str,
+    operation: &'static str,
+    error_type: &'static str,
+    rejection_code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Hook {
+    name: String,
+    r#type: &'static str,
+}
+
+/// Counters of policies and webhooks.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    checks: Family<Check, Counter>,
+    calls: Family<Call, Histogram, fn() -> Histogram>,
+    // The names of these two end as only a gauge's may: the encoder appends `_total` to a counter's.
+    rejections: Family<Rejection, Gauge>,
+    failed_open: Family<Hook, Gauge>,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            checks: Family::default(),
+            calls: Family::new_with_constructor(|| {
+                Histogram::new([0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0])
+            }),
+            rejections: Family::default(),
+            failed_open: Family::default(),
+        }
+    }
+}
+
+impl Counts {
+    /// Registers them.
+    pub fn register(&self, registry: &mut Registry) {
+        let what = "Validating admission policies that spoke against a request, by what was done about it";
+        registry.register("apiserver_validating_admission_policy_check", what, self.checks.clone());
+        let what = "Latency of admission webhooks";
+        registry.register("apiserver_admission_webhook_admission_duration_seconds", what, self.calls.clone());
+        let what = "Requests that admission webhooks refused, or for which they could not be called";
+        registry.register("apiserver_admission_webhook_rejection_count", what, self.rejections.clone());
+        let what = "Admission webhooks that could not be called, which they say to ignore";
+        registry.register("apiserver_admission_webhook_fail_open_count", what, self.failed_open.clone());
+    }
+
+    /// A policy spoke against a request, or could not be evaluated. `action` is `deny`, `warn`, `audit` or `allow`.
+    pub fn checked(&self, policy: &str, binding: &str, message: &str, is_error: bool, action: &'static str) {
+        let error_type = match message {
+            _ if !is_error => "invalid_error",
+            text if text.starts_with("compilation") => "compile_error",
+            text if text.starts_with(OUT_OF_BUDGET) => "out_of_budget",
+            _ => "invalid_error",
+        };
+        let (policy, policy_binding) = (policy.to_owned(), binding.to_owned());
+        self.checks
+            .get_or_create(&Check { policy, policy_binding, error_type, enforcement_action: action })
+            .inc();
+    }
+
+    /// A webhook was called.
+    pub fn called(
+        &self,
+        name: &str,
+        type_: &'static str,
+        operation: &'static str,
+        rejected: bool,
+        took: Duration,
+    ) {
+        let rejected = if rejected { "true" } else { "false" };
+        let call = Call { name: name.to_owned(), r#type: type_, operation, rejected };
+        self.calls.get_or_create(&call).observe(took.as_secs_f64());
+    }
+
+    /// A webhook refused a request, with this code, or could not be called, which is 500.
+    pub fn rejected(&self, name: &str, type_: &'static str, operation: &'static str, refused: Option<u16>) {
+        self.rejections
+            .get_or_create(&Rejection {
+                name: name.to_owned(),
+                r#type: type_,
+                operation,
+                error_type: if refused.is_some() { "no_error" } else { "calling_webhook_error" },
+                rejection_code: refused.unwrap_or(500),
+            })
+            .inc();
+    }
+
+    /// A webhook could not be called, and the request went on.
+    pub fn failed_open(&self, name: &str, type_: &'static str) {
+        self.failed_open.get_or_create(&Hook { name: name.to_owned(), r#type: type_ }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn dashboards_find_the_names_that_they_know() {
+        let (counts, mut registry) = (Counts::default(), Registry::default());
+        counts.register(&mut registry);
+        counts.checked("p", "b", "compilation error: x", true, "deny");
+        counts.called("h", "admit", "CREATE", true, Duration::from_millis(20));
+        counts.rejected("h", "admit", "CREATE", Some(403));
+        counts.rejected("h", "admit", "CREATE", None);
+        counts.failed_open("h", "validating");
+        let mut shown = String::new();
+        prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
+        for line in [
+            r#"apiserver_validating_admission_policy_check_total{policy="p",policy_binding="b",error_type="compile_error",enforcement_action="deny"} 1"#,
+            r#"apiserver_admission_webhook_rejection_count{name="h",type="admit",operation="CREATE",error_type="no_error",rejection_code="403"} 1"#,
+            r#"apiserver_admission_webhook_rejection_count{name="h",type="admit",operation="CREATE",error_type="calling_webhook_error",rejection_code="500"} 1"#,
+            r#"apiserver_admission_webhook_fail_open_count{name="h",type="validating"} 1"#,
+        ] {
+            assert!(shown.lines().any(|it| it == line), "{line} is not in\n{shown}");
+        }
+        assert!(shown.contains("apiserver_admission_webhook_admission_duration_seconds_bucket"), "{shown}");
+    }
+}
