@@ -151,6 +151,14 @@ fn what_this_server_does_not_have_is_refused_before_it_runs() {
     assert_eq!(error, wanted);
     assert!(evaluate("params.x == 1").unwrap_err().contains("undeclared reference to 'params'"));
     assert!(evaluate("1 +").unwrap_err().contains("Syntax error"));
+    holds(&format!("{}1 == 391", "1 + ".repeat(390)));
+    holds(&format!("{}true{}", "(".repeat(120), ")".repeat(120)));
+    // As deep as may be, in each way that goes deep.
+    holds(&format!("['x']{} == ['x']", ".map(t, t)".repeat(390)));
+    holds(&format!("{}true", "true ? true : ".repeat(120)));
+    holds(&format!("!object{}.hasValue()", ".?a".repeat(390)));
+    holds(&format!("{}[1]{} != [2]", "[".repeat(120), "]".repeat(120)));
+    holds(&format!("'a'{} == 'a'", ".trim()".repeat(390)));
     let deep = format!("{}1 == 1", "1 + ".repeat(2_000));
     assert!(evaluate(&deep).unwrap_err().contains("nested deeper"));
 }
@@ -192,6 +200,15 @@ fn no_expression_takes_more_than_its_share() {
     let replaced =
         format!("'{0}'.replace('x', '{0}').replace('x', '{0}').replace('x', '{0}') == ''", "x".repeat(400));
     fails(&replaced, "operation cancelled: actual cost limit exceeded");
+    // The host asks its authorizer as often within one expression, and no more.
+    let ask = "authorizer.path('/').check('get').allowed()";
+    holds(&format!("!{ask} && !{ask}"));
+    fails(&format!("{ask} || {ask} || {ask}"), "operation cancelled: actual cost limit exceeded");
+    holds(&format!("{many}.all(i, 'abc'.matches('^[a-z]+$') && matches('1', '[0-9]'))"));
+    let patterns = format!(
+        "{many}.all(i, {many}.all(j, {many}.all(k, 'a'.matches('^a|' + string(i) + '.' + string(j) + '.' + string(k)))))"
+    );
+    fails(&patterns, "operation cancelled: actual cost limit exceeded");
     let masked = format!("{} || true", nested);
     fails(&masked, "operation cancelled: actual cost limit exceeded");
     let mut poor = activation(&[], 10);

@@ -12,6 +12,10 @@ use super::{check, errors, fields, library, meter, rewrite, stack, two_variables
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
+/// Most operators in one expression: the parser descends into a chain of them as deep as it is long.
+const MOST: usize = 5_000;
+/// Deepest nesting that the parser follows (cel-go: the default of parser.MaxRecursionDepth).
+const DEEPEST: u16 = 250;
 
 /// A compiled expression.
 #[derive(Clone, Debug)]
@@ -53,6 +57,13 @@ impl Expression {
                 "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {size}, limit {LONGEST}"
             )));
         }
+        let nodes = operators(source);
+        if nodes > MOST {
+            let why = format!(
+                "this server compiles no expression of more than {MOST} operators, and it has {nodes}"
+            );
+            return Err(failed(&format!("ERROR: <input>:-1:0: {why}")));
+        }
         stack::deep(|| compile(source, variables))?
     }
 
@@ -93,11 +104,17 @@ pub(super) fn environment() -> Result<Arc<Env>, String> {
 }
 
 fn compile(source: &str, variables: &[&str]) -> Result<Expression, String> {
-    let program = environment()?.compile(source).map_err(|errors| failed(&errors.to_string()))?;
-    let tree = program.expression();
-    let composed = check::check(tree, program.source_info(), variables).map_err(|errors| failed(&errors))?;
-    let tree = Arc::new(rewrite::metered(tree.clone()));
+    let parser = environment()?.parser().max_recursion_depth(DEEPEST);
+    let parsed = parser.parse_with_source_info(source).map_err(|errors| failed(&errors.to_string()))?;
+    let composed = check::check(&parsed.0, &parsed.1, variables).map_err(|errors| failed(&errors))?;
+    let tree = Arc::new(rewrite::metered(parsed.0));
     Ok(Expression { source: source.into(), tree, composed: Arc::new(composed) })
+}
+
+/// No fewer than there are: those within texts are counted as well.
+fn operators(source: &str) -> usize {
+    let words = source.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| *word == "in").count();
+    source.bytes().filter(|byte| b".[({+-*/%!?<>=&|:".contains(byte)).count() + words
 }
 
 fn failed(why: &str) -> String {

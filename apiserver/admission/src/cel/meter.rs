@@ -1,6 +1,6 @@
 //! What an evaluation may spend, in the units of the host (k8s.io/apiserver pkg/apis/cel/config.go).
 //!
-//! The interpreter has no meter of its own: expressions are rewritten so that they call these two functions with the
+//! The interpreter has no meter of its own: expressions are rewritten so that they call these functions with the
 //! meter, before a loop and around whatever may be large.
 
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub const METER: &str = "@meter";
 pub const WALK: &str = "@walk";
 /// `@paid(meter, value)`: the value, paid for by its size.
 pub const PAID: &str = "@paid";
+/// `@priced(meter, value, price)`: the value, paid for with the price of what is done with it.
+pub const PRICED: &str = "@priced";
 
 /// What is left.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +60,8 @@ impl Meter {
         (!self.0.overdrawn.load(Ordering::Relaxed)).then(|| self.0.left.load(Ordering::Relaxed))
     }
 
-    fn spend(&self, amount: i64) -> Result<(), ExecutionError> {
+    /// Pays; the error ends what cannot be paid for.
+    pub fn spend(&self, amount: i64) -> Result<(), ExecutionError> {
         let left = self.0.left.load(Ordering::Relaxed).saturating_sub(amount);
         self.0.left.store(left, Ordering::Relaxed);
         if left >= 0 && !self.0.overdrawn.load(Ordering::Relaxed) {
@@ -70,11 +73,12 @@ impl Meter {
     }
 }
 
-/// Declares the two functions.
+/// Declares the functions.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let meter = || Meter::cel_type().to_owned();
     env.add_overload(WALK, "walk", vec![meter(), DYN_TYPE, INT_TYPE], walk)?;
-    env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)
+    env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)?;
+    env.add_overload(PRICED, "priced", vec![meter(), DYN_TYPE, INT_TYPE], priced)
 }
 
 fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
@@ -89,6 +93,13 @@ fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
 fn paid<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let value = taken(&mut args)?;
     meter(&args)?.spend(value::size(value.as_ref()))?;
+    Ok(value)
+}
+
+fn priced<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let price = args.pop().and_then(|price| price.downcast_ref::<CelInt>().map(|price| *price.inner()));
+    let value = taken(&mut args)?;
+    meter(&args)?.spend(price.unwrap_or(PER_CALL))?;
     Ok(value)
 }
 

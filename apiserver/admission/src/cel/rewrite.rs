@@ -8,7 +8,8 @@ use cel::common::ast::{
 };
 
 use super::fields::SELECTABLE;
-use super::meter::{METER, PAID, WALK};
+use super::library::regex;
+use super::meter::{METER, PAID, PRICED, WALK};
 use super::names;
 
 /// Calls that hand on what they were given, or give a truth value at once: nothing is copied.
@@ -21,6 +22,9 @@ const FREE: [&str; 7] = [
     operators::INDEX,
     operators::NEGATE,
 ];
+
+/// What it costs to ask the authorizer (k8s.io/apiserver pkg/cel/library/cost.go).
+const CHECK: i64 = 350_000;
 
 /// The same expression, paying.
 pub fn metered(expression: IdedExpr) -> IdedExpr {
@@ -63,9 +67,20 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
     }
     let qualified = names::qualified(&call).is_some();
     let target = call.target.map(|target| if qualified { target } else { Box::new(paid(*target)) });
-    let args = call.args.into_iter().map(paid).collect();
+    let args = call.args.into_iter().map(paid);
+    if let Some(name) = regex::metered(&call.func_name).filter(|_| !qualified) {
+        let all = std::iter::once(meter(id)).chain(target.map(|target| *target)).chain(args).collect();
+        return pay(self::call(id, name, all));
+    }
+    let target = match call.func_name.as_str() {
+        "check" => target.map(|target| {
+            let price = literal(id, LiteralValue::Int(CHECK.into()));
+            Box::new(self::call(id, PRICED, vec![meter(id), *target, price]))
+        }),
+        _ => target,
+    };
     let func_name = names::bounded(&call.func_name).to_owned();
-    pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) })
+    pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args: args.collect() }) })
 }
 
 /// What a macro adds to its result in each turn. The interpreter knows this form and appends in place.

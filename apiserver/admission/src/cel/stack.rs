@@ -1,13 +1,16 @@
 //! A stack for what descends: the parser and the interpreter go as deep as an expression nests, and nobody asks them
 //! how deep that is.
 
-/// Enough for the deepest expression that is compiled; only what is used of it takes memory.
+/// Enough to evaluate the deepest expression that is compiled; only what is used of it takes memory.
 const STACK: usize = 64 << 20;
+/// Enough to parse the longest text that is parsed.
+const PARSING: usize = 512 << 20;
 
 /// Does `work` on a thread of its own and waits for it; an error if it panicked or there was no thread to have.
 pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
-        let thread = builder().spawn_scoped(scope, work).map_err(|error| unexpected(&error))?;
+        let thread =
+            builder().stack_size(PARSING).spawn_scoped(scope, work).map_err(|error| unexpected(&error))?;
         thread.join().map_err(|_| unexpected(&"it panicked"))
     })
 }

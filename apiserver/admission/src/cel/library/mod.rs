@@ -5,7 +5,7 @@ mod format;
 mod lists;
 mod network;
 mod quantity;
-mod regex;
+pub mod regex;
 mod semantic_version;
 mod sets;
 pub mod strings;

@@ -31,6 +31,8 @@ fn validations() -> Value {
         {"expression": of("old", "oldObject == null"), "message": "it was there"},
         {"expression": of("null", "object.spec.?nothing.hasValue() || has(oldObject.spec) || oldObject.spec.x == 1")},
         {"expression": of("scalar", "has(object.metadata.name.x) || object.metadata.name.x == 1")},
+        {"expression": of("many", "[1, 2, 3].all(i, !authorizer.path('/' + string(i)).check('x').allowed() || true)")},
+        {"expression": of("matches", "object.metadata.name.matches('^[a-f]+$') || object.metadata.name.find('[0-9]') == 'x'")},
         {"expression": of("kind", "request.kind.kind == 'x'"), "messageExpression": "request.resource.group + request.namespace"},
     ])
 }
