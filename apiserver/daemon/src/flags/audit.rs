@@ -38,6 +38,13 @@ pub struct AuditFlags {
     /// Events that may wait to be written
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub audit_log_batch_buffer_size: usize,
+    /// Whether events that are too long are cut short: their bodies are left out
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub audit_log_truncate_enabled: bool,
+    /// Bytes of an event that are not too long
+    #[arg(long, value_name = "BYTES", default_value_t = 102_400)]
+    pub audit_log_truncate_max_event_size: usize,
 }
 
 impl AuditFlags {
@@ -59,6 +66,7 @@ impl AuditFlags {
             format: self.audit_log_format,
             mode: self.audit_log_mode,
             buffer: self.audit_log_batch_buffer_size,
+            longest: self.audit_log_truncate_enabled.then_some(self.audit_log_truncate_max_event_size),
         }
     }
 }

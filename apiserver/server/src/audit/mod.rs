@@ -49,12 +49,21 @@ pub struct Options {
     pub mode: Mode,
     /// How many events may wait to be written.
     pub buffer: usize,
+    /// Bytes of an event beyond which its bodies are left out, and it too if it is still longer.
+    pub longest: Option<usize>,
 }
 
 impl Default for Options {
     /// Nothing is logged; the rest as kube-apiserver has it.
     fn default() -> Self {
-        Self { policy_file: None, out: None, format: Format::Json, mode: Mode::Blocking, buffer: 10_000 }
+        Self {
+            policy_file: None,
+            out: None,
+            format: Format::Json,
+            mode: Mode::Blocking,
+            buffer: 10_000,
+            longest: None,
+        }
     }
 }
 
@@ -71,6 +80,7 @@ pub enum Out {
 pub struct Audit {
     policy: Policy,
     format: Format,
+    longest: Option<usize>,
     log: Log,
     counts: Counts,
 }
@@ -109,7 +119,8 @@ impl Audit {
         };
         let log = Log::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
-        Ok(Some(Arc::new(Self { policy, format: options.format, log, counts })))
+        let Options { format, longest, .. } = *options;
+        Ok(Some(Arc::new(Self { policy, format, longest, log, counts })))
     }
 
     /// Begins the trail of a request.

@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use drydock_server::admission::{Admission, Attributes};
 use drydock_server::audit::{self, Audit, Counts, Mode, Out, file};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use super::fixture::{Port, Settings, code};
+
+/// Events that are longer have no bodies.
+const LONGEST: usize = 10_000;
 
 const GADGETS: &str = "/apis/test.io/v1/namespaces/ns/gadgets";
 
@@ -25,8 +32,9 @@ impl Logged {
     async fn open_with(policy: Value, rule: super::fixture::Rule) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log");
-        let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking));
-        let port = Port::open(Settings { rule, audit, ..Settings::default() }).await;
+        let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking, LONGEST));
+        let admission: Vec<Arc<dyn Admission>> = vec![Arc::new(Panics)];
+        let port = Port::open(Settings { rule, audit, admission, ..Settings::default() }).await;
         Self { port, path, _dir: dir }
     }
 
@@ -51,7 +59,25 @@ impl Logged {
     }
 }
 
-fn opened(dir: &tempfile::TempDir, mut policy: Value, path: PathBuf, mode: Mode) -> Arc<Audit> {
+/// Admits nothing that is named for it.
+struct Panics;
+
+#[async_trait]
+impl Admission for Panics {
+    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        attributes.audit.annotate("test.io/seen", attributes.operation.as_str());
+        assert_ne!(attributes.object_name(), "panics", "as it was told");
+        Ok(())
+    }
+}
+
+fn opened(
+    dir: &tempfile::TempDir,
+    mut policy: Value,
+    path: PathBuf,
+    mode: Mode,
+    longest: usize,
+) -> Arc<Audit> {
     policy["apiVersion"] = "audit.k8s.io/v1".into();
     policy["kind"] = "Policy".into();
     let policy_file = dir.path().join("policy.yaml");
@@ -61,6 +87,7 @@ fn opened(dir: &tempfile::TempDir, mut policy: Value, path: PathBuf, mode: Mode)
         policy_file: Some(policy_file),
         out: Some(Out::File(out)),
         mode,
+        longest: Some(longest),
         ..Default::default()
     };
     Audit::open(&options, Counts::default()).unwrap().unwrap()
@@ -184,11 +211,61 @@ async fn a_request_that_cannot_be_logged_is_refused_in_strict_mode() {
     let dir = tempfile::tempdir().unwrap();
     let policy = json!({"rules": [{"level": "Metadata"}]});
     let full = PathBuf::from("/dev/full");
-    let audit = Some(opened(&dir, policy.clone(), full.clone(), Mode::BlockingStrict));
+    let audit = Some(opened(&dir, policy.clone(), full.clone(), Mode::BlockingStrict, LONGEST));
     let port = Port::open(Settings { audit, ..Settings::default() }).await;
     let answer = port.send(None, &format!("GET {GADGETS}"), &[]).await;
     assert!(code(&answer) == 500 && answer.contains("failed to store audit event"), "{answer}");
-    let audit = Some(opened(&dir, policy, full, Mode::Blocking));
+    let audit = Some(opened(&dir, policy, full, Mode::Blocking, 10));
     let port = Port::open(Settings { audit, ..Settings::default() }).await;
     assert_eq!(code(&port.send(None, &format!("GET {GADGETS}"), &[]).await), 200);
+}
+
+#[tokio::test]
+async fn a_panic_is_told_in_place_of_an_end() {
+    let logged = Logged::open(json!([{"level": "Metadata"}])).await;
+    let object = json!({"metadata": {"name": "panics"}, "spec": {"size": 1}}).to_string();
+    assert_eq!(logged.send_body(&format!("POST {GADGETS}"), "application/json", &object).await, 500);
+    let events = logged.events();
+    let [received, panic] = events.as_slice() else { panic!("{events:#?}") };
+    assert_eq!((&received["stage"], &panic["stage"]), (&json!("RequestReceived"), &json!("Panic")));
+    assert_eq!(panic["annotations"]["test.io/seen"], "CREATE");
+    let status = &panic["responseStatus"];
+    assert_eq!((&status["code"], &status["reason"]), (&json!(500), &json!("InternalError")));
+    assert!(status["message"].as_str().unwrap().starts_with("APIServer panic'd: "), "{status}");
+}
+
+/// A client that is gone when its write is done would leave none of it in the log.
+#[tokio::test]
+async fn the_end_of_a_request_is_told_when_its_client_is_gone() {
+    let rules = json!([{"level": "Metadata", "omitStages": ["ResponseStarted"]}]);
+    let logged = Logged::open(rules).await;
+    let mut stream = logged.port.connect(None, "http/1.1").await;
+    let head = format!("POST {GADGETS} HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{{");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    while logged.events().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(stream);
+    while logged.events().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(logged.events()[1]["stage"], "ResponseComplete");
+}
+
+#[tokio::test]
+async fn the_bodies_of_an_event_that_is_too_long_are_left_out() {
+    let rules = json!([{"level": "RequestResponse", "omitStages": ["RequestReceived"]}]);
+    let logged = Logged::open(rules).await;
+    let object =
+        |color: &str| json!({"metadata": {"name": "a"}, "spec": {"size": 1, "color": color}}).to_string();
+    let line = format!("POST {GADGETS}?dryRun=All");
+    for color in ["blue", &"x".repeat(LONGEST)] {
+        assert_eq!(logged.send_body(&line, "application/json", &object(color)).await, 201);
+    }
+    let events = logged.events();
+    let [whole, cut] = events.as_slice() else { panic!("{events:#?}") };
+    let truncated = |event: &Value| event["annotations"]["audit.k8s.io/truncated"] == "true";
+    assert!(!truncated(whole) && whole["requestObject"]["spec"]["color"] == "blue");
+    assert!(truncated(cut) && cut["requestObject"].is_null() && cut["responseObject"].is_null());
+    assert_eq!(cut["objectRef"]["name"], "a");
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
 use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_server::authz::Authorizer;
@@ -52,19 +53,28 @@ pub struct Settings {
     pub in_flight: usize,
     pub request_timeout: Duration,
     pub audit: Option<Arc<Audit>>,
+    pub admission: Vec<Arc<dyn Admission>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let request_timeout = Duration::from_secs(60);
-        Self { rule: |_| true, patience: Patience::default(), in_flight: 400, request_timeout, audit: None }
+        let (audit, admission) = (None, Vec::new());
+        Self {
+            rule: |_| true,
+            patience: Patience::default(),
+            in_flight: 400,
+            request_timeout,
+            audit,
+            admission,
+        }
     }
 }
 
 impl Port {
     pub async fn open(settings: Settings) -> Self {
         let (clients, proxies) = (Authority::new(), Authority::new());
-        let Server { api, shutdown, _dir: server_dir, .. } = Server::start().await;
+        let Server { api, shutdown, _dir: server_dir, .. } = Server::with_admission(settings.admission).await;
         let asked = Arc::default();
         let host = host(Arc::clone(&asked), settings.rule);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
