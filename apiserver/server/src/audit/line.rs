@@ -1,5 +1,6 @@
 //! An event as a line (kube-apiserver --audit-log-format).
 
+use super::counts::Counts;
 use super::event::{Event, UserInfo};
 
 /// How an event is written.
@@ -17,11 +18,58 @@ impl Format {
     pub const NAMES: [(&'static str, Self); 2] = [("json", Self::Json), ("legacy", Self::Legacy)];
 
     /// The line, with its end.
-    pub(super) fn line(self, event: &Event) -> serde_json::Result<Vec<u8>> {
+    fn line(self, event: &Event) -> serde_json::Result<Vec<u8>> {
         match self {
             Self::Json => event.json(),
             Self::Legacy => Ok(legacy(event).into_bytes()),
         }
+    }
+}
+
+/// Annotation of an event whose bodies were left out because it was too long.
+const TRUNCATED: &str = "audit.k8s.io/truncated";
+
+/// Makes the lines of a log.
+pub(super) struct Lines {
+    pub(super) format: Format,
+    /// Bytes of an event that are not too many.
+    pub(super) longest: Option<usize>,
+    pub(super) counts: Counts,
+}
+
+impl Lines {
+    /// The event's line; without its bodies if it is too long, and none at all if it is still
+    /// (k8s.io/apiserver plugin/pkg/audit/truncate).
+    pub(super) fn of(&self, event: &mut Event) -> Option<Vec<u8>> {
+        let line = self.whole(event)?;
+        let fits = |line: &Vec<u8>| self.longest.is_none_or(|longest| line.len() <= longest);
+        if fits(&line) {
+            return Some(line);
+        }
+        self.bare(event).filter(fits).or_else(|| {
+            self.counts.error("truncate");
+            let id = &event.audit_id;
+            tracing::error!(audit_id = id, "event is too large even after truncating");
+            None
+        })
+    }
+
+    fn whole(&self, event: &Event) -> Option<Vec<u8>> {
+        let line = self.format.line(event);
+        line.inspect_err(|error| {
+            self.counts.error("log");
+            tracing::error!(%error, "Error in audit plugin 'log' affecting 1 audit events");
+        })
+        .ok()
+    }
+
+    fn bare(&self, event: &mut Event) -> Option<Vec<u8>> {
+        let bodies = (event.request_object.take(), event.response_object.take());
+        event.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
+        let line = self.whole(event);
+        (event.request_object, event.response_object) = bodies;
+        event.annotations.remove(TRUNCATED);
+        line
     }
 }
 

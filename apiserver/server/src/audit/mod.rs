@@ -34,6 +34,7 @@ pub use trail::Trail;
 
 use crate::authn::Peer;
 use crate::request_info::RequestInfo;
+use line::Lines;
 use log::Log;
 
 /// What an operator asks for.
@@ -79,8 +80,7 @@ pub enum Out {
 /// Logs requests by a policy.
 pub struct Audit {
     policy: Policy,
-    format: Format,
-    longest: Option<usize>,
+    lines: Lines,
     log: Log,
     counts: Counts,
 }
@@ -119,8 +119,8 @@ impl Audit {
         };
         let log = Log::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
-        let Options { format, longest, .. } = *options;
-        Ok(Some(Arc::new(Self { policy, format, longest, log, counts })))
+        let lines = Lines { format: options.format, longest: options.longest, counts: counts.clone() };
+        Ok(Some(Arc::new(Self { policy, lines, log, counts })))
     }
 
     /// Begins the trail of a request.

@@ -21,9 +21,6 @@ use crate::request_info::RequestInfo;
 use crate::sending;
 use crate::user::User;
 
-/// Annotation of an event whose bodies were left out because it was too long.
-const TRUNCATED: &str = "audit.k8s.io/truncated";
-
 /// The trail of one request; one that is not logged leaves none.
 #[derive(Clone, Default)]
 pub struct Trail(Option<Arc<Record>>);
@@ -244,36 +241,7 @@ impl Record {
         let received = event.request_received_timestamp;
         event.stage_timestamp = if stage == Stage::RequestReceived { received } else { Timestamp::now() };
         self.audit.counts.event();
-        let line = self.encoded(event)?;
-        let fits = |line: &Vec<u8>| self.audit.longest.is_none_or(|longest| line.len() <= longest);
-        if fits(&line) {
-            return Some(line);
-        }
-        self.bare(event).filter(fits).or_else(|| {
-            self.audit.counts.error("truncate");
-            let id = &event.audit_id;
-            tracing::error!(audit_id = id, "event is too large even after truncating");
-            None
-        })
-    }
-
-    fn encoded(&self, event: &Event) -> Option<Vec<u8>> {
-        let line = self.audit.format.line(event);
-        line.inspect_err(|error| {
-            self.audit.counts.error("log");
-            tracing::error!(%error, "Error in audit plugin 'log' affecting 1 audit events");
-        })
-        .ok()
-    }
-
-    /// The event without bodies (k8s.io/apiserver plugin/pkg/audit/truncate).
-    fn bare(&self, event: &mut Event) -> Option<Vec<u8>> {
-        let bodies = (event.request_object.take(), event.response_object.take());
-        event.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
-        let line = self.encoded(event);
-        (event.request_object, event.response_object) = bodies;
-        event.annotations.remove(TRUNCATED);
-        line
+        self.audit.lines.of(event)
     }
 
     async fn write(&self, stage: Stage) {
