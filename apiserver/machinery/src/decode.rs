@@ -82,6 +82,20 @@ pub fn decode_value_strictly(body: &[u8], format: Format) -> Result<(Value, Vec<
     free_form(body, format, Context::strict(body.len(), format))
 }
 
+/// Decodes YAML of free form and tells what stands twice in it. Most of it is JSON, and a body that is JSON is read as
+/// such, at a fraction of the cost; YAML knows fewer escapes of characters, and decides on those.
+pub fn decode_yaml_strictly(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+    let context = || Context::strict(body.len(), Format::Yaml);
+    let escapes = body.windows(2).any(|pair| pair == b"\\u" || pair == b"\\/");
+    if body.trim_ascii_start().starts_with(b"{") && !escapes {
+        let json = free_form(body, Format::Json, context());
+        if json.is_ok() {
+            return json;
+        }
+    }
+    free_form(body, Format::Yaml, context())
+}
+
 fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value, Vec<String>), ApiError> {
     let schema = Schema::new("", crate::schema::Shape::Raw);
     let value = read(body, format, Node::new(&mut context, &schema));

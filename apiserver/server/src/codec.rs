@@ -58,7 +58,7 @@ pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
 pub fn applied(patch: &[u8], call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let undecodable =
         |e: ApiError| ApiError::bad_request(format!("error decoding YAML: {}", e.status.message));
-    let (value, errors) = decode::decode_value_strictly(patch, decode::Format::Yaml).map_err(undecodable)?;
+    let (value, errors) = decode::decode_yaml_strictly(patch).map_err(undecodable)?;
     if errors.is_empty() || options.field_validation == FieldValidation::Ignore {
         return Ok(value);
     }

@@ -39,7 +39,7 @@ impl Area {
         (Area::JsonPatch, 2),
         (Area::MergePatch, 2),
         (Area::StrategicMergePatch, 130),
-        (Area::Apply, 3),
+        (Area::Apply, 45),
         (Area::Delete, 3),
         (Area::List, 3),
         (Area::Watch, 1),

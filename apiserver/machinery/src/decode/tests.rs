@@ -315,3 +315,23 @@ fn strict_errors_are_bounded() {
     let body: Vec<_> = (0..1000).map(|i| format!(r#""k{i}":1"#)).collect();
     assert_eq!(json(&format!("{{{}}}", body.join(","))).unwrap().strict_errors.len(), 100);
 }
+
+/// A body of an apply is YAML by its type and JSON by its bytes: it is read as JSON and judged as YAML.
+#[test]
+fn json_that_is_sent_as_yaml_comes_out_as_yaml_does() {
+    for text in [
+        r#"{"a": {"b": [1, 2.5, -3, true, null, "x: y # z", "yes", "1"]}, "c": {}}"#,
+        r#" {"a": 1, "b": {"c": 2, "c": 3}, "a": "last"}"#,
+        "{\"a\":\t\"\\t\\\"\\\\\"}\n",
+    ] {
+        let yaml = decode_value_strictly(text.as_bytes(), Format::Yaml);
+        assert_eq!(decode_yaml_strictly(text.as_bytes()), yaml, "{text}");
+        assert!(yaml.is_ok(), "{text}");
+    }
+    for text in
+        ["{a: 1}", "a: {b: 1}", "{\"a\": [}", r#"{"a": "\ud83d\ude00"}"#, r#"{"a": "\u0041\/"}"#, "[1]", ""]
+    {
+        let yaml = decode_value_strictly(text.as_bytes(), Format::Yaml);
+        assert_eq!(decode_yaml_strictly(text.as_bytes()), yaml, "{text}");
+    }
+}

@@ -146,16 +146,26 @@ impl FieldManager<'_> {
     fn check(&self, patch: &Object) -> Result<(), ApiError> {
         let text = |field: &str| patch.0.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let type_ = type_text(api_version, kind);
         if api_version != self.api_version || kind != self.kind {
-            return Err(ApiError::bad_request(format!("invalid object type: {api_version}, Kind={kind}")));
+            return Err(ApiError::bad_request(format!("invalid object type: {type_}")));
         }
         if patch.meta().and_then(|m| m.get("managedFields")).is_some_and(Value::is_array) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         validate(patch, self.schema).map_err(|why| {
-            let of = format!("{}/{}; {api_version}, Kind={kind}", patch.namespace(), patch.name());
+            let of = format!("{}/{}; {type_}", patch.namespace(), patch.name());
             failed(format!("failed to create typed patch object ({of}): {why}"))
         })
+    }
+}
+
+/// A type as Go prints it: the group may be empty, and what is no version has neither.
+fn type_text(api_version: &str, kind: &str) -> String {
+    match api_version.split('/').count() {
+        1 => format!("/{api_version}, Kind={kind}"),
+        2 => format!("{api_version}, Kind={kind}"),
+        _ => "/, Kind=".to_owned(),
     }
 }
 

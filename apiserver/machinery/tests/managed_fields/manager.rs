@@ -144,6 +144,12 @@ fn configurations_of_another_kind_or_with_managed_fields_are_bad_requests() {
     other.0["kind"] = json!("Other");
     let error = fixture(|m, now| m.apply(&Object::default(), other, "m", false, now)).unwrap_err().status;
     assert_eq!((error.code, error.message.as_str()), (400, "invalid object type: example.io/v1, Kind=Other"));
+    for (version, shown) in [("v7", "/v7, Kind=Sample"), ("a/b/c", "/, Kind=")] {
+        let mut other = sample(json!({"name": "x"}), json!({}));
+        other.0["apiVersion"] = json!(version);
+        let error = fixture(|m, now| m.apply(&Object::default(), other, "m", false, now)).unwrap_err().status;
+        assert_eq!(error.message, format!("invalid object type: {shown}"));
+    }
     for fields in [json!([]), json!([{}])] {
         let patch = sample(json!({"name": "x", "managedFields": fields}), json!({}));
         let error = fixture(|m, now| m.apply(&Object::default(), patch, "m", false, now)).unwrap_err().status;
@@ -227,4 +233,13 @@ fn an_annotation_that_is_no_configuration_lets_nothing_through() {
         let patch = sample(json!({"name": "x"}), json!({"stage": "b"}));
         assert_eq!(fixture(|m, now| m.apply(&live, patch, "kubectl", false, now)).unwrap_err().code(), 409);
     }
+}
+
+/// Kubernetes' own schemas have the zero value for the default of a field that is always written.
+#[test]
+fn an_item_without_its_key_has_the_zero_value_for_it() {
+    let patch = sample(json!({"name": "x"}), json!({"items": [{"note": "n"}]}));
+    let new = fixture(|m, now| m.apply(&Object::default(), patch, "m", false, now)).unwrap().unwrap();
+    let fields = &new.meta().unwrap()["managedFields"][0]["fieldsV1"]["f:spec"]["f:items"];
+    assert_eq!(*fields, json!({"k:{\"name\":\"\"}": {".": {}, "f:note": {}}}));
 }

@@ -1,6 +1,7 @@
 //! The sequences, a file for each area.
 
 mod apply;
+mod apply_owners;
 mod auth;
 mod create;
 mod delete;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Sequence> {
         merge_patch::all(),
         strategic::all(),
         apply::all(),
+        apply_owners::all(),
         delete::all(),
         list::all(),
         watch::all(),

@@ -65,7 +65,8 @@ impl HttpClient {
             .header("accept", "application/json")
             .header("user-agent", AGENT);
         if !body.is_empty() {
-            request = request.header("content-type", "application/json");
+            let type_ = if method == "PATCH" { "application/apply-patch+yaml" } else { "application/json" };
+            request = request.header("content-type", type_);
         }
         let mut sender = self.lanes[lane % self.lanes.len()].clone();
         sender.ready().await?;
@@ -94,6 +95,12 @@ impl Client for HttpClient {
         let answer = self.ask(lane, "POST", &self.collection, object).await?;
         ensure!(answer.status() == http::StatusCode::CREATED, "a create was answered {}", answer.status());
         answer.into_body().collect().await?;
+        Ok(())
+    }
+
+    async fn apply(&self, lane: usize, name: &str, configuration: Bytes) -> Result<()> {
+        let path = format!("{}/{name}?fieldManager={AGENT}", self.collection);
+        self.ask(lane, "PATCH", &path, configuration).await?.into_body().collect().await?;
         Ok(())
     }
 

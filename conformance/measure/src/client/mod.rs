@@ -42,6 +42,8 @@ pub trait Client {
     fn api(&self) -> &Api;
     /// Creates an object that must not exist.
     async fn create(&self, lane: usize, name: &str, object: Bytes) -> Result<()>;
+    /// Applies a configuration.
+    async fn apply(&self, lane: usize, name: &str, configuration: Bytes) -> Result<()>;
     /// The newest state of an object.
     async fn get(&self, lane: usize, name: &str) -> Result<Bytes>;
     /// The newest state of all objects, as one response.

@@ -1,6 +1,7 @@
 //! The rows of the table: one file each. A row says what it does with one contender; rounds, turns and the report
 //! are the same for all.
 
+mod apply;
 mod create_many;
 mod create_one;
 mod fan_out;
@@ -101,6 +102,7 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(fan_out::FanOut::new(20, limit)),
         Box::new(fan_out::FanOut::new(50, limit)),
         Box::new(fan_out::FanOut::new(200, limit)),
+        Box::new(apply::Apply::new(limit)),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::managed_fields::path::PathElement;
-use crate::schema::Schema;
+use crate::schema::{Schema, Shape};
 
 /// The element that identifies `item`.
 ///
@@ -47,6 +47,17 @@ fn key_element(item: &Value, items: &Schema, keys: &[&'static str]) -> Result<Pa
     Ok(PathElement::Key(fields))
 }
 
+/// What a key that an item leaves out stands for: its default, or Go's zero value if its field is always written, as
+/// Kubernetes' own schemas have it.
 fn default_of(items: &Schema, key: &str) -> Option<Value> {
-    items.field(key)?.default.and_then(|text| serde_json::from_str(text).ok())
+    let Shape::Object(shape) = &items.shape else { return None };
+    let field = shape.fields.iter().find(|field| field.name == key)?;
+    let zero = match &field.schema.shape {
+        Shape::String => Value::from(""),
+        Shape::Int32 | Shape::Int64 => Value::from(0),
+        Shape::Boolean => Value::from(false),
+        _ => Value::Null,
+    };
+    let default = field.schema.default.and_then(|text| serde_json::from_str(text).ok());
+    default.or_else(|| (field.always && !zero.is_null()).then_some(zero))
 }

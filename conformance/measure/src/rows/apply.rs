@@ -1,0 +1,129 @@
+//! Row 16: server-side apply of one changed field.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use anyhow::{Context, Result, ensure};
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{Goal, Row, Subject, sample};
+use crate::contender::{Used, Who};
+use crate::load::{Limit, Load, drive};
+use crate::object::{self, LARGE};
+use crate::sample::Sample;
+
+const CLIENTS: usize = 64;
+/// Objects that are applied, in turn.
+const OBJECTS: u64 = 256;
+const WARM_UP: u64 = 1000;
+/// What each apply changes.
+const FIELD: &str = "drydock.example.com/beat";
+
+/// Clients who each apply the whole of an object, one field of which has changed.
+pub struct Apply {
+    limit: Limit,
+    /// Numbers for the field: no two applies of the row have the same.
+    next: Cell<u64>,
+    /// Which number was acknowledged last of each object.
+    last: RefCell<HashMap<(Who, u64), u64>>,
+}
+
+impl Apply {
+    /// Within a limit.
+    pub fn new(limit: Limit) -> Self {
+        Self { limit, next: Cell::new(0), last: RefCell::default() }
+    }
+
+    /// Applies configurations, made before the clock starts.
+    async fn apply(&self, subject: &Subject, limit: Limit) -> Result<(Used, Load)> {
+        let client = subject.client.clone();
+        let first = self.next.replace(self.next.get() + limit.operations);
+        let made = (first..first + limit.operations).map(|beat| configuration(subject, beat));
+        let made: Rc<Vec<_>> = Rc::new(made.collect::<Result<_>>()?);
+        let before = subject.contender.used()?;
+        let done = Rc::new(RefCell::new(Vec::new()));
+        let acknowledged = done.clone();
+        let load = drive(CLIENTS, limit, move |lane, number| {
+            let (made, client, done) = (made.clone(), client.clone(), done.clone());
+            async move {
+                let (name, body) = made.get(usize::try_from(number)?).context("more applies than made")?;
+                client.apply(lane, name, body.clone()).await?;
+                done.borrow_mut().push(first + number);
+                Ok(())
+            }
+        })
+        .await?;
+        for beat in acknowledged.borrow().iter() {
+            let mut last = self.last.borrow_mut();
+            let last = last.entry((subject.contender.who, beat % OBJECTS)).or_default();
+            *last = (*last).max(*beat);
+        }
+        Ok((before, load))
+    }
+}
+
+/// The object that a beat is for, with it.
+fn configuration(subject: &Subject, beat: u64) -> Result<(String, Bytes)> {
+    let name = object::name(beat % OBJECTS);
+    // Room for the field, so that all are of one size.
+    let object = subject.client.api().object(&name, LARGE - 40)?;
+    let mut object: Value = serde_json::from_slice(&object)?;
+    object["metadata"]["annotations"][FIELD] = json!(format!("{beat:08}"));
+    Ok((name, serde_json::to_vec(&object)?.into()))
+}
+
+#[async_trait(?Send)]
+impl Row for Apply {
+    fn number(&self) -> u8 {
+        16
+    }
+
+    fn title(&self) -> String {
+        format!("apply of one changed field of 2 KiB, {CLIENTS} clients")
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        vec![Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 20.0)]
+    }
+
+    /// The others know no apply that could be compared.
+    fn takes(&self, who: Who) -> bool {
+        matches!(who, Who::Sqlite | Who::Etcd | Who::Kube)
+    }
+
+    fn lanes(&self) -> usize {
+        16
+    }
+
+    /// The first apply of each creates it.
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        self.apply(subject, Limit { operations: WARM_UP.max(OBJECTS), ..self.limit }).await.map(drop)
+    }
+
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        subject.contender.forget_peak()?;
+        let (before, load) = self.apply(subject, self.limit).await?;
+        sample(subject, before, &load)
+    }
+
+    /// Each object has the number that was acknowledged last; its manager owns the field.
+    async fn verify(&self, subject: &Subject) -> Result<()> {
+        for ((who, number), beat) in
+            self.last.borrow().iter().filter(|((who, _), _)| *who == subject.contender.who)
+        {
+            let found: Value = serde_json::from_slice(&subject.client.get(0, &object::name(*number)).await?)?;
+            let field = &found["metadata"]["annotations"][FIELD];
+            ensure!(*field == format!("{beat:08}"), "{who}: object {number} has {field}, not {beat}");
+            let owned = &found["metadata"]["managedFields"][0];
+            let fields = &owned["fieldsV1"]["f:metadata"]["f:annotations"];
+            ensure!(
+                owned["operation"] == "Apply" && fields.get(format!("f:{FIELD}")).is_some(),
+                "{who}: {owned}"
+            );
+        }
+        Ok(())
+    }
+}
