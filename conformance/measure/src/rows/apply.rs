@@ -111,9 +111,9 @@ impl Row for Apply {
 
     /// Each object has the number that was acknowledged last; its manager owns the field.
     async fn verify(&self, subject: &Subject) -> Result<()> {
-        for ((who, number), beat) in
-            self.last.borrow().iter().filter(|((who, _), _)| *who == subject.contender.who)
-        {
+        let who = subject.contender.who;
+        let last = self.last.borrow().clone();
+        for ((_, number), beat) in last.iter().filter(|((of, _), _)| *of == who) {
             let found: Value = serde_json::from_slice(&subject.client.get(0, &object::name(*number)).await?)?;
             let field = &found["metadata"]["annotations"][FIELD];
             ensure!(*field == format!("{beat:08}"), "{who}: object {number} has {field}, not {beat}");
