@@ -22,6 +22,7 @@ mod input;
 mod matching;
 mod metrics;
 mod namespaces;
+mod note;
 pub mod policy;
 mod readiness;
 mod request;

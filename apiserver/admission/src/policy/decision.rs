@@ -6,15 +6,27 @@ use std::collections::BTreeMap;
 use drydock_machinery::ApiError;
 use drydock_machinery::error::StatusCause;
 use drydock_server::admission::Attributes;
-use serde_json::json;
+use serde::Serialize;
 
 use super::compiled::{Binding, FailurePolicy, Policy};
 use super::evaluate::{Annotation, Objection, Verdict};
 use crate::metrics::Counts;
+use crate::note;
 
 /// Longest value of an audit annotation, in bytes.
 const LONGEST_ANNOTATION: usize = 10 * 1024;
 const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// What the audit log is told of a validation that failed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure<'a> {
+    message: &'a str,
+    policy: &'a str,
+    binding: &'a str,
+    expression_index: usize,
+    validation_actions: &'a [String],
+}
 
 /// The denial that counts: the first.
 pub struct Denied {
@@ -116,14 +128,14 @@ impl<'a> Report<'a> {
     }
 
     fn note(&self, policy: &Policy, binding: &Binding, index: usize, objection: &Objection) {
-        let failures = json!([{
-            "message": objection.message,
-            "policy": policy.name,
-            "binding": binding.name,
-            "expressionIndex": index,
-            "validationActions": binding.actions,
-        }]);
-        self.request.audit.annotate(FAILURE_KEY, &failures.to_string());
+        let failures = [Failure {
+            message: &objection.message,
+            policy: &policy.name,
+            binding: &binding.name,
+            expression_index: index,
+            validation_actions: &binding.actions,
+        }];
+        self.request.audit.annotate(FAILURE_KEY, &note::json(&failures));
     }
 }
 

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Phase};
 use drydock_server::audit::Level;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::configuration::Hook;
 use super::failure::Failure;
@@ -15,6 +16,7 @@ use super::patch::patched;
 use super::reinvocation::Reinvocation;
 use super::{Webhooks, source};
 use crate::Host;
+use crate::note;
 use crate::policy::FailurePolicy;
 use crate::readiness::Readiness;
 
@@ -114,6 +116,22 @@ impl Admission for MutatingWebhooks {
     }
 }
 
+#[derive(Serialize)]
+struct Mutation<'a> {
+    configuration: &'a str,
+    webhook: &'a str,
+    mutated: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Patch<'a> {
+    configuration: &'a str,
+    webhook: &'a str,
+    patch: Value,
+    patch_type: &'a str,
+}
+
 /// Notes for the audit log about one call.
 struct Note<'a> {
     hook: &'a Hook,
@@ -127,16 +145,16 @@ impl Note<'_> {
     }
 
     fn mutated(&self, mutated: bool) {
-        let value =
-            json!({"configuration": self.hook.configuration, "webhook": self.hook.name, "mutated": mutated});
-        self.request.audit.annotate(&self.key(MUTATION), &value.to_string());
+        let Hook { configuration, name, .. } = self.hook;
+        let value = note::json(&Mutation { configuration, webhook: name, mutated });
+        self.request.audit.annotate(&self.key(MUTATION), &value);
     }
 
     fn patch(&self, patch: &[u8]) {
-        let patch: Value = serde_json::from_slice(patch).unwrap_or_default();
+        let Ok(patch) = serde_json::from_slice::<Value>(patch) else { return };
         let Hook { configuration, name, .. } = self.hook;
-        let value = json!({"configuration": configuration, "webhook": name, "patch": patch, "patchType": "JSONPatch"});
-        self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value.to_string());
+        let value = note::json(&Patch { configuration, webhook: name, patch, patch_type: "JSONPatch" });
+        self.request.audit.annotate_at(Level::Request, &self.key(PATCH), &value);
     }
 
     fn failed_open(&self) {

@@ -12,7 +12,7 @@ use crate::shared::{LIMIT, Namespace, shared};
 const NAME: &str = "0a3c1a1c-7f3e-4f5e-9d0e-0123456789ab";
 
 /// A configuration: for each webhook its label `case`, and what is special about it.
-fn configuration(kind: &str, namespace: &str, hooks: &[(&str, Value)]) -> Value {
+pub fn configuration(kind: &str, namespace: &str, hooks: &[(&str, Value)]) -> Value {
     let hooks = hooks.iter().map(|(case, special)| {
         let mut hook = json!({
             "name": format!("{case}.example.com"),
