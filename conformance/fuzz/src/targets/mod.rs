@@ -31,6 +31,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "json-patch", run: patches::json },
     Target { name: "merge-patch", run: patches::merge },
     Target { name: "strategic-patch", run: patches::strategic },
+    Target { name: "strategic-merge-patch", run: patches::strategic_merge },
     Target { name: "apply-patch", run: patches::apply },
     Target { name: "fields-v1", run: managed_fields::fields_v1 },
     Target { name: "managed-fields", run: managed_fields::entries },
@@ -39,5 +40,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "continue-token", run: requests::continue_token },
     Target { name: "accept", run: requests::accept },
     Target { name: "url", run: requests::url },
+    Target { name: "audit-policy", run: requests::audit_policy },
     Target { name: "request", run: server::request },
 ];

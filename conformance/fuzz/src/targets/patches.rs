@@ -41,10 +41,23 @@ pub fn strategic(data: &[u8]) {
     }
 }
 
+/// Kubernetes' own, with its directives.
+pub fn strategic_merge(data: &[u8]) {
+    let Ok(Value::Object(patch)) = decode_value(data, Format::Json) else { return };
+    with_kind(data, |kind, document| {
+        let mut patched = document.as_object().cloned().unwrap_or_default();
+        strategic_merge_patch(&mut patched, &mut patch.clone(), kind.schema()).map(|()| patched.into())
+    });
+}
+
 fn each<E>(data: &[u8], patch: impl Fn(&Value, &[u8]) -> Result<Value, E>) {
+    with_kind(data, |_, document| patch(document, data));
+}
+
+fn with_kind<E>(data: &[u8], patch: impl Fn(&dyn Kind, &Value) -> Result<Value, E>) {
     for (kind, sample) in kinds::all().into_iter().zip(kinds::samples()) {
         let document = Value::Object(sample.0.clone());
-        let Ok(patched) = patch(&document, data) else { continue };
+        let Ok(patched) = patch(kind, &document) else { continue };
         let length = patched.to_string().len();
         assert!(length < GROWTH + 2 * data.len(), "{} bytes became {length}", data.len());
         if let Value::Object(map) = patched {

@@ -1,8 +1,10 @@
 //! What surrounds a body: the URL and its options, continue tokens, the Accept header.
 
+use drydock_server::audit::policy_file;
 use drydock_server::continue_token::Continue;
 use drydock_server::list_options::ListOptions;
 use drydock_server::options::{WriteKind, write_options};
+use drydock_server::user::User;
 use drydock_server::{negotiate, request_info};
 use drydock_storage::backend::Revision;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -49,5 +51,16 @@ pub fn url(data: &[u8]) {
         for kind in [WriteKind::Create, WriteKind::Update, WriteKind::Patch, WriteKind::Apply] {
             let _ = write_options(&info.query, &HeaderMap::new(), kind);
         }
+    }
+}
+
+/// A policy file of the audit log: what it says of a request, if it is one.
+pub fn audit_policy(data: &[u8]) {
+    let Ok(policy) = policy_file::read(data) else { return };
+    for uri in ["/apis/g/v1/namespaces/n/things/x/status", "/metrics", "/apis/g/v1/things?watch=1"] {
+        let uri = http::Uri::from_static(uri);
+        let info = request_info::parse(&Method::GET, &uri);
+        let _ = policy.verdict(Some(&User::default()), &info);
+        let _ = policy.verdict(None, &info);
     }
 }
