@@ -41,15 +41,6 @@ pub fn strategic(data: &[u8]) {
     }
 }
 
-/// Kubernetes' own, with its directives.
-pub fn strategic_merge(data: &[u8]) {
-    let Ok(Value::Object(patch)) = decode_value(data, Format::Json) else { return };
-    with_kind(data, |kind, document| {
-        let mut patched = document.as_object().cloned().unwrap_or_default();
-        strategic_merge_patch(&mut patched, &mut patch.clone(), kind.schema()).map(|()| patched.into())
-    });
-}
-
 fn each<E>(data: &[u8], patch: impl Fn(&Value, &[u8]) -> Result<Value, E>) {
     with_kind(data, |_, document| patch(document, data));
 }
