@@ -16,12 +16,14 @@ mod seed;
 mod tests;
 
 use serde::de::DeserializeSeed;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::context::Context;
+pub use self::identity::{not_registered, summary};
 use self::seed::Node;
 use crate::error::ApiError;
 use crate::field::{Error, Path};
+use crate::go_json;
 use crate::kind::Names;
 use crate::object::Object;
 use crate::quote::go_quote;
@@ -66,7 +68,8 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     let value = read(body, format, Node::new(&mut context, schema));
     let value =
         value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
-    let mut object = into_object(value).map_err(unrecognized)?;
+    // A body of null says nothing, like one of no fields.
+    let mut object = into_object(value.or_else(|| Some(Value::Object(Map::new())))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
     Ok(Decoded { object, strict_errors: context.into_strict_errors() })
@@ -129,6 +132,14 @@ fn conformed(value: &Value, schema: &Schema) -> Result<(Object, Vec<String>), St
     Ok((read.and_then(into_object)?, context.into_strict_errors()))
 }
 
+/// The object as Go has it before anything is set: structs that are no pointers, and what is always written.
+pub fn zero_object(schema: &Schema) -> Object {
+    match seed::zero(schema) {
+        Value::Object(map) => Object(map),
+        _ => Object::default(),
+    }
+}
+
 /// `Lease in version "v1" cannot be handled as a Lease: why`
 fn cannot_be_handled(names: &Names, kind: &str, version: &str, why: &str) -> ApiError {
     let version = go_quote(version);
@@ -142,8 +153,13 @@ where
 {
     depth::check(body, format)?;
     match format {
-        Format::Json => read_json(body, seed).map_err(|e| e.to_string()),
-        Format::Yaml => read_yaml(body, seed).map_err(|e| format!("error converting YAML to JSON: {e}")),
+        Format::Json => read_json(body, seed).map_err(|e| go_json::words(body, &e)),
+        Format::Yaml => read_yaml(body, seed).map_err(|error| {
+            // The words are those of Go's reader, but for the place.
+            let told = error.to_string();
+            let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
+            format!("error converting YAML to JSON: yaml: {what}")
+        }),
     }
 }
 

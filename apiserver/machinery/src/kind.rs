@@ -104,6 +104,14 @@ pub trait Kind: Send + Sync + 'static {
     fn has_status(&self) -> bool {
         self.schema().field("status").is_some()
     }
+    /// Whether a write to the status leaves labels, annotations, finalizers and owners as they are.
+    fn status_keeps_metadata(&self) -> bool {
+        true
+    }
+    /// Whether an update of what is not there creates it.
+    fn allows_create_on_update(&self) -> bool {
+        false
+    }
     /// Whether an update without resourceVersion is taken.
     fn allows_unconditional_update(&self) -> bool {
         true

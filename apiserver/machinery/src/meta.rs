@@ -65,7 +65,9 @@ pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool)
         errors.push(Error::invalid(path.child("generation"), new.generation(), "must not be decremented"));
     }
     errors.extend(validate_immutable(new, old, &path));
-    // Kubernetes runs these a second time here; repeats would only double the causes.
+    // A second time, as there: each error has two causes, and is told once in the message.
+    errors.extend(validate_maps_and_lists(new, &path));
+    errors.extend(managed::validate(list(new, "managedFields"), &path.child("managedFields")));
     errors
 }
 

@@ -83,8 +83,34 @@ pub struct Field {
     pub required: bool,
     /// A Go field without `omitempty` that is no pointer: protobuf and JSON always write it.
     pub always: bool,
+    /// Whether the Go field is a pointer, which is written whenever it is set, even to nothing; None if it is as most of
+    /// its shape are: numbers, booleans and structs are pointers, texts are not.
+    pub pointer: Option<bool>,
     /// Its schema.
     pub schema: Schema,
+}
+
+impl Field {
+    /// The same, a pointer in Go.
+    #[must_use]
+    pub const fn pointer(mut self) -> Self {
+        self.pointer = Some(true);
+        self
+    }
+
+    /// The same, no pointer in Go: left out when it is zero.
+    #[must_use]
+    pub const fn by_value(mut self) -> Self {
+        self.pointer = Some(false);
+        self
+    }
+
+    /// Whether it is written when it is set to nothing.
+    pub fn is_pointer(&self) -> bool {
+        let usual =
+            !matches!(self.schema.shape, Shape::String | Shape::Bytes | Shape::List(..) | Shape::Map(_));
+        self.pointer.unwrap_or(usual && !self.always)
+    }
 }
 
 /// `x-kubernetes-list-type`: what a list is to managed fields.

@@ -40,7 +40,17 @@ pub fn decode(
 
 /// Protobuf has no strict mode: what is unknown is skipped.
 fn protobuf_object(body: &[u8], kind: &dyn Kind) -> Result<Decoded, ApiError> {
-    let object = protobuf::decode(body, kind.schema())?;
+    let unrecognized = |why: &str| {
+        let (kind, body) = (kind.names().kind, decode::summary(body));
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
+        ))
+    };
+    if body == protobuf::MAGIC {
+        return Err(unrecognized("empty body"));
+    }
+    let object =
+        protobuf::decode(body, kind.schema()).map_err(|error| unrecognized(&error.status.message))?;
     decode::decode(&object.to_json(), decode::Format::Json, kind.names(), kind.schema())
 }
 
@@ -86,10 +96,15 @@ pub fn patched(
         return Err(invalid_patch(shown, detail));
     };
     let mut object = Object(map);
+    if !object.0.contains_key("kind") && options.field_validation == FieldValidation::Warn {
+        // Kubernetes reads it as an object without fields.
+        object.0.keys().for_each(|field| call.warnings.add(format!("unknown field {field:?}")));
+    }
     check_type(&object, call.kind())?;
     let mut strict_errors = of_patch.to_vec();
+    let given = (options.field_validation == FieldValidation::Strict).then(|| object.0.clone());
     strict_errors.extend(decode::conform(&mut object, call.kind().schema())?);
-    heed(strict_errors, call, options, || Value::Object(object.0.clone()).to_string())?;
+    heed(strict_errors, call, options, || Value::Object(given.unwrap_or_default()).to_string())?;
     call.kind().default(&mut object);
     Ok(object)
 }
@@ -166,7 +181,14 @@ fn check_type(object: &Object, kind: &dyn Kind) -> Result<(), ApiError> {
     if version == names.api_version() && given == names.kind {
         return Ok(());
     }
-    let detail = format!("no kind {given:?} is registered for version {version:?}");
+    if version.is_empty() && given.is_empty() && object.meta().is_some() {
+        let why = format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            object.name()
+        );
+        return Err(ApiError::bad_request(why));
+    }
+    let detail = decode::not_registered(given, version);
     Err(invalid_patch(Value::Object(object.0.clone()).to_string(), &detail))
 }
 

@@ -2,7 +2,6 @@
 
 use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
-use drydock_machinery::kind::Names;
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::{ListOptions as Read, ReadAt, WatchFrom};
 
@@ -122,7 +121,9 @@ impl ListOptions {
 
     /// How a list reads (k8s.io/apiserver/pkg/storage/interfaces.go, ValidateListOptions).
     pub fn read(&self) -> Result<Read, ApiError> {
-        let limit = self.limit;
+        // What is read at any state comes whole from the cache.
+        let any = self.resource_version == "0" && self.version_match != "Exact";
+        let limit = if any { 0 } else { self.limit };
         if !self.continue_.is_empty() {
             return self.read_on();
         }
@@ -153,10 +154,9 @@ impl ListOptions {
         revision(&self.resource_version).map_err(wrong)
     }
 
-    /// Where a watch starts, given the newest revision; 422 if its version is none.
-    pub fn watch_from(&self, names: &Names, name: &str, newest: Revision) -> Result<WatchFrom, ApiError> {
-        let wrong = |error| ApiError::invalid(names.group, names.plural, name, vec![error]);
-        let version = revision(&self.resource_version).map_err(wrong)?;
+    /// Where a watch starts, given the newest revision; 500 if its version is none.
+    pub fn watch_from(&self, newest: Revision) -> Result<WatchFrom, ApiError> {
+        let version = revision(&self.resource_version).map_err(|error| malformed(&error))?;
         Ok(match (version, self.send_initial_events) {
             (None, Some(true)) => WatchFrom::InitialEvents(ReadAt::Latest),
             (Some(revision), Some(true)) => WatchFrom::InitialEvents(ReadAt::NotOlderThan(revision)),
@@ -184,7 +184,13 @@ pub fn revision(text: &str) -> Result<Option<Revision>, Error> {
     }
 }
 
-fn number(query: &Query, name: &str) -> Result<i64, ApiError> {
+/// kube-apiserver passes the error on without a Status.
+pub fn malformed(error: &Error) -> ApiError {
+    ApiError::new(500, "", error.to_string(), None)
+}
+
+/// A number of the query, 0 where there is none.
+pub fn number(query: &Query, name: &str) -> Result<i64, ApiError> {
     let Some(text) = query.non_empty(name) else { return Ok(0) };
     text.parse().map_err(|_| {
         let quoted = drydock_machinery::quote::go_quote(text);

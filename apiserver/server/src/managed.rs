@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use drydock_machinery::decode;
 use drydock_machinery::managed_fields::{self, FieldManager, Set};
 use drydock_machinery::{ApiError, Object};
+use drydock_machinery::{decode, go_json};
+use serde_json::{Map, Value};
 
 use crate::codec;
 use crate::options::WriteOptions;
@@ -12,6 +13,8 @@ use crate::verbs::Call;
 
 /// What writes to the object itself do not own.
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields(&[&["status"]]));
+/// What writes to the status do not own where they may change metadata.
+static SPEC: LazyLock<Set> = LazyLock::new(|| Set::of_fields(&[&["spec"]]));
 /// What writes to the status do not own.
 static ALL_BUT_STATUS: LazyLock<Set> = LazyLock::new(|| {
     Set::of_fields(&[
@@ -40,8 +43,16 @@ pub fn applied(
     present: Option<&Object>,
     options: &WriteOptions,
 ) -> Result<Object, ApiError> {
-    let serde_json::Value::Object(patch) = codec::applied(patch, call, options)? else {
-        return Err(ApiError::bad_request("error decoding YAML: the configuration is not an object"));
+    let patch = match codec::applied(patch, call, options)? {
+        Value::Object(patch) => patch,
+        Value::Null => Map::new(),
+        other => {
+            let what = go_json::kind_of(&other);
+            return Err(ApiError::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {what} into \
+                 Go value of type map[string]interface {{}}"
+            )));
+        }
     };
     let patch = Object(patch);
     let of = format!("{}/{}", patch.namespace(), patch.name());
@@ -100,6 +111,10 @@ fn with_manager<T>(call: &Call, act: impl FnOnce(FieldManager<'_>) -> T) -> T {
         api_version: &api_version,
         kind: call.names().kind,
         subresource: &call.info.subresource,
-        reset: if call.on_status() { &ALL_BUT_STATUS } else { &STATUS },
+        reset: match (call.on_status(), call.kind().status_keeps_metadata()) {
+            (false, _) => &STATUS,
+            (true, true) => &ALL_BUT_STATUS,
+            (true, false) => &SPEC,
+        },
     })
 }

@@ -29,7 +29,7 @@ async fn main() -> Result<ExitCode> {
     are_named(&all)?;
     let chosen: Vec<Sequence> = all.into_iter().filter(|sequence| is_chosen(sequence, &flags.only)).collect();
     if flags.list {
-        chosen.iter().for_each(|sequence| println!("{}: {}", sequence.area, sequence.name));
+        chosen.iter().for_each(|sequence| println!("{}", sequence.title()));
         return Ok(ExitCode::SUCCESS);
     }
     let stage = Stage::start().await?;
@@ -49,7 +49,7 @@ fn is_chosen(sequence: &Sequence, only: &[String]) -> bool {
 }
 
 fn are_named(sequences: &[Sequence]) -> Result<()> {
-    let mut names: Vec<&str> = sequences.iter().map(|sequence| sequence.name.as_str()).collect();
+    let mut names: Vec<String> = sequences.iter().map(Sequence::title).collect();
     names.sort_unstable();
     for pair in names.windows(2) {
         ensure!(pair[0] != pair[1], "two sequences are called {:?}", pair[0]);

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::area::Area;
+use crate::compare::Mismatch;
 use crate::differences::DIFFERENCES;
 use crate::plant::Plant;
 use crate::sequence::{Sequence, Step};
-use crate::stage::Stage;
+use crate::stage::{Door, Stage};
 use crate::suite::Outcome;
 
 /// Prints every difference, and returns whether all is as it should be.
@@ -21,13 +22,14 @@ pub fn report(outcomes: &[Outcome<'_>]) -> bool {
 }
 
 fn print_outcome(outcome: &Outcome<'_>) {
-    println!("\n{}: {}", outcome.sequence.area, outcome.sequence.name);
+    println!("\n{}", outcome.sequence.title());
     if let Some(failure) = &outcome.failure {
         println!("  could not be run: {failure}");
     }
     for (at, (door, mismatch)) in outcome.found.iter().enumerate() {
         // What differs at our port differs through the aggregator too, as a rule.
-        if outcome.found[..at].iter().any(|(_, known)| known == mismatch) {
+        let known = outcome.found[..at].iter().any(|(_, known)| known == mismatch);
+        if known || follows_from_the_code(&outcome.found, *door, mismatch) {
             continue;
         }
         let doors = outcome.found.iter().filter(|(_, other)| other == mismatch).map(|(door, _)| door);
@@ -35,6 +37,13 @@ fn print_outcome(outcome: &Outcome<'_>) {
         println!("  answer {}{doors}: {}", mismatch.answer, title(outcome.sequence, mismatch.answer));
         print!("{mismatch}");
     }
+}
+
+/// One answer is a refusal and the other none: which, and in what words, says it all.
+fn follows_from_the_code(found: &[(Door, Mismatch)], door: Door, mismatch: &Mismatch) -> bool {
+    let other_code =
+        found.iter().any(|(d, m)| *d == door && m.answer == mismatch.answer && m.field == "code");
+    other_code && !["code", "body.message"].contains(&mismatch.field.as_str())
 }
 
 fn title(sequence: &Sequence, answer: usize) -> String {

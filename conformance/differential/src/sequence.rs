@@ -10,7 +10,7 @@ use crate::target::Target;
 /// Requests that are sent one after the other to each server, and answered the same by each.
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    /// A sentence; no two sequences have the same.
+    /// A sentence; no two sequences of an area have the same.
     pub name: String,
     /// What it is about.
     pub area: Area,
@@ -27,11 +27,11 @@ pub enum Step {
     Ask(Request),
     /// A watch is opened; its events are taken by the steps that follow. The answer is its head.
     Open(Request),
-    /// So many events of the watch that was opened last are the answer.
+    /// So many events of the watch that was opened last are the answer, without the bookmarks that come now and then.
     Events(usize),
     /// All events of the watch until a bookmark, with it, are the answer.
     UntilBookmark,
-    /// All events of the watch until the server ends it are the answer.
+    /// All events of the watch until the server ends it are the answer, without those bookmarks.
     UntilEnd,
     /// The clocks go on by a second at the least, so that times of before and after differ.
     Later,
@@ -60,6 +60,11 @@ impl Sequence {
     /// A sequence without steps.
     pub fn new(area: Area, target: Target, name: impl Into<String>) -> Self {
         Self { name: name.into(), area, target, steps: Vec::new() }
+    }
+
+    /// What a report and the list of differences call it.
+    pub fn title(&self) -> String {
+        format!("{}: {}", self.area, self.name)
     }
 
     /// Sends any request.

@@ -1,6 +1,8 @@
 //! All sequences, each against the host and against us both ways.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
@@ -13,7 +15,9 @@ use crate::sequence::Sequence;
 use crate::stage::{Door, Stage};
 
 /// Sequences that run at a time.
-const AT_A_TIME: usize = 12;
+const AT_A_TIME: usize = 24;
+/// Within this, a sequence has ended or never will.
+const LIMIT: Duration = Duration::from_secs(40);
 /// A sequence during which the clock's second changed may see times differ that are equal in another run: it is run
 /// again, so often.
 const ATTEMPTS: usize = 5;
@@ -93,7 +97,10 @@ async fn attempt<'s>(
 async fn records(stage: &Stage, sequence: &Sequence, name: &str) -> Result<Vec<Record>> {
     let doors = [(Door::Theirs, "theirs"), (Door::Direct, "direct"), (Door::Aggregated, "through")];
     let runs = doors.map(|(door, way)| async move {
-        run::run(stage, sequence, door, &format!("{name}-{way}")).await.map_err(|e| e.context(way))
+        let namespace = format!("{name}-{way}");
+        let run = run::run(stage, sequence, door, &namespace);
+        let ended = tokio::time::timeout(LIMIT, run).await.context("it does not end").and_then(|ended| ended);
+        ended.context(way)
     });
     futures::future::try_join_all(runs).await
 }
@@ -113,7 +120,7 @@ impl Outcome<'_> {
         for record in &self.ours {
             let api = stage.api(target, record.door);
             for mismatch in compare(&self.theirs, &normal(record, target, api)) {
-                match listed(&self.sequence.name, &mismatch, record.door) {
+                match listed(&self.sequence.title(), &mismatch, record.door) {
                     Some(difference) => self.seen.push(difference),
                     None => self.found.push((record.door, mismatch)),
                 }

@@ -78,8 +78,6 @@ impl Context {
             Some(name) => format!("struct field {name}.{}", self.fields.join(".")),
             None => "value".to_owned(),
         };
-        let by_itself = matches!(schema.shape, Shape::Time | Shape::MicroTime);
-        let place = if by_itself { "value" } else { &place };
         self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {}", go_type(schema)))
     }
 

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed};
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{Format, cannot_be_handled, read};
+use serde_json::Value;
+
 use crate::error::ApiError;
+use crate::go_json;
 use crate::kind::Names;
 use crate::quote::go_quote;
 
@@ -20,8 +22,14 @@ pub(super) fn check(
     names: &Names,
     unrecognized: impl Fn(String) -> ApiError,
 ) -> Result<(), ApiError> {
-    let identity = read(body, format, IdentitySeed)
-        .map_err(|why| unrecognized(format!("couldn't get version/kind; json parse error: {why}")))?;
+    let identity = read(body, format, IdentitySeed).map_err(|why| {
+        let told = if format == Format::Yaml {
+            why.replacen("error converting YAML to JSON: ", "", 1)
+        } else {
+            format!("couldn't get version/kind; json parse error: {why}")
+        };
+        unrecognized(told)
+    })?;
     let (api_version, kind) = (identity.api_version.as_str(), identity.kind.as_str());
     if api_version.matches('/').count() > 1 {
         return Err(unrecognized(format!("unexpected GroupVersion string: {api_version}")));
@@ -29,20 +37,27 @@ pub(super) fn check(
     let expected = names.api_version();
     if !kind.is_empty() && kind != names.kind {
         let given = if api_version.is_empty() { &expected } else { api_version };
-        let why = format!("no kind {} is registered for version {}", go_quote(kind), go_quote(given));
-        return Err(cannot_be_handled(names, kind, given.rsplit('/').next().unwrap_or_default(), &why));
+        return Err(cannot_be_handled(names, kind, version_of(given), &not_registered(kind, given)));
     }
     if !api_version.is_empty() && api_version != expected {
-        let message = "the API version in the data";
-        return Err(ApiError::bad_request(format!(
-            "{message} ({api_version}) does not match the expected API version ({expected})"
-        )));
+        let why = not_registered(names.kind, api_version);
+        return Err(cannot_be_handled(names, names.kind, version_of(api_version), &why));
     }
     Ok(())
 }
 
+/// Kubernetes' scheme calls itself by the line of its source that makes it; ours has to be called something.
+pub fn not_registered(kind: &str, api_version: &str) -> String {
+    let (kind, version) = (go_quote(kind), go_quote(api_version));
+    format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+fn version_of(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
+}
+
 /// The beginning of a body: as text if it looks like JSON, else in hexadecimal.
-pub(super) fn summary(body: &[u8]) -> String {
+pub fn summary(body: &[u8]) -> String {
     let (start, rest) = body.split_at(SHOWN.min(body.len()));
     let text = match start.first() {
         None => return "<empty>".to_owned(),
@@ -64,7 +79,7 @@ impl<'de> DeserializeSeed<'de> for IdentitySeed {
     type Value = Identity;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Identity, D::Error> {
-        deserializer.deserialize_map(self)
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -75,12 +90,45 @@ impl<'de> Visitor<'de> for IdentitySeed {
         f.write_str("an object")
     }
 
+    /// A body of null says nothing.
+    fn visit_unit<E: Error>(self) -> Result<Identity, E> {
+        Ok(Identity::default())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Identity, E> {
+        Ok(Identity::default())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Identity, E> {
+        Err(no_object("bool"))
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Identity, E> {
+        Err(no_object("number"))
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Identity, E> {
+        Err(no_object("number"))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Identity, E> {
+        Err(no_object("number"))
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Identity, E> {
+        Err(no_object("string"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Identity, A::Error> {
+        Err(no_object("array"))
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Identity, A::Error> {
         let mut identity = Identity::default();
         while let Some(key) = map.next_key_seed(super::key::Key)? {
             match key.as_str() {
-                "apiVersion" => identity.api_version = map.next_value::<Text>()?.0,
-                "kind" => identity.kind = map.next_value::<Text>()?.0,
+                "apiVersion" => identity.api_version = text(&key, map.next_value()?)?,
+                "kind" => identity.kind = text(&key, map.next_value()?)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -88,12 +136,24 @@ impl<'de> Visitor<'de> for IdentitySeed {
     }
 }
 
-/// A string or null.
-struct Text(String);
+/// The words of Go's decoder for the struct that Kubernetes reads the type into.
+fn no_object<E: Error>(what: &str) -> E {
+    E::custom(format!(
+        "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+         Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    ))
+}
 
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Option::<String>::deserialize(deserializer).map_err(D::Error::custom)?;
-        Ok(Self(text.unwrap_or_default()))
+/// A field of the type: text, or null for none.
+fn text<E: Error>(name: &str, value: Value) -> Result<String, E> {
+    match value {
+        Value::String(text) => Ok(text),
+        Value::Null => Ok(String::new()),
+        other => {
+            let what = go_json::kind_of(&other);
+            Err(E::custom(format!(
+                "json: cannot unmarshal {what} into Go struct field .{name} of type string"
+            )))
+        }
     }
 }

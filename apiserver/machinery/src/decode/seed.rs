@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::bytes::base64_text;
 use super::context::Context;
 use super::key::Key;
+use crate::go_time;
 use crate::schema::{Field, ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};
 
@@ -49,12 +50,13 @@ impl<'c, 's> Node<'c, 's> {
 
     fn time<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
         let micro = matches!(self.schema.shape, Shape::MicroTime);
+        if let Some(why) = go_time::refusal(text, micro) {
+            return Err(self.context.fail(why));
+        }
+        // What is left out of range is beyond what we can tell, not beyond what Go can.
         let Some(time) = parse_time(text) else {
-            let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
             let text = crate::quote::go_quote(text);
-            return Err(self
-                .context
-                .fail(format!("parsing time {text} as \"{layout}\": cannot parse {text}")));
+            return Err(self.context.fail(format!("parsing time {text}: out of range")));
         };
         Ok(Some(if micro { format_micro_time(time) } else { format_time(time) }.into()))
     }
@@ -77,6 +79,10 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
 
     fn visit_unit<E: Error>(self) -> Result<Option<Value>, E> {
         self.context.spend(0).map(|()| None)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Option<Value>, E> {
+        self.visit_unit()
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Option<Value>, E> {
@@ -191,9 +197,12 @@ fn read_map<'de, A: MapAccess<'de>>(
 }
 
 /// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
-/// Numbers and booleans stay as given, because most optional ones are pointers. Then the schema's default.
+/// A pointer stays as given. Then the schema's default.
 fn settle(object: &mut Map<String, Value>, field: &Field) {
-    if !field.always && object.get(field.name).is_some_and(|value| is_empty(value, &field.schema.shape)) {
+    if !field.always
+        && !field.is_pointer()
+        && object.get(field.name).is_some_and(|value| is_empty(value, &field.schema.shape))
+    {
         object.remove(field.name);
     }
     if object.contains_key(field.name) {
@@ -211,24 +220,24 @@ fn is_empty(value: &Value, shape: &Shape) -> bool {
         (Value::String(text), _) => text.is_empty(),
         (Value::Array(items), _) => items.is_empty(),
         (Value::Object(map), Shape::Map(_)) => map.is_empty(),
+        (Value::Number(number), _) => number.as_i64() == Some(0),
+        (Value::Bool(set), _) => !set,
         _ => false,
     }
 }
 
 /// Go's zero value; null where that is a nil pointer, list or map.
-fn zero(schema: &Schema) -> Value {
+pub(super) fn zero(schema: &Schema) -> Value {
     match &schema.shape {
         Shape::Boolean => false.into(),
         Shape::Int32 | Shape::Int64 | Shape::IntOrString => 0.into(),
-        Shape::String => "".into(),
+        Shape::String | Shape::Bytes => "".into(),
         Shape::Object(shape) => {
             let mut object = Map::new();
             shape.fields.iter().for_each(|field| settle(&mut object, field));
             Value::Object(object)
         }
-        Shape::Bytes | Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => {
-            Value::Null
-        }
+        Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => Value::Null,
     }
 }
 

@@ -1,9 +1,9 @@
 //! RFC 6902.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::budget::{Budget, Refused};
+use super::operation::{self, Operation};
 use super::pointer::{Pointer, container, index};
 use crate::error::{ApiError, StatusDetails};
 
@@ -16,10 +16,8 @@ const MAX_OPERATIONS: usize = 10_000;
 /// 400 if `ops` is no patch, 413 beyond 10,000 operations, 422 if an operation fails (a `test`, a path that is not
 /// there) or asks for more than a patch may.
 pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
-    // By way of values: of a key that stands twice the last counts, as in Go; serde's structs refuse it.
-    let ops: Vec<Operation> = serde_json::from_slice(ops)
-        .and_then(serde_json::from_value)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
+    let ops =
+        operation::read(ops).map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
     if ops.len() > MAX_OPERATIONS {
         return Err(too_many(ops.len()));
     }
@@ -31,30 +29,13 @@ pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
     Ok(out)
 }
 
-#[derive(Deserialize)]
-struct Operation {
-    #[serde(default)]
-    op: String,
-    #[serde(default)]
-    path: Option<String>,
-    #[serde(default)]
-    from: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    value: Option<Value>,
-}
-
-/// Tells a `value` of null from none.
-fn present<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(d).map(Some)
-}
-
 impl Operation {
     fn apply(self, doc: &mut Value, budget: &mut Budget) -> Result<(), Refused> {
         let path = Pointer::parse(self.path.as_deref().ok_or(Refused)?)?;
         match self.op.as_str() {
-            "add" => add(doc, &path, self.value.ok_or(Refused)?, budget),
+            "add" => add(doc, &path, self.value, budget),
             "remove" => remove(doc, &path, budget).map(drop),
-            "replace" => replace(doc, &path, self.value.ok_or(Refused)?, budget),
+            "replace" => replace(doc, &path, self.value, budget),
             "move" => {
                 let from = self.source()?;
                 if path.below(&from) {
@@ -64,12 +45,13 @@ impl Operation {
                 add(doc, &path, value, budget)
             }
             "copy" => {
-                let value = self.source()?.get(doc)?;
+                // Of a struct or a map, what is absent is null.
+                let value = self.source()?.member(doc)?.unwrap_or(&Value::Null);
                 budget.copy(value)?;
                 let value = value.clone();
                 add(doc, &path, value, budget)
             }
-            "test" => test(doc, &path, &self.value.unwrap_or(Value::Null)),
+            "test" => test(doc, &path, &self.value),
             _ => Err(Refused),
         }
     }
@@ -81,10 +63,7 @@ impl Operation {
 
 fn add(doc: &mut Value, path: &Pointer, value: Value, budget: &mut Budget) -> Result<(), Refused> {
     budget.place(&value, path.depth())?;
-    let Some((parents, last)) = path.split() else {
-        *doc = value;
-        return Ok(());
-    };
+    let (parents, last) = path.split().ok_or(Refused)?;
     match container(doc, parents)? {
         Value::Object(map) => {
             map.insert(last.to_owned(), value);
@@ -123,11 +102,15 @@ fn remove(doc: &mut Value, path: &Pointer, budget: &mut Budget) -> Result<Value,
 fn replace(doc: &mut Value, path: &Pointer, value: Value, budget: &mut Budget) -> Result<(), Refused> {
     budget.place(&value, path.depth())?;
     let Some((parents, last)) = path.split() else {
+        if !value.is_object() && !value.is_array() {
+            return Err(Refused);
+        }
         *doc = value;
         return Ok(());
     };
     let slot = match container(doc, parents)? {
-        Value::Object(map) => map.get_mut(last),
+        // What is absent is replaced too.
+        Value::Object(map) => Some(map.entry(last).or_insert(Value::Null)),
         Value::Array(items) => {
             let at = index(last, items.len())?;
             items.get_mut(at)
@@ -140,11 +123,8 @@ fn replace(doc: &mut Value, path: &Pointer, value: Value, budget: &mut Budget) -
 
 /// An absent member equals null.
 fn test(doc: &Value, path: &Pointer, want: &Value) -> Result<(), Refused> {
-    match path.get(doc) {
-        Ok(have) if have == want => Ok(()),
-        Err(Refused) if want.is_null() => Ok(()),
-        _ => Err(Refused),
-    }
+    let have = path.member(doc)?.unwrap_or(&Value::Null);
+    if have == want { Ok(()) } else { Err(Refused) }
 }
 
 fn too_many(count: usize) -> ApiError {

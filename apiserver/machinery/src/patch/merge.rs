@@ -3,14 +3,25 @@
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
+use crate::go_json;
 
 /// `doc` with the merge patch of the JSON text `patch` applied: null removes, objects merge, all else replaces.
 ///
 /// # Errors
 /// 400 if `patch` is not a JSON object.
 pub fn merge_patch(doc: &Value, patch: &[u8]) -> Result<Value, ApiError> {
-    let patch: Map<String, Value> = serde_json::from_slice(patch)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
+    let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let read = serde_json::from_slice(patch).map_err(|e| refused(go_json::words(patch, &e)))?;
+    let patch: Map<String, Value> = match read {
+        Value::Object(patch) => patch,
+        Value::Null => return Err(ApiError::bad_request("Invalid JSON Patch")),
+        other => {
+            let what = go_json::kind_of(&other);
+            let why =
+                format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
+            return Err(refused(why));
+        }
+    };
     let mut out = doc.clone();
     merge(&mut out, patch);
     Ok(out)

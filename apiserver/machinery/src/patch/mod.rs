@@ -9,6 +9,7 @@
 mod budget;
 mod json;
 mod merge;
+mod operation;
 mod pointer;
 mod strategic;
 

@@ -33,8 +33,19 @@ impl Pointer {
         self.0.len() > other.0.len() && self.0.starts_with(&other.0)
     }
 
+    /// The value here; None for a member that its struct or map has not.
+    pub(super) fn member<'a>(&self, doc: &'a Value) -> Result<Option<&'a Value>, Refused> {
+        let Some((last, parents)) = self.0.split_last() else { return Ok(Some(doc)) };
+        let within = Self(parents.to_vec());
+        match within.get(doc)? {
+            Value::Object(map) => Ok(map.get(last)),
+            Value::Array(items) => items.get(index(last, items.len())?).map(Some).ok_or(Refused),
+            _ => Err(Refused),
+        }
+    }
+
     /// The value here.
-    pub(super) fn get<'a>(&self, doc: &'a Value) -> Result<&'a Value, Refused> {
+    fn get<'a>(&self, doc: &'a Value) -> Result<&'a Value, Refused> {
         self.0.iter().try_fold(doc, |value, step| match value {
             Value::Object(map) => map.get(step).ok_or(Refused),
             Value::Array(items) => items.get(index(step, items.len())?).ok_or(Refused),

@@ -61,6 +61,10 @@ fn message(bytes: &[u8], shape: &ObjectShape) -> Result<Map<String, Value>, Stri
                     entries.insert(key, value);
                 }
             }
+            Shape::String if field.is_pointer() => {
+                let Wire::Bytes(bytes) = wire else { return Err(named("proto: wrong wireType".to_owned())) };
+                map.insert(field.name.to_owned(), text(bytes).map_err(named)?.into());
+            }
             _ => match read(wire, &field.schema).map_err(named)? {
                 Some(value) => {
                     map.insert(field.name.to_owned(), value);

@@ -34,5 +34,5 @@ fn structure(fields: Vec<Field>) -> Schema {
 }
 
 fn field(name: &'static str, number: u32, shape: Shape) -> Field {
-    Field { name, number, required: false, always: false, schema: Schema::new("", shape) }
+    Field { name, number, required: false, always: false, pointer: None, schema: Schema::new("", shape) }
 }

@@ -29,10 +29,21 @@ fn message(out: &mut Vec<u8>, value: Option<&Map<String, Value>>, shape: &Object
     fields.sort_unstable_by_key(|f| f.number);
     for field in fields {
         let value = value.and_then(|map| map.get(field.name)).filter(|v| !v.is_null());
-        if value.is_some() || field.always || matches!(field.schema.shape, Shape::String) {
+        let by_value = !field.is_pointer() && is_scalar(&field.schema.shape);
+        if value.is_none() && field.pointer == Some(false) && matches!(field.schema.shape, Shape::Time) {
+            // No time is a message of nothing.
+            writer::bytes(out, field.number, b"");
+            continue;
+        }
+        if value.is_some() || field.always || by_value {
             write(out, field.number, value, &field.schema);
         }
     }
+}
+
+/// What Go writes even when it is zero, unless it is a pointer.
+fn is_scalar(shape: &Shape) -> bool {
+    matches!(shape, Shape::Boolean | Shape::Int32 | Shape::Int64 | Shape::String)
 }
 
 /// A field with its value, or its zero value.

@@ -14,8 +14,10 @@ pub fn meta_schema() -> Schema {
         text("selfLink", 4, "No longer set."),
         text("uid", 5, "Unique in time and space."),
         text("resourceVersion", 6, "Changes with each write."),
-        optional("generation", 7, Schema::new("Counts changes of the desired state.", Shape::Int64)),
-        optional("creationTimestamp", 8, Schema::new("When the server created the object.", Shape::Time)),
+        optional("generation", 7, Schema::new("Counts changes of the desired state.", Shape::Int64))
+            .by_value(),
+        optional("creationTimestamp", 8, Schema::new("When the server created the object.", Shape::Time))
+            .by_value(),
         optional("deletionTimestamp", 9, Schema::new("When deletion was asked for.", Shape::Time)),
         optional(
             "deletionGracePeriodSeconds",
@@ -30,7 +32,9 @@ pub fn meta_schema() -> Schema {
             list("Objects that this one depends on.", owner(), ListType::Map(&["uid"])),
         ),
         optional("finalizers", 14, finalizers()),
-        optional("managedFields", 17, list("Who manages which fields.", managed_entry(), ListType::Atomic)),
+        // An empty list is told apart from none: it resets them.
+        optional("managedFields", 17, list("Who manages which fields.", managed_entry(), ListType::Atomic))
+            .pointer(),
     ];
     object("Metadata that every object has.", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", fields)
 }
@@ -56,7 +60,8 @@ pub fn condition_schema() -> Schema {
     let fields = vec![
         required_text("type", 1, "What the condition is about, in CamelCase."),
         required_text("status", 2, "One of True, False, Unknown."),
-        optional("observedGeneration", 3, Schema::new("The generation it was told from.", Shape::Int64)),
+        optional("observedGeneration", 3, Schema::new("The generation it was told from.", Shape::Int64))
+            .by_value(),
         required("lastTransitionTime", 4, Schema::new("When the status last changed.", Shape::Time)),
         required_text("reason", 5, "Why, for machines."),
         required_text("message", 6, "Why, for people."),
@@ -178,12 +183,12 @@ pub const fn string() -> Schema {
 
 /// A field that is left out when it is empty.
 pub const fn optional(name: &'static str, number: u32, schema: Schema) -> Field {
-    Field { name, number, required: false, always: false, schema }
+    Field { name, number, required: false, always: false, pointer: None, schema }
 }
 
 /// A field that must be given and is always written.
 pub const fn required(name: &'static str, number: u32, schema: Schema) -> Field {
-    Field { name, number, required: true, always: true, schema }
+    Field { name, number, required: true, always: true, pointer: None, schema }
 }
 
 /// A string that is left out when it is empty.

@@ -75,7 +75,7 @@ fn schema(shape: Shape) -> Schema {
 }
 
 fn field(name: &'static str, shape: Shape) -> Field {
-    Field { name, number: 1, required: false, always: false, schema: schema(shape) }
+    Field { name, number: 1, required: false, always: false, pointer: None, schema: schema(shape) }
 }
 
 fn struct_field(name: &'static str, shape: Shape) -> Field {

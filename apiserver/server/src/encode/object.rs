@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
-use drydock_machinery::Object;
 use drydock_machinery::kind::{Kind, Now};
 use drydock_machinery::table::{IncludeObject, partial_object_metadata};
+use drydock_machinery::{Object, go_yaml};
 use drydock_storage::storage::Stored;
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
@@ -102,7 +102,7 @@ pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<
 
 fn yaml(json: &[u8]) -> Bytes {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
-    serde_yaml_ng::to_string(&value).unwrap_or_default().into()
+    go_yaml::to_yaml(&value).into()
 }
 
 fn with_newline(json: &[u8]) -> Bytes {

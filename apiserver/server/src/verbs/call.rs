@@ -25,7 +25,7 @@ use crate::managed;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
 use crate::options::WriteOptions;
-use crate::request_info::RequestInfo;
+use crate::request_info::{RequestInfo, Verb};
 use crate::storage_error;
 use crate::user::User;
 
@@ -125,10 +125,31 @@ impl Call {
 
     /// How an answer is written; asked before anything is done.
     pub fn view(&self) -> Result<ObjectView, ApiError> {
-        let streams =
-            matches!(self.info.verb, crate::request_info::Verb::List | crate::request_info::Verb::Watch);
+        let streams = matches!(self.info.verb, Verb::List | Verb::Watch);
         let output = negotiate::document(&self.headers, &self.info.query, streams)?;
+        if streams {
+            self.check_number(output.transform)?;
+        }
         self.view_as(output)
+    }
+
+    /// 406 for the metadata of one object where there are many, and the other way round
+    /// (k8s.io/apiserver pkg/endpoints/handlers/response.go, asPartialObjectMetadata).
+    pub fn check_number(&self, transform: Transform) -> Result<(), ApiError> {
+        let many = matches!(self.info.verb, Verb::List | Verb::DeleteCollection);
+        let (package, kind) = (self.names().group.split('.').next().unwrap_or_default(), self.names().kind);
+        let why = match transform {
+            Transform::Partial(_) if many => {
+                format!(
+                    "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{kind}List)"
+                )
+            }
+            Transform::PartialList(_) if !many && self.info.verb != Verb::Watch => format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{kind})"
+            ),
+            _ => return Ok(()),
+        };
+        Err(ApiError::new(406, "NotAcceptable", why, None))
     }
 
     /// The view of an output that has been negotiated.

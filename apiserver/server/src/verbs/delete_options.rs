@@ -1,14 +1,14 @@
 //! Options of a delete, from the body or else from the query (metav1.DeleteOptions).
 
-use drydock_machinery::ApiError;
 use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::{ApiError, decode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
 use crate::options::{dry_run_error, dry_run_values};
 use crate::query::Query;
-use crate::{body, codec};
+use crate::{body, codec, list_options};
 
 /// The options.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -41,9 +41,13 @@ impl DeleteOptions {
     pub async fn read(call: &Call, request: axum::body::Body) -> Result<Self, ApiError> {
         let bytes = body::read(request).await?;
         let options = if bytes.is_empty() {
-            Self::from_query(&call.info.query)
+            Self::from_query(&call.info.query)?
         } else {
-            let value = codec::value(&bytes, body::format(&call.headers)?)?;
+            let unreadable = |e: ApiError| {
+                let why = e.status.message;
+                ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+            };
+            let value = codec::value(&bytes, body::format(&call.headers)?).map_err(unreadable)?;
             call.audit.request_body(value.to_string().as_bytes());
             Self::from_value(value)?
         };
@@ -76,20 +80,30 @@ impl DeleteOptions {
         }
     }
 
-    fn from_query(query: &Query) -> Self {
-        Self {
+    /// k8s.io/apimachinery pkg/apis/meta/v1, Convert_url_Values_To_v1_DeleteOptions.
+    fn from_query(query: &Query) -> Result<Self, ApiError> {
+        list_options::number(query, "gracePeriodSeconds")?;
+        let wanted = |name: &str| query.non_empty(name).map(str::to_owned);
+        let preconditions = Preconditions { uid: wanted("uid"), resource_version: wanted("resourceVersion") };
+        Ok(Self {
+            preconditions: (preconditions != Preconditions::default()).then_some(preconditions),
             orphan_dependents: query.optional_flag("orphanDependents"),
             propagation_policy: query.get("propagationPolicy").map(str::to_owned),
             dry_run: dry_run_values(query),
             ..Self::default()
-        }
+        })
     }
 
     fn from_value(value: Value) -> Result<Self, ApiError> {
+        if value.is_null() {
+            return Ok(Self::default());
+        }
         let options: Self =
             serde_json::from_value(value).map_err(|error| ApiError::bad_request(error.to_string()))?;
         if options.kind.as_deref().is_some_and(|kind| !kind.is_empty() && kind != "DeleteOptions") {
-            return Err(ApiError::bad_request("decoded object cannot be converted to DeleteOptions"));
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            let (kind, version) = (text(&options.kind), text(&options.api_version));
+            return Err(ApiError::bad_request(decode::not_registered(&kind, &version)));
         }
         Ok(options)
     }

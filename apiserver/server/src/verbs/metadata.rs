@@ -53,19 +53,22 @@ pub fn check_version(call: &Call, new: &mut Object, present: &Object) -> Result<
         return Err(ApiError::invalid(names.group, names.plural, name, vec![error]));
     }
     if let Err(error) = crate::list_options::revision(given) {
-        return Err(ApiError::invalid(names.group, names.kind, name, vec![Error { path, ..error }]));
+        // An error of Go's own, without a Status (k8s.io/apiserver pkg/registry/generic/registry/store.go, Update).
+        return Err(ApiError::new(500, "", error.detail, None));
     }
     Err(ApiError::modified(names.group, names.plural, name))
 }
 
-/// 409 if the object names another uid than the present one.
-pub fn check_uid(call: &Call, given: &str, present: &Object) -> Result<(), ApiError> {
-    if given.is_empty() || given == present.uid() {
+/// 409 if the object names another uid than the present one, empty if there is no object
+/// (k8s.io/apiserver pkg/storage/errors.go, StorageError).
+pub fn check_uid(call: &Call, given: &str, present: &str) -> Result<(), ApiError> {
+    if given.is_empty() || given == present {
         return Ok(());
     }
+    let key = call.key();
     Err(call.conflict(format_args!(
-        "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
-        present.uid()
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {given}, UID in object meta: {present}"
     )))
 }
 
@@ -83,7 +86,7 @@ fn spec_fields(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &V
     object.iter().filter(move |(key, _)| !kept.contains(&key.as_str()))
 }
 
-/// A write to the status keeps everything else but what the server tracks.
+/// A write to the status keeps the metadata but for what the server tracks.
 pub fn keep_metadata(new: &mut Object, old: &Object) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         new.set_meta(field, old.meta().and_then(|m| m.get(field)).cloned());

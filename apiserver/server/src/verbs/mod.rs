@@ -18,13 +18,15 @@ pub use call::{Call, CreateAuthorizer};
 pub use delete_options::DeleteOptions;
 
 use axum::body::Body;
-use drydock_machinery::ApiError;
+use drydock_machinery::quote::go_quote;
+use drydock_machinery::{ApiError, names};
 use http::Response;
 
 use crate::request_info::Verb;
 
 /// Answers a request on a resource.
 pub async fn serve(call: &Call, body: Body) -> Result<Response<Body>, ApiError> {
+    check_name(&call.info.name)?;
     match call.info.verb {
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
@@ -36,6 +38,17 @@ pub async fn serve(call: &Call, body: Body) -> Result<Response<Body>, ApiError> 
         Verb::DeleteCollection => delete_collection::delete_collection(call, body).await,
         Verb::Other(_) => Err(ApiError::method_not_allowed()),
     }
+}
+
+/// 400 for a name that could not be part of a key (k8s.io/apiserver pkg/registry/generic/registry/store.go,
+/// NamespaceKeyFunc).
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let wrong = if name.is_empty() { Vec::new() } else { names::path_segment(name, false) };
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let (name, why) = (go_quote(name), wrong.join(";"));
+    Err(ApiError::bad_request(format!("Name parameter invalid: {name}: {why}")))
 }
 
 /// Whether a verb is served on the URL at all: the object or its status, by name or as a collection.

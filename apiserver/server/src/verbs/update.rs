@@ -1,14 +1,16 @@
 //! A whole object in place of another, and what every change of an object has in common.
 
+use std::sync::Arc;
+
 use axum::body::Body;
-use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update};
+use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
 use super::call::{Call, Write};
-use super::metadata;
 use super::transition::{self, Next, Outcome, Step};
+use super::{create, metadata};
 use crate::admission::{Operation, Phase};
 use crate::options::{WriteKind, WriteOptions, write_options};
 use crate::{body, codec, managed};
@@ -27,8 +29,26 @@ pub async fn update(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     let replace = Replace { call, object, options: &options };
     match transition::run(call, &call.key(), "update", options.dry_run, &replace).await? {
         Outcome::Stored(stored) | Outcome::Deleted(stored) => Ok(call.answer(StatusCode::OK, &stored, &view)),
+        Outcome::Missing if call.kind().allows_create_on_update() && !call.on_status() => {
+            let created = create_instead(call, replace.object, &options).await?;
+            Ok(call.answer(StatusCode::CREATED, &created, &view))
+        }
         Outcome::Missing => Err(call.not_found()),
     }
+}
+
+/// A kind may take an update of what is not there for a create, by those who may create.
+async fn create_instead(
+    call: &Call,
+    mut object: Object,
+    options: &WriteOptions,
+) -> Result<Arc<Stored>, ApiError> {
+    metadata::check_uid(call, object.uid(), "")?;
+    let Some(authorizer) = &call.authorizer else { return Err(call.not_found()) };
+    authorizer.may_create(&call.user, &call.info).await?;
+    wipe_system_fields(&mut object);
+    object.set_resource_version("");
+    create::insert(call, managed::created(call, object, options), options).await
 }
 
 struct Replace<'a> {
@@ -40,7 +60,7 @@ struct Replace<'a> {
 impl Step for Replace<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
         let present = &*present.object();
-        metadata::check_uid(self.call, self.object.uid(), present)?;
+        metadata::check_uid(self.call, self.object.uid(), present.uid())?;
         let new = managed::updated(self.call, self.object.clone(), present, self.options);
         changed(self.call, new, present, self.options).await
     }
@@ -69,7 +89,9 @@ pub async fn changed(
 
 fn prepare(call: &Call, new: &mut Object, old: &Object) {
     if call.on_status() {
-        metadata::keep_metadata(new, old);
+        if call.kind().status_keeps_metadata() {
+            metadata::keep_metadata(new, old);
+        }
         call.kind().prepare_for_status_update(new, old);
     } else {
         call.kind().prepare_for_update(new, old);

@@ -25,7 +25,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
     let options = ListOptions::parse(&call.info.query, true)?;
     let scope = selection::scope(call)?;
     let newest = newest(call, &options).await?;
-    let from = options.watch_from(call.names(), &call.info.name, newest)?;
+    let from = options.watch_from(newest)?;
     let opened = call.storage().watch(scope, from).await;
     let ends = Instant::now() + timeout(&options);
     let opening = Opening {

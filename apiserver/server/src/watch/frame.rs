@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::Names;
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::{ApiError, decode};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use serde_json::json;
@@ -37,13 +37,13 @@ impl Framer {
         self.event(type_, &bytes, out);
     }
 
-    /// A bookmark: an object with nothing but its revision.
+    /// A bookmark: an object of zeros with nothing but its revision.
     pub fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
         let mut metadata = json!({});
         if initial {
             metadata = json!({"annotations": {"k8s.io/initial-events-end": "true"}});
         }
-        let mut object = Object::default();
+        let mut object = decode::zero_object(self.view.kind.schema());
         object.0.insert("apiVersion".to_owned(), self.view.api_version().into());
         object.0.insert("kind".to_owned(), self.names().kind.into());
         object.0.insert("metadata".to_owned(), metadata);

@@ -72,6 +72,8 @@ async fn tables_and_metadata_stand_in_for_objects() {
     let partial = server.send("GET", &format!("{GADGETS}/a"), &[("accept", accept)], "").await.expect(200);
     assert_eq!(partial["metadata"], made["metadata"]);
     assert_eq!(partial.get("spec"), None);
+    server.send("GET", GADGETS, &[("accept", accept)], "").await.expect(406);
+    let accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     let list = server.send("GET", GADGETS, &[("accept", accept)], "").await.expect(200);
     assert_eq!(list["kind"], "PartialObjectMetadataList");
     assert_eq!(list["items"][0]["kind"], "PartialObjectMetadata");

@@ -43,7 +43,7 @@ impl Gadget {
 }
 
 fn field(name: &'static str, number: u32, schema: Schema) -> Field {
-    Field { name, number, required: false, always: false, schema }
+    Field { name, number, required: false, always: false, pointer: None, schema }
 }
 
 fn of(name: &'static str, number: u32, shape: Shape) -> Field {

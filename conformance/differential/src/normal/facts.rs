@@ -59,6 +59,8 @@ impl Facts {
             self.revisions.insert(revision);
         }
         let (name, prefix) = (text("name"), text("generateName"));
+        // Of a long prefix there is room for 58 characters.
+        let prefix = prefix.get(..58).unwrap_or(prefix);
         let suffix = name.strip_prefix(prefix).filter(|suffix| !prefix.is_empty() && !suffix.is_empty());
         if let Some(suffix) = suffix
             && self.generated.iter().all(|(known, _)| known != name)

@@ -1,10 +1,17 @@
 //! Words within texts.
 
 use super::facts::uids;
+use serde_json::Value;
+
 use super::symbols::Symbols;
+use super::values;
 
 /// Before a revision in a message.
-const BEFORE_REVISIONS: [&str; 2] = ["ResourceVersion in precondition: ", "ResourceVersion in object meta: "];
+const BEFORE_REVISIONS: [&str; 3] = [
+    "ResourceVersion in precondition: ",
+    "ResourceVersion in object meta: ",
+    "the ResourceVersion in record (",
+];
 /// Before a state in a message.
 const BEFORE_STATES: [&str; 2] = ["too old resource version: ", ", current: "];
 
@@ -28,6 +35,8 @@ pub fn normal(text: &str, symbols: &Symbols<'_>) -> String {
         text = text.replace(name, symbol);
     }
     text = with_group(text, symbols);
+    text = without_key(&without_body(&text));
+    text = with_sorted_values(&text, symbols);
     for before in BEFORE_REVISIONS {
         text = numbers_after(&text, before, |number| symbols.revision(number));
     }
@@ -42,6 +51,7 @@ fn with_group(text: String, symbols: &Symbols<'_>) -> String {
     let (group, kind, plural) = (symbols.api.group, symbols.target.kind, symbols.target.plural);
     if group.is_empty() {
         let text = text.replace("API group \"\"", "API group \"<group>\"");
+        let text = text.replace(&format!("/{}, Kind=", symbols.api.version), "<apiVersion>, Kind=");
         let text = text.replace(&format!("{plural} \""), &format!("{plural}.<group> \""));
         let text = text.replace(&format!("{plural} is forbidden"), &format!("{plural}.<group> is forbidden"));
         return match text.strip_prefix(&format!("{kind} \"")) {
@@ -49,10 +59,49 @@ fn with_group(text: String, symbols: &Symbols<'_>) -> String {
             _ => text,
         };
     }
+    let package = group.split('.').next().unwrap_or_default();
     text.replace(&symbols.api.api_version(), "<apiVersion>")
+        .replace(&format!("(*{package}.{kind}"), &format!("(*<group>.{kind}"))
+        .replace(&format!("\"{group}/"), "\"<group>/")
         .replace(&format!("API group \"{group}\""), "API group \"<group>\"")
         .replace(&format!("{plural}.{group}"), &format!("{plural}.<group>"))
         .replace(&format!("{kind}.{group}"), &format!("{kind}.<group>"))
+}
+
+/// The beginning of a body that could not be read: the group's name is in it, or a part of that.
+fn without_body(text: &str) -> String {
+    let unrecognized = text.starts_with("the object provided is unrecognized");
+    match text.rsplit_once(" (").filter(|_| unrecognized) {
+        Some((before, _)) => format!("{before} (<body>)"),
+        None => text.to_owned(),
+    }
+}
+
+/// Where a server keeps an object is its own matter.
+fn without_key(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(", Key: ") else { return text.to_owned() };
+    let rest = rest.split_once(", ").map_or("", |(_, rest)| rest);
+    format!("{before}, Key: <key>, {rest}")
+}
+
+/// Before a value in a message.
+const BEFORE_VALUES: &str = "Invalid value: ";
+
+/// Objects within messages, as they are or quoted: their fields may come in any order.
+fn with_sorted_values(text: &str, symbols: &Symbols<'_>) -> String {
+    let Some((before, rest)) = text.split_once(BEFORE_VALUES) else { return text.to_owned() };
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    let Some(Ok(value)) = values.next() else {
+        return format!("{before}{BEFORE_VALUES}{}", with_sorted_values(rest, symbols));
+    };
+    let rest = &rest[values.byte_offset()..];
+    let inner = value.as_str().and_then(|quoted| serde_json::from_str::<Value>(quoted).ok());
+    let sorted = match (&value, inner) {
+        (_, Some(object @ Value::Object(_))) => format!("<quoted> {}", values::normal(&object, symbols)),
+        (Value::Object(_) | Value::Array(_), _) => values::normal(&value, symbols).to_string(),
+        _ => value.to_string(),
+    };
+    format!("{before}{BEFORE_VALUES}{sorted}{}", with_sorted_values(rest, symbols))
 }
 
 fn numbers_after(text: &str, before: &str, symbol: impl Fn(&str) -> String) -> String {
@@ -68,9 +117,12 @@ pub fn normal_line(line: &str, symbols: &Symbols<'_>) -> String {
     let is_revision = line.trim_start().trim_start_matches('"').starts_with("resourceVersion");
     let parts = quoted.iter().enumerate().map(|(at, part)| {
         if at % 2 == 1 && is_revision && *part != "resourceVersion" {
-            return symbols.revision(part);
+            return symbols.state(part);
         }
-        normal(part, symbols)
+        match part.trim_start().strip_prefix("group: ") {
+            Some(group) if group == symbols.api.group => part.replace(group, "<group>"),
+            _ => normal(part, symbols),
+        }
     });
     parts.collect::<Vec<_>>().join("\"")
 }

@@ -102,6 +102,10 @@ fn normal_message(fields: &[Value], symbols: &Symbols<'_>) -> Vec<Value> {
         let said = value.as_str().unwrap_or_default();
         let symbol = match number {
             6 if of_object => symbols.revision(said).into(),
+            // A bookmark's.
+            6 if text(1).is_empty() && text(5).is_empty() && said.parse::<u64>().is_ok() => {
+                symbols.state(said).into()
+            }
             2 if of_list => symbols.state(said).into(),
             3 if of_list => text::normal(&symbols.token(said), symbols).into(),
             1 if of_kind && said == symbols.api.api_version() => "<apiVersion>".into(),

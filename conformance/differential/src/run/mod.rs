@@ -144,7 +144,10 @@ impl Run<'_> {
         let mut events = Vec::with_capacity(count);
         while events.len() < count {
             let next = self.next().await.with_context(|| format!("after {events:?}"))?;
-            events.push(next.with_context(|| format!("the watch ended after {events:?}"))?);
+            let next = next.with_context(|| format!("the watch ended after {events:?}"))?;
+            if !is_casual(&next) {
+                events.push(next);
+            }
         }
         Ok(self.answer(events))
     }
@@ -161,7 +164,9 @@ impl Run<'_> {
     async fn until_end(&mut self) -> Result<Answer> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await.with_context(|| format!("after {events:?}"))? {
-            events.push(event);
+            if !is_casual(&event) {
+                events.push(event);
+            }
         }
         Ok(self.answer(events))
     }
@@ -173,6 +178,12 @@ impl Run<'_> {
     fn answer(&self, events: Vec<Value>) -> Answer {
         Answer::of_events(format!("events of {}", self.titles.last().map_or("", |t| t)), events)
     }
+}
+
+/// A bookmark but the one that ends the initial events: each server sends them in its own time.
+fn is_casual(event: &Value) -> bool {
+    let text = event.to_string();
+    text.contains("\"BOOKMARK\"") && !text.contains("k8s.io/initial-events-end")
 }
 
 fn now() -> i64 {

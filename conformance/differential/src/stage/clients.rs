@@ -43,5 +43,7 @@ async fn client(file: Kubeconfig) -> Result<Client> {
     let mut config = kube::Config::from_custom_kubeconfig(file, &options).await?;
     // A watch may be silent for long.
     config.read_timeout = None;
+    // A refusal is an answer too.
+    config.default_retry = false;
     Ok(Client::try_from(config)?)
 }

@@ -24,11 +24,11 @@ impl Budget {
             scalar("minAvailable", 1, Shape::IntOrString),
             optional("selector", 2, selector),
             scalar("maxUnavailable", 3, Shape::IntOrString),
-            scalar("unhealthyPodEvictionPolicy", 4, Shape::String),
+            scalar("unhealthyPodEvictionPolicy", 4, Shape::String).pointer(),
         ];
         let times = Schema::new("", Shape::Map(Box::new(Schema::new("", Shape::Time))));
         let status = vec![
-            scalar("observedGeneration", 1, Shape::Int64),
+            scalar("observedGeneration", 1, Shape::Int64).by_value(),
             optional("disruptedPods", 2, times),
             always(scalar("disruptionsAllowed", 3, Shape::Int32)),
             always(scalar("currentHealthy", 4, Shape::Int32)),
@@ -91,6 +91,10 @@ impl Kind for Budget {
                 Error::invalid(path, status[name].clone(), "must be greater than or equal to 0")
             })
             .collect()
+    }
+
+    fn status_keeps_metadata(&self) -> bool {
+        false
     }
 
     fn allows_unconditional_update(&self) -> bool {

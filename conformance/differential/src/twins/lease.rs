@@ -19,7 +19,7 @@ impl Lease {
     /// With its schema.
     pub fn new() -> Self {
         let spec = vec![
-            scalar("holderIdentity", 1, Shape::String),
+            scalar("holderIdentity", 1, Shape::String).pointer(),
             scalar("leaseDurationSeconds", 2, Shape::Int32),
             scalar("acquireTime", 3, Shape::MicroTime),
             scalar("renewTime", 4, Shape::MicroTime),
@@ -60,6 +60,10 @@ impl Kind for Lease {
 
     fn counts_generation(&self) -> bool {
         false
+    }
+
+    fn allows_create_on_update(&self) -> bool {
+        true
     }
 
     fn allows_unconditional_update(&self) -> bool {

@@ -9,8 +9,6 @@ use drydock_server::{negotiate, request_info};
 use drydock_storage::backend::Revision;
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use crate::kinds;
-
 /// `continue=`, as it is sent and as what it encodes.
 pub fn continue_token(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -45,7 +43,7 @@ pub fn url(data: &[u8]) {
         for watch in [false, true] {
             if let Ok(options) = ListOptions::parse(&info.query, watch) {
                 let _ = options.read();
-                let _ = options.watch_from(kinds::all()[0].names(), "", Revision(7));
+                let _ = options.watch_from(Revision(7));
             }
         }
         for kind in [WriteKind::Create, WriteKind::Update, WriteKind::Patch, WriteKind::Apply] {

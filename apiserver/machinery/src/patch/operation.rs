@@ -1,0 +1,44 @@
+//! The operations of a JSON patch, out of their text.
+
+use serde_json::{Map, Value};
+
+use crate::go_json;
+
+/// One operation.
+pub(super) struct Operation {
+    pub(super) op: String,
+    pub(super) path: Option<String>,
+    pub(super) from: Option<String>,
+    /// Null where there is none.
+    pub(super) value: Value,
+}
+
+/// The operations of a patch; of a key that stands twice the last counts. What is wrong is said as Go says it of
+/// `[]jsonPatchOp` (k8s.io/apiserver pkg/endpoints/handlers/patch.go).
+pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, String> {
+    match serde_json::from_slice(patch).map_err(|error| go_json::words(patch, &error))? {
+        Value::Array(operations) => operations.into_iter().map(operation).collect(),
+        Value::Null => Ok(Vec::new()),
+        other => Err(mismatch(&other, "value", "[]handlers.jsonPatchOp")),
+    }
+}
+
+fn operation(value: Value) -> Result<Operation, String> {
+    let mut fields = match value {
+        Value::Object(fields) => fields,
+        // It has no op, and is refused for that.
+        Value::Null => Map::new(),
+        other => return Err(mismatch(&other, "value", "handlers.jsonPatchOp")),
+    };
+    let mut text = |name: &str| match fields.remove(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(mismatch(&other, &format!("struct field jsonPatchOp.{name}"), "string")),
+    };
+    let (op, path, from) = (text("op")?.unwrap_or_default(), text("path")?, text("from")?);
+    Ok(Operation { op, path, from, value: fields.remove("value").unwrap_or_default() })
+}
+
+fn mismatch(value: &Value, place: &str, type_: &str) -> String {
+    format!("json: cannot unmarshal {} into Go {place} of type {type_}", go_json::kind_of(value))
+}
