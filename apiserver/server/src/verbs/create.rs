@@ -43,6 +43,7 @@ pub async fn insert(
     options: &WriteOptions,
 ) -> Result<Arc<Stored>, ApiError> {
     call.mutate(Write::of(call, Operation::Create, options), None, &mut object).await?;
+    check_place(call, &mut object)?;
     let base = generate_name_of(&object);
     if !object.name().is_empty() || base.is_empty() || !call.kind().allows_generate_name() {
         return insert_named(call, object, options, false).await;
@@ -57,6 +58,13 @@ pub async fn insert(
             result => return result,
         }
     }
+}
+
+/// Whatever admission made of it, it is stored where the request said (k8s.io/apiserver pkg/registry/rest/create.go,
+/// BeforeCreate). A new object may be given another name, but not by an update or apply that names it in its URL.
+fn check_place(call: &Call, object: &mut Object) -> Result<(), ApiError> {
+    metadata::check_namespace(call, object)?;
+    if call.info.name.is_empty() { Ok(()) } else { metadata::check_name(call, object) }
 }
 
 async fn insert_named(
@@ -76,7 +84,7 @@ async fn insert_named(
     let write = Write::of(call, Operation::Create, options);
     call.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
     refuse_version(&mut object)?;
-    let key = call.key_of(object.namespace(), object.name());
+    let key = call.key_of(&call.info.namespace, object.name());
     if options.dry_run {
         return dry_run(call, &key, object, generated).await;
     }

@@ -75,6 +75,8 @@ pub async fn changed(
 ) -> Result<Next, ApiError> {
     let write = Write::of(call, Operation::Update, options);
     call.mutate(write, Some(old), &mut new).await?;
+    // Admission may have made it another's (k8s.io/apiserver pkg/registry/rest/update.go, BeforeUpdate).
+    metadata::check_namespace(call, &mut new)?;
     metadata::check_version(call, &mut new, old)?;
     carry_system_fields(&mut new, old);
     prepare(call, &mut new, old);

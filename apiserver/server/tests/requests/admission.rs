@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use drydock_machinery::ApiError;
+use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, NamespacePhase, Namespaces};
-use drydock_server::admission::{Admission, Attributes, Operation};
+use drydock_server::admission::{Admission, Attributes, Operation, Phase};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{GADGETS, Server, gadget};
 
@@ -111,4 +111,58 @@ async fn nothing_is_created_where_a_namespace_is_missing_or_ending() {
     );
     server.post(&uri("new"), &gadget("a", json!({}))).await.expect(201);
     server.post(&uri("ns"), &gadget("a", json!({}))).await.expect(201);
+}
+
+/// Makes of each new object's metadata what its annotations say.
+struct Mover;
+
+#[async_trait]
+impl Admission for Mover {
+    async fn admit(&self, _: &Attributes<'_>) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn mutate(&self, a: &Attributes<'_>) -> Result<Option<Object>, ApiError> {
+        let Some(mut object) = a.new.cloned() else { return Ok(None) };
+        let wanted = object.meta().and_then(|meta| meta.get("annotations")).cloned().unwrap_or_default();
+        for field in ["namespace", "name"] {
+            if let Some(Value::String(to)) = wanted.get(field) {
+                object.set_meta(field, (!to.is_empty()).then(|| to.as_str().into()));
+            }
+        }
+        Ok(Some(object))
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::BeforeValidation
+    }
+}
+
+#[tokio::test]
+async fn admission_moves_no_object_to_another_place() {
+    let server = Server::with_admission(vec![Arc::new(Mover)]).await;
+    let to = |field: &str, place: &str| json!({"metadata": {"annotations": {field: place}}});
+    let elsewhere = "the namespace of the provided object does not match the namespace sent on the request";
+    let renamed = "the name of the object (b) does not match the name on the URL (a)";
+    let (uri, away) = (format!("{GADGETS}/a"), to("namespace", "other"));
+    let made = server.post(GADGETS, &gadget("a", away.clone())).await.expect(400);
+    assert_eq!(made["message"], elsewhere);
+    assert_eq!(server.apply(&applied(), &gadget("a", away.clone())).await.expect(400)["message"], elsewhere);
+    let misnamed = server.apply(&applied(), &gadget("a", to("name", "b"))).await.expect(400);
+    assert_eq!(misnamed["message"], renamed);
+    assert_eq!(server.get("/apis/test.io/v1/gadgets").await.expect(200)["items"], json!([]));
+    // One that was taken away is filled in.
+    let nowhere = server.gadget("a", to("namespace", "")).await;
+    assert_eq!(nowhere["metadata"]["namespace"], "ns");
+    assert_eq!(server.put(&uri, &gadget("a", away.clone())).await.expect(400)["message"], elsewhere);
+    assert_eq!(server.merge(&uri, &away).await.expect(400)["message"], elsewhere);
+    assert_eq!(server.apply(&applied(), &gadget("a", away)).await.expect(400)["message"], elsewhere);
+    let kept = server.put(&uri, &gadget("a", to("namespace", ""))).await.expect(200);
+    assert_eq!(kept["metadata"]["namespace"], "ns");
+    let immutable = server.merge(&uri, &to("name", "b")).await.expect(422);
+    assert_eq!(immutable["details"]["causes"][0]["field"], "metadata.name");
+}
+
+fn applied() -> String {
+    format!("{GADGETS}/a?fieldManager=m&force=true")
 }
