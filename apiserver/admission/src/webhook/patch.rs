@@ -1,10 +1,10 @@
 //! What a webhook makes of an object.
 
 use drydock_machinery::decode;
-use drydock_machinery::kind::Kind;
+use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::patch::json_patch;
 use drydock_machinery::quote::go_quote;
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::{ApiError, Object, go_json};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -37,8 +37,39 @@ pub fn patched(
         return Err(internal(&"json: cannot unmarshal into Go value of a struct type"));
     };
     let mut changed = Object(fields);
+    identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
     // What the schema does not know is dropped, as for any client that does not ask for more.
     decode::conform(&mut changed, kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
     Ok(Some(changed))
+}
+
+/// A patch makes nothing else of an object; what it takes away of the object's identity is filled in
+/// (k8s.io/apimachinery pkg/runtime/serializer/json/json.go, Decode).
+fn identify(object: &mut Object, names: &Names) -> Result<(), String> {
+    let (version, kind) = (text(object, "apiVersion")?, text(object, "kind")?);
+    if version.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {version}"));
+    }
+    let ours = names.api_version();
+    let kind = if kind.is_empty() { names.kind.to_owned() } else { kind };
+    let version = if version.is_empty() { ours.clone() } else { version };
+    if kind != names.kind || version != ours {
+        return Err(decode::not_registered(&kind, &version));
+    }
+    object.0.insert("apiVersion".to_owned(), version.into());
+    object.0.insert("kind".to_owned(), kind.into());
+    Ok(())
+}
+
+fn text(object: &Object, field: &str) -> Result<String, String> {
+    match object.0.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => {
+            let what = go_json::kind_of(other);
+            let why = format!("json: cannot unmarshal {what} into Go struct field .{field} of type string");
+            Err(format!("couldn't get version/kind; json parse error: {why}"))
+        }
+    }
 }

@@ -124,3 +124,27 @@ fn a_patched_object_fits_the_schema_and_is_defaulted() {
         "Internal error occurred: admission webhook \"h\" attempted to modify the object, which is not supported for this operation"
     );
 }
+
+#[test]
+fn a_patch_makes_nothing_of_another_kind() {
+    let request = Request::create(widget("w", json!({})));
+    let attributes = request.attributes();
+    let apply = |operation: Value| {
+        let patch = json!([operation]).to_string();
+        patched("h", attributes.kind, attributes.new, patch.as_bytes())
+    };
+    for (field, value, wrong) in [
+        ("kind", json!("Pod"), "no kind \"Pod\" is registered for version \"test.io/v1\" in scheme"),
+        ("apiVersion", json!("v1"), "no kind \"Widget\" is registered for version \"v1\" in scheme"),
+        ("apiVersion", json!("a/b/c"), "unexpected GroupVersion string: a/b/c"),
+        ("kind", json!(5), "couldn't get version/kind; json parse error: json: cannot unmarshal number"),
+    ] {
+        let replaced = apply(json!({"op": "replace", "path": format!("/{field}"), "value": value}));
+        let Err(Failure::Refused(error)) = replaced else { panic!("{replaced:?}") };
+        assert_eq!(error.code(), 500);
+        let message = &error.status.message;
+        assert!(message.starts_with(&format!("Internal error occurred: {wrong}")), "{message}");
+    }
+    let filled = apply(json!({"op": "remove", "path": "/kind"})).unwrap().unwrap();
+    assert_eq!(filled.0["kind"], "Widget");
+}
