@@ -3,9 +3,9 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Past this many runes in total every warning is cut.
-const TOTAL_RUNES: usize = 4096;
+pub const TOTAL_RUNES: usize = 4096;
 /// What a cut warning keeps.
-const ITEM_RUNES: usize = 256;
+pub const ITEM_RUNES: usize = 256;
 
 /// Adds a `Warning` header for each text.
 pub fn write(headers: &mut HeaderMap, warnings: &[String]) {
@@ -41,6 +41,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::admission::Warnings;
 
     fn written(warnings: &[String]) -> Vec<String> {
         let mut headers = HeaderMap::new();
@@ -58,6 +59,19 @@ mod tests {
             written(&["unknown field \"spec.x\"\n".to_owned()]),
             [r#"299 - "unknown field \"spec.x\" ""#]
         );
+    }
+
+    #[test]
+    fn no_more_are_kept_than_are_shown_and_each_once() {
+        let all = Warnings::default();
+        for i in 0..20_000 {
+            all.add(format!("{i:05}"));
+            all.add(format!("{:05}", 0));
+        }
+        let kept = all.take();
+        assert_eq!(kept.len(), TOTAL_RUNES.div_ceil(5));
+        let more: Vec<String> = kept.iter().cloned().chain(["more".to_owned()]).collect();
+        assert_eq!(written(&kept), written(&more));
     }
 
     #[test]

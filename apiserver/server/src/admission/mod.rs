@@ -11,6 +11,7 @@
 pub mod namespace_lifecycle;
 mod options;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,6 +25,7 @@ pub use options::RequestOptions;
 
 use crate::audit::Trail;
 use crate::user::User;
+use crate::warnings::{ITEM_RUNES, TOTAL_RUNES};
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,22 +132,34 @@ pub trait Admission: Send + Sync + 'static {
     }
 }
 
-/// Warnings for the client, each kept once.
+/// Warnings for the client, each kept once, and no more of them than can be shown.
 #[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+pub struct Warnings(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    texts: Vec<String>,
+    known: HashSet<String>,
+    /// Runes that are shown of them at least.
+    runes: usize,
+}
 
 impl Warnings {
-    /// Adds a warning.
+    /// Adds a warning. Whoever is asked about a write may answer any number of them: past what the headers have room
+    /// for, none is looked at.
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
-        let mut all = self.0.lock();
-        if !text.is_empty() && !all.contains(&text) {
-            all.push(text);
+        let kept = &mut *self.0.lock();
+        if text.is_empty() || kept.runes >= TOTAL_RUNES || kept.known.contains(&text) {
+            return;
         }
+        kept.runes += text.chars().take(ITEM_RUNES).count();
+        kept.known.insert(text.clone());
+        kept.texts.push(text);
     }
 
     /// Takes what was added.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock())
+        std::mem::take(&mut *self.0.lock()).texts
     }
 }
