@@ -2,9 +2,12 @@
 //! (k8s.io/apiserver plugin/pkg/audit/log, plugin/pkg/audit/buffered).
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::thread;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::counts::Counts;
 
@@ -30,6 +33,9 @@ impl Mode {
 #[derive(Clone)]
 pub struct Log {
     lines: mpsc::Sender<Entry>,
+    /// Places for lines that wait for one in the queue, though no answer waits for them.
+    waiting: Arc<Semaphore>,
+    places: u32,
     mode: Mode,
     counts: Counts,
 }
@@ -44,17 +50,20 @@ enum Entry {
 }
 
 impl Log {
-    /// Starts the thread that writes to `out`, with room for `buffer` lines that it has not come to.
+    /// Starts the thread that writes to `out`, with room for `buffer` lines that it has not come to, and for as many
+    /// again of those that nothing can hold back.
     pub fn start(
         out: impl Write + Send + 'static,
         mode: Mode,
         buffer: usize,
         counts: Counts,
     ) -> io::Result<Self> {
+        let places = u32::try_from(buffer.max(1)).unwrap_or(u32::MAX);
         let (lines, queue) = mpsc::channel(buffer.max(1));
+        let waiting = Arc::new(Semaphore::new(buffer.max(1)));
         let writer = Writer { out: Box::new(out), counts: counts.clone() };
         thread::Builder::new().name("audit-log".to_owned()).spawn(move || writer.run(queue))?;
-        Ok(Self { lines, mode, counts })
+        Ok(Self { lines, waiting, places, mode, counts })
     }
 
     /// Writes a line, as the mode says; `false` if the request must be refused.
@@ -69,20 +78,27 @@ impl Log {
         written || self.mode == Mode::Blocking
     }
 
-    /// Writes a line that no answer can wait for any more: it has been sent.
+    /// Writes a line that no answer can wait for any more: it has been sent. One that finds no place even among those
+    /// that wait is lost, and counted.
     pub fn write_later(&self, line: Vec<u8>) {
-        let runtime = tokio::runtime::Handle::try_current();
-        match runtime {
-            Ok(runtime) if self.mode != Mode::Batch => {
-                let lines = self.lines.clone();
-                runtime.spawn(async move { lines.send(Entry::Line { line, written: None }).await.is_ok() });
-            }
-            _ => self.queue(line),
-        }
+        let full = match self.lines.try_send(Entry::Line { line, written: None }) {
+            Ok(()) => return,
+            Err(TrySendError::Full(entry)) if self.mode != Mode::Batch => entry,
+            Err(_) => return self.lost(),
+        };
+        let place = self.waiting.clone().try_acquire_owned();
+        let (Ok(runtime), Ok(place)) = (Handle::try_current(), place) else { return self.lost() };
+        let lines = self.lines.clone();
+        runtime.spawn(async move {
+            let sent = lines.send(full).await;
+            drop(place);
+            sent.is_ok()
+        });
     }
 
-    /// Waits until all lines so far have been written.
+    /// Waits until all lines so far have been written, those that wait for a place too.
     pub async fn flush(&self) {
+        drop(self.waiting.acquire_many(self.places).await);
         let (flushed, answer) = oneshot::channel();
         if self.lines.send(Entry::Flush(flushed)).await.is_ok() {
             let _ = answer.await;
@@ -91,11 +107,15 @@ impl Log {
 
     fn queue(&self, line: Vec<u8>) {
         if self.lines.try_send(Entry::Line { line, written: None }).is_err() {
-            self.counts.error("buffered");
-            tracing::error!(
-                "Error in audit plugin 'buffered' affecting 1 audit events: audit buffer queue blocked"
-            );
+            self.lost();
         }
+    }
+
+    fn lost(&self) {
+        self.counts.error("buffered");
+        tracing::error!(
+            "Error in audit plugin 'buffered' affecting 1 audit events: audit buffer queue blocked"
+        );
     }
 }
 
@@ -139,7 +159,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
+    use prometheus_client::registry::Registry;
 
     use super::*;
 
@@ -196,6 +216,27 @@ mod tests {
             log.flush().await;
             assert_eq!(out.text(), "one\ntwo\n", "{mode:?}");
         }
+    }
+
+    /// A task for each line was outside the bound, and a flush overtook it.
+    #[tokio::test]
+    async fn lines_that_nothing_waits_for_are_bounded_and_flushed() {
+        let (out, counts) = (Memory::default(), Counts::default());
+        let log = Log::start(out.clone(), Mode::Blocking, 2, counts.clone()).unwrap();
+        let blocked = out.0.lock();
+        for _ in 0..100 {
+            log.write_later(b"line\n".to_vec());
+        }
+        drop(blocked);
+        log.flush().await;
+        let written = out.text().lines().count();
+        // As many as fit in the queue, as many as wait for it, and what the thread had taken.
+        assert!((4..=5).contains(&written), "{written}");
+        let (mut registry, mut shown) = (Registry::default(), String::new());
+        counts.register(&mut registry);
+        prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
+        let lost = format!("apiserver_audit_error_total{{plugin=\"buffered\"}} {}", 100 - written);
+        assert!(shown.lines().any(|line| line == lost), "{lost} is not in {shown}");
     }
 
     #[tokio::test]
