@@ -121,9 +121,10 @@ impl Trail {
         });
     }
 
-    /// The patch, or the options of a delete, that was sent; YAML is written as JSON.
-    pub fn request_body(&self, sent: &[u8]) {
-        self.with_body(Level::Request, |event, _| event.request_object = body::as_json(sent));
+    /// The patch, or the options of a delete, that was sent, asked for only if it is to be logged; YAML is written as
+    /// JSON.
+    pub fn request_body(&self, sent: impl FnOnce() -> Bytes) {
+        self.with_body(Level::Request, |event, _| event.request_object = body::as_json(&sent()));
     }
 
     /// The answer's body in JSON, asked for only if it is to be logged.

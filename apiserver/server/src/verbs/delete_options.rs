@@ -48,7 +48,7 @@ impl DeleteOptions {
                 ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
             };
             let value = codec::value(&bytes, body::format(&call.headers)?).map_err(unreadable)?;
-            call.audit.request_body(value.to_string().as_bytes());
+            call.audit.request_body(|| value.to_string().into());
             Self::from_value(value)?
         };
         let errors = options.errors();

@@ -32,7 +32,7 @@ pub async fn patch(call: &Call, request: Body) -> Result<Response<Body>, ApiErro
     let bytes = body::read(request).await?;
     let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = write_options(&call.info.query, &call.headers, kind)?;
-    call.audit.request_body(&bytes);
+    call.audit.request_body(|| bytes.clone());
     let errors = match type_ {
         // These look at what is said twice when they read the body.
         PatchType::Apply | PatchType::Strategic => Vec::new(),

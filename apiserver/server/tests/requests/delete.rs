@@ -1,5 +1,6 @@
 //! Delete and deletecollection over HTTP: finalizers, policies, preconditions.
 
+use drydock_server::audit::Trail;
 use serde_json::json;
 
 use crate::fixture::{GADGETS, Server};
@@ -79,4 +80,10 @@ async fn a_collection_is_deleted_by_selector_and_namespace() {
     let left = server.get(GADGETS).await.expect(200);
     assert_eq!(left["items"][0]["metadata"]["name"], "c");
     assert_eq!(server.delete("/apis/test.io/v1/gadgets").await.status, 405);
+}
+
+/// The options of each delete were written out as JSON, though no log was configured.
+#[test]
+fn what_is_not_logged_is_not_written_out() {
+    Trail::default().request_body(|| panic!("it is asked for"));
 }
