@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
+use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
@@ -19,7 +20,7 @@ use crate::encode;
 pub async fn delete(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
     let options = DeleteOptions::read(call, request).await?;
-    match remove(call, &call.key(), &options).await? {
+    match remove(call, &call.key(), &options, None).await? {
         Outcome::Deleted(last) => {
             let success = Status::success(details(call, &last));
             call.audit.status(&success);
@@ -34,9 +35,14 @@ pub async fn delete(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     }
 }
 
-/// Removes the object under `key`.
-pub async fn remove(call: &Call, key: &str, options: &DeleteOptions) -> Result<Outcome, ApiError> {
-    let removal = Removal { call, options };
+/// Removes the object under `key`. Of the state that has been `admitted` admission is not asked again.
+pub async fn remove(
+    call: &Call,
+    key: &str,
+    options: &DeleteOptions,
+    admitted: Option<Revision>,
+) -> Result<Outcome, ApiError> {
+    let removal = Removal { call, options, admitted };
     transition::run(call, key, "delete", options.is_dry_run(), &removal).await
 }
 
@@ -54,13 +60,16 @@ fn details(call: &Call, last: &Arc<Stored>) -> StatusDetails {
 struct Removal<'a> {
     call: &'a Call,
     options: &'a DeleteOptions,
+    admitted: Option<Revision>,
 }
 
 impl Step for Removal<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
-        let present = &*present.object();
+        let (revision, present) = (present.revision, &*present.object());
         self.check(present)?;
-        admit(self.call, present, self.options).await?;
+        if self.admitted != Some(revision) {
+            admit(self.call, present, self.options).await?;
+        }
         let finalizers = self.options.finalizers(&present.finalizers());
         let mut next = present.clone();
         if finalizers.is_empty() {

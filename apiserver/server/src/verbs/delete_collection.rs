@@ -33,7 +33,7 @@ pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Bo
     });
     admitted.await?;
     let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
-        remove(call, &stored.key, &options).await.map(drop)
+        remove(call, &stored.key, &options, Some(stored.revision)).await.map(drop)
     });
     removed.await?;
     call.audit.response(|| encode::list_json(&page, &view));

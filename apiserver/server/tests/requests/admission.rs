@@ -52,6 +52,18 @@ async fn a_collection_with_one_denied_object_loses_none() {
     assert_eq!(server.get(GADGETS).await.expect(200)["items"].as_array().unwrap().len(), 2);
 }
 
+#[tokio::test]
+async fn a_collection_is_asked_about_once_for_each_object() {
+    let keeper = Arc::new(Keeper::default());
+    let server = Server::with_admission(vec![keeper.clone()]).await;
+    server.gadget("a", json!({})).await;
+    server.gadget("b", json!({})).await;
+    keeper.0.lock().clear();
+    server.delete(GADGETS).await.expect(200);
+    assert_eq!(keeper.0.lock().len(), 2);
+    assert_eq!(server.get(GADGETS).await.expect(200)["items"], json!([]));
+}
+
 /// Answers about a deletion only when it is asked about another at the same time.
 struct InPairs(tokio::sync::Barrier);
 
