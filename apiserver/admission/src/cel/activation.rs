@@ -82,15 +82,12 @@ impl Activation {
     fn spend_on(&mut self, expression: &Expression) -> Result<Result<Variable, String>, String> {
         self.meter.fill(PER_CALL);
         let outcome = expression.evaluate(&self.context);
-        let spent = self.meter.left().map(|left| PER_CALL - left);
-        self.left -= spent.unwrap_or(PER_CALL);
+        // Of an overdraft nothing else counts.
+        self.left -= if outcome.is_some() { PER_CALL - self.meter.left() } else { PER_CALL };
         if self.left < 0 {
             return Err(OUT_OF_BUDGET.to_owned());
         }
-        match spent {
-            Some(_) => Ok(outcome),
-            None => Ok(Err("operation cancelled: actual cost limit exceeded".to_owned())),
-        }
+        Ok(outcome.unwrap_or_else(|| Err("operation cancelled: actual cost limit exceeded".to_owned())))
     }
 }
 

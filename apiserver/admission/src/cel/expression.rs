@@ -8,7 +8,7 @@ use cel::common::types::{CelBool, CelNull, CelString};
 use cel::common::value::Val;
 use cel::{Context, DeclarationError, Env, ExecutionError, Value as Evaluation};
 
-use super::{check, errors, fields, library, meter, rewrite, stack, two_variables};
+use super::{check, errors, fields, library, meter, prices, rewrite, stack, two_variables};
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
@@ -42,6 +42,7 @@ pub enum Answer {
 static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     meter::declare(&mut env)?;
+    prices::declare(&mut env)?;
     fields::declare(&mut env)?;
     two_variables::declare(&mut env)?;
     library::declare(&mut env)?;
@@ -77,10 +78,12 @@ impl Expression {
         &self.composed
     }
 
-    /// Evaluates it.
-    pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Result<Box<dyn Val>, String> {
-        let value = Evaluation::resolve_val(&self.tree, context);
-        value.map(|value| value.into_owned()).map_err(|error: ExecutionError| errors::words(&error))
+    /// Evaluates it; `None` if it spent more than it may.
+    pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Option<Result<Box<dyn Val>, String>> {
+        let value = meter::within_means(|| {
+            Evaluation::resolve_val(&self.tree, context).map(|value| value.into_owned())
+        })?;
+        Some(value.map_err(|error: ExecutionError| errors::words(&error)))
     }
 }
 

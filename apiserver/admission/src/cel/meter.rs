@@ -1,10 +1,12 @@
 //! What an evaluation may spend, in the units of the host (k8s.io/apiserver pkg/apis/cel/config.go).
 //!
 //! The interpreter has no meter of its own: expressions are rewritten so that they call these functions with the
-//! meter, before a loop and around whatever may be large.
+//! meter, before a loop and around whatever may be large. An error would not end an evaluation, since `||`, `&&` and
+//! the loops of macros go on after one; so what overdraws the meter, or is waited for no more, is unwound.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use cel::common::traits::Sizer;
 use cel::common::types::{CelInt, DYN_TYPE, INT_TYPE};
@@ -13,7 +15,7 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
 use super::library::opaque;
-use super::value;
+use super::{stack, value};
 
 /// What one expression may spend.
 pub const PER_CALL: i64 = 1_000_000;
@@ -27,18 +29,15 @@ pub const METER: &str = "@meter";
 pub const WALK: &str = "@walk";
 /// `@paid(meter, value)`: the value, paid for by its size.
 pub const PAID: &str = "@paid";
-/// `@priced(meter, value, price)`: the value, paid for with the price of what is done with it.
-pub const PRICED: &str = "@priced";
 
 /// What is left.
 #[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<Purse>);
+pub struct Meter(Arc<AtomicI64>);
 
-#[derive(Debug, Default)]
-struct Purse {
-    left: AtomicI64,
-    overdrawn: AtomicBool,
-}
+/// What unwinds an evaluation that cannot pay.
+struct Overdrawn;
+/// What unwinds the thread of an evaluation that nobody waits for.
+struct Abandoned;
 
 opaque!(Meter, METER_TYPE, "@meter");
 
@@ -51,25 +50,33 @@ impl PartialEq for Meter {
 impl Meter {
     /// Lets so much be spent, whatever was left.
     pub fn fill(&self, amount: i64) {
-        self.0.left.store(amount, Ordering::Relaxed);
-        self.0.overdrawn.store(false, Ordering::Relaxed);
+        self.0.store(amount, Ordering::Relaxed);
     }
 
-    /// What is left; `None` if more was asked for than there was.
-    pub fn left(&self) -> Option<i64> {
-        (!self.0.overdrawn.load(Ordering::Relaxed)).then(|| self.0.left.load(Ordering::Relaxed))
+    /// What is left.
+    pub fn left(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
     }
 
-    /// Pays; the error ends what cannot be paid for.
-    pub fn spend(&self, amount: i64) -> Result<(), ExecutionError> {
-        let left = self.0.left.load(Ordering::Relaxed).saturating_sub(amount);
-        self.0.left.store(left, Ordering::Relaxed);
-        if left >= 0 && !self.0.overdrawn.load(Ordering::Relaxed) {
-            return Ok(());
+    /// Pays, or ends the evaluation.
+    pub fn spend(&self, amount: i64) {
+        let left = self.left().saturating_sub(amount.max(0));
+        self.0.store(left, Ordering::Relaxed);
+        if left < 0 {
+            resume_unwind(Box::new(Overdrawn));
         }
-        // An error alone could be outweighed by the other side of an `||`.
-        self.0.overdrawn.store(true, Ordering::Relaxed);
-        Err(ExecutionError::InternalError(OUT_OF_BUDGET.to_owned()))
+        if stack::is_abandoned() {
+            resume_unwind(Box::new(Abandoned));
+        }
+    }
+}
+
+/// Evaluates with a meter; `None` if it was overdrawn.
+pub fn within_means<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(evaluate)) {
+        Ok(value) => Some(value),
+        Err(why) if why.is::<Overdrawn>() => None,
+        Err(why) => resume_unwind(why),
     }
 }
 
@@ -77,8 +84,7 @@ impl Meter {
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let meter = || Meter::cel_type().to_owned();
     env.add_overload(WALK, "walk", vec![meter(), DYN_TYPE, INT_TYPE], walk)?;
-    env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)?;
-    env.add_overload(PRICED, "priced", vec![meter(), DYN_TYPE, INT_TYPE], priced)
+    env.add_overload(PAID, "paid", vec![meter(), DYN_TYPE], paid)
 }
 
 fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
@@ -86,20 +92,13 @@ fn walk<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     let range = taken(&mut args)?;
     let count = range.as_sizer().map_or(1, |sized: &dyn Sizer| *sized.size().inner());
     let cost = count.saturating_mul(weight).saturating_add(value::size(range.as_ref()));
-    meter(&args)?.spend(cost)?;
+    meter(&args)?.spend(cost);
     Ok(range)
 }
 
 fn paid<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let value = taken(&mut args)?;
-    meter(&args)?.spend(value::size(value.as_ref()))?;
-    Ok(value)
-}
-
-fn priced<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let price = args.pop().and_then(|price| price.downcast_ref::<CelInt>().map(|price| *price.inner()));
-    let value = taken(&mut args)?;
-    meter(&args)?.spend(price.unwrap_or(PER_CALL))?;
+    meter(&args)?.spend(value::size(value.as_ref()));
     Ok(value)
 }
 

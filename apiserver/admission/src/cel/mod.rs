@@ -14,6 +14,7 @@ mod fields;
 pub mod library;
 mod meter;
 mod names;
+mod prices;
 mod rewrite;
 pub mod stack;
 mod two_variables;

@@ -221,12 +221,3 @@ pub fn is_known(call: &CallExpr) -> bool {
         Some(_) => MEMBER.contains(&name) || qualified(call).is_some(),
     }
 }
-
-/// The name under which a function is called that could build something far larger than what it is given.
-pub fn bounded(name: &str) -> &str {
-    match name {
-        "join" => super::library::strings::JOIN,
-        "replace" => super::library::strings::REPLACE,
-        other => other,
-    }
-}

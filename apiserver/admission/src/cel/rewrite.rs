@@ -8,9 +8,8 @@ use cel::common::ast::{
 };
 
 use super::fields::SELECTABLE;
-use super::library::regex;
-use super::meter::{METER, PAID, PRICED, WALK};
-use super::names;
+use super::meter::{METER, PAID, WALK};
+use super::{names, prices, value};
 
 /// Calls that hand on what they were given, or give a truth value at once: nothing is copied.
 const FREE: [&str; 7] = [
@@ -22,9 +21,6 @@ const FREE: [&str; 7] = [
     operators::INDEX,
     operators::NEGATE,
 ];
-
-/// What it costs to ask the authorizer (k8s.io/apiserver pkg/cel/library/cost.go).
-const CHECK: i64 = 350_000;
 
 /// The same expression, paying.
 pub fn metered(expression: IdedExpr) -> IdedExpr {
@@ -65,22 +61,20 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
         let args = args.into_iter().map(metered).collect();
         return IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) };
     }
-    let qualified = names::qualified(&call).is_some();
-    let target = call.target.map(|target| if qualified { target } else { Box::new(paid(*target)) });
+    let qualified = names::qualified(&call);
+    let name = qualified.clone().unwrap_or_else(|| call.func_name.clone());
+    let priced = prices::has(&name);
+    let own = |target: Box<IdedExpr>| if qualified.is_some() { target } else { Box::new(paid(*target)) };
+    let target = call.target.map(own);
     let args = call.args.into_iter().map(paid);
-    if let Some(name) = regex::metered(&call.func_name).filter(|_| !qualified) {
-        let all = std::iter::once(meter(id)).chain(target.map(|target| *target)).chain(args).collect();
-        return pay(self::call(id, name, all));
+    if !priced {
+        let (func_name, args) = (call.func_name, args.collect());
+        return pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) });
     }
-    let target = match call.func_name.as_str() {
-        "check" => target.map(|target| {
-            let price = literal(id, LiteralValue::Int(CHECK.into()));
-            Box::new(self::call(id, PRICED, vec![meter(id), *target, price]))
-        }),
-        _ => target,
-    };
-    let func_name = names::bounded(&call.func_name).to_owned();
-    pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args: args.collect() }) })
+    // What a namespace is called by is no operand.
+    let target = target.filter(|_| qualified.is_none()).map(|target| *target);
+    let name = literal(id, LiteralValue::String(name.into()));
+    self::call(id, prices::CALL, [meter(id), name].into_iter().chain(target).chain(args).collect())
 }
 
 /// What a macro adds to its result in each turn. The interpreter knows this form and appends in place.
@@ -159,6 +153,9 @@ fn nodes(expression: &IdedExpr) -> i64 {
         Expr::Map(it) => it.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
         Expr::Struct(it) => it.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
         Expr::Select(it) => nodes(&it.operand),
+        // A text is read each time that it is come to.
+        Expr::Literal(LiteralValue::String(it)) => value::length(it.inner().len()) / 10,
+        Expr::Literal(LiteralValue::Bytes(it)) => value::length(it.inner().len()) / 10,
         _ => 0,
     }
 }

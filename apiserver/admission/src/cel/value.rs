@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cel::common::types::{
-    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelOptional, CelString,
+    CelBool, CelBytes, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelOptional, CelString,
 };
 use cel::common::value::Val;
 use serde_json::Value;
@@ -33,6 +33,9 @@ pub fn of_json(value: &Value) -> Variable {
 pub fn size(value: &dyn Val) -> i64 {
     if let Some(text) = value.downcast_ref::<CelString>() {
         return 1 + length(text.inner().len()) / 10;
+    }
+    if let Some(bytes) = value.downcast_ref::<CelBytes>() {
+        return 1 + length(bytes.inner().len()) / 10;
     }
     if let Some(list) = value.downcast_ref::<CelList>() {
         return list.inner().iter().fold(1, |sum: i64, item| sum.saturating_add(size(item.as_ref())));

@@ -139,7 +139,7 @@ impl Policies {
         params: Vec<Option<Value>>,
     ) -> Result<Vec<Verdict>, ApiError> {
         let input = Input::new(request, self.asks.clone());
-        let evaluated = stack::deep_aside(move || {
+        let evaluated = stack::deep_aside(request.deadline, move || {
             let all = params.iter();
             all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()
         });

@@ -66,7 +66,7 @@ impl Webhooks {
             return Ok(true);
         }
         let (input, evaluated) = (Input::new(request, self.asks.clone()), hook.clone());
-        let held = stack::deep_aside(move || {
+        let held = stack::deep_aside(request.deadline, move || {
             let mut activation = input.activation(&Value::Null, None, Arc::new([]), conditions::BUDGET)?;
             conditions::hold(&evaluated.conditions, &mut activation)
         });

@@ -147,12 +147,12 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn declare_decisions(env: &mut Env) -> Result<(), DeclarationError> {
-    env.add_member_overload("check", "pathcheck_check", type_of::<PathCheck>(), vec![STRING_TYPE], |args| {
+    env.add_overload("@check", "pathcheck_check", vec![type_of::<PathCheck>(), STRING_TYPE], |args| {
         let PathCheck(asker, path) = argument::<PathCheck>(&args, 0)?;
         let verb = text_of(&args, 1)?.to_owned();
         Ok(CowVal::owned(decide(asker, &Attributes { path: path.clone(), verb, ..Attributes::default() })))
     })?;
-    env.add_member_overload("check", "resourcecheck_check", type_of::<Check>(), vec![STRING_TYPE], |args| {
+    env.add_overload("@check", "resourcecheck_check", vec![type_of::<Check>(), STRING_TYPE], |args| {
         let Check { asker, about } = argument::<Check>(&args, 0)?;
         let verb = text_of(&args, 1)?.to_owned();
         Ok(CowVal::owned(decide(asker, &Attributes { verb, ..about.clone() })))

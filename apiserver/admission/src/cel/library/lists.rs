@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use cel::common::types::{CelBool, CelInt, CelList, DYN_TYPE, LIST_TYPE};
+use cel::common::types::{CelBool, CelInt, CelList, DYN_TYPE, Kind, LIST_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 
@@ -23,10 +23,11 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("max", "list_max", LIST_TYPE, vec![], |args| {
         extreme(&args, "max", Ordering::Less)
     })?;
-    env.add_member_overload("indexOf", "list_a_index_of_int", LIST_TYPE, vec![DYN_TYPE], |args| {
+    env.add_overload("@distinct", "priced_distinct", vec![LIST_TYPE], distinct)?;
+    env.add_overload("@indexOf", "list_a_index_of_int", vec![LIST_TYPE, DYN_TYPE], |args| {
         position(&args, |items, wanted| items.iter().position(|item| item.equals(wanted)))
     })?;
-    env.add_member_overload("lastIndexOf", "list_a_last_index_of_int", LIST_TYPE, vec![DYN_TYPE], |args| {
+    env.add_overload("@lastIndexOf", "list_a_last_index_of_int", vec![LIST_TYPE, DYN_TYPE], |args| {
         position(&args, |items, wanted| items.iter().rposition(|item| item.equals(wanted)))
     })
 }
@@ -41,13 +42,29 @@ fn is_sorted<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     Ok(CowVal::owned(CelBool::from(true)))
 }
 
-/// An empty list of unknown type sums to the whole number 0.
+/// The first of each set of equal items.
+fn distinct<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let mut found: Vec<&Box<dyn Val + 'v>> = Vec::new();
+    for item in argument::<CelList>(&args, 0)?.inner() {
+        if !found.iter().any(|known| item.equals(known.as_ref())) {
+            found.push(item);
+        }
+    }
+    Ok(CowVal::owned(CelList::from(found.into_iter().cloned().collect::<Vec<_>>())))
+}
+
+/// An empty list of unknown type sums to the whole number 0. Only numbers and durations have a sum: that of texts
+/// would be copied as often as there are texts.
 fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let mut items = argument::<CelList>(&args, 0)?.inner().iter();
     let Some(first) = items.next() else { return Ok(CowVal::owned(CelInt::from(0))) };
     let mut total = first.clone();
     for item in items {
-        let adder = total.as_adder().ok_or_else(|| ExecutionError::no_such_overload("sum", vec![]))?;
+        let adds = !matches!(total.get_type().kind(), Kind::String | Kind::Bytes | Kind::List);
+        let adder = total
+            .as_adder()
+            .filter(|_| adds)
+            .ok_or_else(|| ExecutionError::no_such_overload("sum", vec![]))?;
         total = adder.add(item.as_ref())?.into_owned();
     }
     Ok(CowVal::Owned(total))

@@ -5,6 +5,7 @@ mod format;
 mod lists;
 mod network;
 mod quantity;
+mod re2;
 pub mod regex;
 mod semantic_version;
 mod sets;
@@ -83,7 +84,7 @@ macro_rules! opaque {
 pub(crate) use opaque;
 
 /// The argument at `index`, if it is one of these.
-fn argument<'a, 'b, 'v, T>(args: &'a [CowVal<'b, 'v>], index: usize) -> Result<&'a T, ExecutionError>
+pub fn argument<'a, 'b, 'v, T>(args: &'a [CowVal<'b, 'v>], index: usize) -> Result<&'a T, ExecutionError>
 where
     T: cel::common::value::FromVal<'a, 'v>,
 {

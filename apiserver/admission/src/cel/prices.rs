@@ -1,0 +1,105 @@
+//! What is paid before a function is called, where more is done than its operands or its result are large: one table.
+//!
+//! Calls of these functions are rewritten to `@call(meter, name, operands...)`. All others do work in proportion to
+//! what they are given, which has been paid for, and to what they make, which is paid for when it is there.
+
+use cel::common::traits::Sizer;
+use cel::common::types::{CelInt, CelString, DYN_TYPE, STRING_TYPE};
+use cel::common::value::{CowVal, Val};
+use cel::{DeclarationError, Env, ExecutionError};
+
+use super::expression::environment;
+use super::library::{argument, regex, strings};
+use super::meter::Meter;
+use super::value;
+
+/// What a call is rewritten to.
+pub const CALL: &str = "@call";
+/// What it costs to ask the authorizer (k8s.io/apiserver pkg/cel/library/cost.go).
+const CHECK: i64 = 350_000;
+
+type Operands<'a, 'b, 'v> = &'a [CowVal<'b, 'v>];
+
+struct Row {
+    /// As expressions call it.
+    name: &'static str,
+    /// As it is declared, the value that it is called on being its first operand.
+    function: &'static str,
+    price: fn(Operands<'_, '_, '_>) -> i64,
+}
+
+const TABLE: [Row; 14] = [
+    row("check", "@check", |_| CHECK),
+    row("distinct", "@distinct", |it| count(it, 0).saturating_mul(size(it, 0))),
+    row("find", "@find", regex::price),
+    row("findAll", "@findAll", |it| regex::price(it).saturating_add(count(it, 0))),
+    row("indexOf", "@indexOf", |_| 0),
+    row("join", "@join", |it| strings::joined(it) / 10),
+    row("lastIndexOf", "@lastIndexOf", |_| 0),
+    row("lists.range", "lists.range", whole),
+    row("matches", "@matches", regex::price),
+    row("replace", "@replace", |it| strings::replaced(it) / 10),
+    // cel-go ext/sets.go, trackSetsCost; but what is compared may be large itself.
+    row("sets.contains", "sets.contains", product),
+    row("sets.equivalent", "sets.equivalent", |it| product(it).saturating_mul(2)),
+    row("sets.intersects", "sets.intersects", product),
+    row("split", "@split", strings::pieces),
+];
+
+const fn row(name: &'static str, function: &'static str, price: fn(Operands<'_, '_, '_>) -> i64) -> Row {
+    Row { name, function, price }
+}
+
+/// Whether a function of this name is paid before it is called.
+pub fn has(name: &str) -> bool {
+    find(name).is_some()
+}
+
+fn find(name: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.name == name)
+}
+
+/// Declares the function.
+pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    let operands = |count: usize| {
+        let mut types = vec![Meter::cel_type().to_owned(), STRING_TYPE];
+        types.extend(std::iter::repeat_with(|| DYN_TYPE).take(count));
+        types
+    };
+    env.add_overload(CALL, "call_1", operands(1), call)?;
+    env.add_overload(CALL, "call_2", operands(2), call)?;
+    env.add_overload(CALL, "call_3", operands(3), call)?;
+    env.add_overload(CALL, "call_4", operands(4), call)
+}
+
+fn call<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let operands = args.split_off(2.min(args.len()));
+    let name = argument::<CelString>(&args, 1)?.inner();
+    let unknown = || ExecutionError::no_such_overload(name, vec![]);
+    let row = find(name).ok_or_else(unknown)?;
+    let env = environment().map_err(ExecutionError::InternalError)?;
+    let function = env.find_overload(row.function, &operands).ok_or_else(unknown)?;
+    argument::<Meter>(&args, 0)?.spend((row.price)(&operands));
+    function(operands)
+}
+
+/// The first operand, a number.
+fn whole(operands: Operands<'_, '_, '_>) -> i64 {
+    argument::<CelInt>(operands, 0).map_or(1, |it| *it.inner())
+}
+
+/// Each part of one compared with each of the other.
+fn product(operands: Operands<'_, '_, '_>) -> i64 {
+    let (one, other) = (count(operands, 0), count(operands, 1));
+    let each = one.saturating_mul(size(operands, 1)).min(other.saturating_mul(size(operands, 0)));
+    one.saturating_mul(other).max(each)
+}
+
+fn count(operands: Operands<'_, '_, '_>, index: usize) -> i64 {
+    let sized = operands.get(index).and_then(|it| it.as_sizer());
+    sized.map_or(1, |sized: &dyn Sizer| *sized.size().inner())
+}
+
+fn size(operands: Operands<'_, '_, '_>, index: usize) -> i64 {
+    operands.get(index).map_or(1, |it| value::size(it.as_ref()))
+}

@@ -1,0 +1,81 @@
+//! Evaluations beside the request that waits for them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use drydock_admission::cel::library::{Ask, Asker, authorizer};
+use drydock_admission::cel::{Activation, Expression, stack};
+use drydock_server::authz::Attributes;
+use drydock_server::user::User;
+
+use super::VARIABLES;
+
+/// Says that it was asked, and waits to be allowed to answer.
+struct Slow(SyncSender<()>, Mutex<Receiver<()>>, Arc<AtomicUsize>);
+
+impl Ask for Slow {
+    fn ask(&self, _: &User, _: &Attributes) -> Result<(bool, String), String> {
+        self.2.fetch_add(1, Ordering::Relaxed);
+        self.0.send(()).unwrap();
+        let _ = self.1.lock().unwrap().recv();
+        Ok((false, String::new()))
+    }
+}
+
+/// Says when it is dropped.
+struct Ends(SyncSender<()>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_ends_at_the_next_thing_that_costs() {
+    let ((asked, is_asked), (answer, may_answer), (ended, has_ended)) =
+        (sync_channel(64), sync_channel(64), sync_channel(64));
+    let count = Arc::new(AtomicUsize::new(0));
+    let asker = Asker::new(Arc::default(), Arc::new(Slow(asked, Mutex::new(may_answer), count.clone())));
+    let text = "authorizer.path('/').check('get').allowed() || [1, 2].exists(i, authorizer.path('/').check('get').allowed())";
+    let expression = Expression::compile(text, &VARIABLES).unwrap();
+    let ends = Ends(ended);
+    let waiting = tokio::spawn(stack::deep_aside(Instant::now() + Duration::from_secs(600), move || {
+        let _ends = ends;
+        let mut activation =
+            Activation::new(vec![("authorizer", authorizer(asker))], Arc::new([]), 10_000_000)?;
+        activation.evaluate(&expression).map(|_| ())
+    }));
+    tokio::task::spawn_blocking(move || is_asked.recv().unwrap()).await.unwrap();
+    waiting.abort();
+    waiting.await.unwrap_err();
+    drop(answer);
+    tokio::task::spawn_blocking(move || has_ended.recv().unwrap()).await.unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn no_more_is_evaluated_at_a_time_than_there_are_turns_and_none_waits_past_its_deadline() {
+    let (release, released) = sync_channel::<()>(64);
+    let released = Arc::new(Mutex::new(released));
+    let far = Instant::now() + Duration::from_secs(600);
+    let (begun, has_begun) = sync_channel(64);
+    let holding = (0..64).map(|_| {
+        let (begun, released) = (begun.clone(), released.clone());
+        tokio::spawn(stack::deep_aside(far, move || {
+            begun.send(()).unwrap();
+            let _ = released.lock().unwrap().recv();
+        }))
+    });
+    let holding: Vec<_> = holding.collect();
+    tokio::task::spawn_blocking(move || (0..64).for_each(|_| has_begun.recv().unwrap())).await.unwrap();
+    let refused = stack::deep_aside(Instant::now(), || ()).await.unwrap_err();
+    assert!(refused.ends_with("it took longer than the request may take"), "{refused}");
+    drop(release);
+    for held in holding {
+        held.await.unwrap().unwrap();
+    }
+    assert_eq!(stack::deep_aside(far, || 7).await, Ok(7));
+}
