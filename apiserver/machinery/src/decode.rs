@@ -16,7 +16,7 @@ mod seed;
 mod tests;
 
 use serde::de::DeserializeSeed;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::context::Context;
 pub use self::identity::{not_registered, summary};
@@ -69,7 +69,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     let value =
         value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
     // A body of null says nothing, like one of no fields.
-    let mut object = into_object(value.or_else(|| Some(Value::Object(Map::new())))).map_err(unrecognized)?;
+    let mut object = into_object(value.or_else(|| Some(seed::zero(schema)))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
     Ok(Decoded { object, strict_errors: context.into_strict_errors() })

@@ -156,6 +156,14 @@ fn numbers_beyond_64_bits_are_refused() {
 }
 
 #[test]
+fn a_body_of_null_says_what_a_body_of_no_fields_says() {
+    let schema = schema();
+    let object = |body: &str, format| decode(body.as_bytes(), format, &NAMES, &schema).unwrap().object;
+    assert_eq!(object("null", Format::Json), object("{}", Format::Json));
+    assert_eq!(object("", Format::Yaml), object("{}", Format::Yaml));
+}
+
+#[test]
 fn nulls_are_as_if_absent() {
     assert_eq!(spec(r#"{"a":null,"items":null,"flag":null}"#), json!({}));
     assert_eq!(spec(r#"{"a":"x","a":null}"#), json!({}));
