@@ -2,7 +2,7 @@
 
 use drydock_machinery::decode;
 use drydock_machinery::kind::{Kind, Names};
-use drydock_machinery::patch::json_patch;
+use drydock_machinery::patch::WebhookPatch;
 use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, Object, go_json};
 use serde_json::Value;
@@ -19,10 +19,10 @@ pub fn patched(
     if patch.is_empty() {
         return Ok(None);
     }
-    let operations: Vec<Value> = serde_json::from_slice(patch).map_err(|error| {
-        Failure::calling(hook, format_args!("received undecodable patch in webhook response: {error}"))
+    let patch = WebhookPatch::decode(patch).map_err(|why| {
+        Failure::calling(hook, format_args!("received undecodable patch in webhook response: {why}"))
     })?;
-    if operations.is_empty() {
+    if patch.is_empty() {
         return Ok(None);
     }
     let internal = |why: &dyn std::fmt::Display| Failure::Refused(ApiError::internal(why));
@@ -32,7 +32,7 @@ pub fn patched(
             "admission webhook {hook} attempted to modify the object, which is not supported for this operation"
         )));
     };
-    let changed = json_patch(&Value::Object(object.0.clone()), patch).map_err(|error| internal(&error))?;
+    let changed = patch.apply(&Value::Object(object.0.clone())).map_err(|why| internal(&why))?;
     let Value::Object(fields) = changed else {
         return Err(internal(&"json: cannot unmarshal into Go value of a struct type"));
     };

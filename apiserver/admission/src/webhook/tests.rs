@@ -117,7 +117,19 @@ fn a_patched_object_fits_the_schema_and_is_defaulted() {
     assert_eq!(object.0["spec"], json!({"size": 1}));
     assert_eq!(object.labels().unwrap()["x"], "y");
     assert_eq!(apply(&json!([]), attributes.new), Ok(None));
+    assert_eq!(apply(&Value::Null, attributes.new), Ok(None));
     assert!(matches!(apply(&json!({}), attributes.new), Err(Failure::Calling(_))));
+    // What is no patch is for the failure policy to judge; one that does not apply is not.
+    assert!(matches!(apply(&json!([1]), attributes.new), Err(Failure::Calling(_))));
+    let missing = apply(&json!([{"op": "replace", "path": "/status/x", "value": 1}]), attributes.new);
+    let Err(Failure::Refused(error)) = missing else { panic!("{missing:?}") };
+    assert_eq!(
+        (error.code(), error.status.message.as_str()),
+        (
+            500,
+            "Internal error occurred: replace operation does not apply: doc is missing path: /status/x: missing value"
+        )
+    );
     let Err(Failure::Refused(error)) = apply(&operations, None) else { panic!("taken over") };
     assert_eq!(
         error.status.message,

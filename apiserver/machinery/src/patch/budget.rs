@@ -9,10 +9,6 @@ const MAX_WORK: usize = 20_000_000;
 /// Nesting that still decodes (serde_json refuses more).
 const MAX_DEPTH: usize = 120;
 
-/// The operation was refused; the client learns no more than that.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused;
-
 /// What is left to spend.
 pub(super) struct Budget {
     bytes: usize,
@@ -25,20 +21,20 @@ impl Budget {
     }
 
     /// Pays for shifting `items` list items.
-    pub(super) fn shift(&mut self, items: usize) -> Result<(), Refused> {
-        self.work = self.work.checked_sub(items).ok_or(Refused)?;
+    pub(super) fn shift(&mut self, items: usize) -> Result<(), String> {
+        self.work = self.work.checked_sub(items).ok_or("the patch moves more values than is allowed")?;
         Ok(())
     }
 
     /// Pays for a copy of `value`.
-    pub(super) fn copy(&mut self, value: &Value) -> Result<(), Refused> {
+    pub(super) fn copy(&mut self, value: &Value) -> Result<(), String> {
         self.spend_bytes(value)
     }
 
     /// Checks that `value` may stand `depth` levels down.
-    pub(super) fn place(&mut self, value: &Value, depth: usize) -> Result<(), Refused> {
+    pub(super) fn place(&mut self, value: &Value, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return Err(Refused);
+            return Err(format!("the patch nests values more than {MAX_DEPTH} deep"));
         }
         self.shift(1)?;
         match value {
@@ -48,14 +44,16 @@ impl Budget {
         }
     }
 
-    fn spend_bytes(&mut self, value: &Value) -> Result<(), Refused> {
+    fn spend_bytes(&mut self, value: &Value) -> Result<(), String> {
         let own = match value {
             Value::String(s) => s.len() + 2,
             Value::Object(map) => 2 + map.keys().map(|k| k.len() + 4).sum::<usize>(),
             Value::Array(items) => 2 + items.len(),
             _ => 4,
         };
-        self.bytes = self.bytes.checked_sub(own).ok_or(Refused)?;
+        self.bytes = self.bytes.checked_sub(own).ok_or_else(|| {
+            format!("Unable to complete the copy, the accumulated size increase of copy is exceeding the limit {MAX_COPIED_BYTES}")
+        })?;
         match value {
             Value::Array(items) => items.iter().try_for_each(|v| self.spend_bytes(v)),
             Value::Object(map) => map.values().try_for_each(|v| self.spend_bytes(v)),

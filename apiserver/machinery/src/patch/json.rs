@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::budget::{Budget, Refused};
+use super::budget::Budget;
 use super::operation::{self, Operation};
-use super::pointer::{Pointer, container, index};
+use super::place::Place;
+use super::pointer::Pointer;
 use crate::error::{ApiError, StatusDetails};
 
 /// Operations that one patch may hold (kube-apiserver: maxJSONPatchOperations).
@@ -21,110 +22,157 @@ pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
     if ops.len() > MAX_OPERATIONS {
         return Err(too_many(ops.len()));
     }
+    apply(doc, ops).map_err(|_| rejected())
+}
+
+/// The patch of an admission webhook: it may be of any length, and what is wrong with it is told
+/// (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
+pub struct WebhookPatch(Vec<Operation>);
+
+impl WebhookPatch {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What Go says of what is no patch.
+    pub fn decode(text: &[u8]) -> Result<Self, String> {
+        operation::read_any(text).map(Self)
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `doc` with its operations applied, all or none.
+    ///
+    /// # Errors
+    /// What Go says of the operation that does not apply.
+    pub fn apply(self, doc: &Value) -> Result<Value, String> {
+        apply(doc, self.0)
+    }
+}
+
+fn apply(doc: &Value, ops: Vec<Operation>) -> Result<Value, String> {
     let mut out = doc.clone();
     let mut budget = Budget::new();
     for op in ops {
-        op.apply(&mut out, &mut budget).map_err(|Refused| rejected())?;
+        op.apply(&mut out, &mut budget)?;
     }
     Ok(out)
 }
 
 impl Operation {
-    fn apply(self, doc: &mut Value, budget: &mut Budget) -> Result<(), Refused> {
-        let path = Pointer::parse(self.path.as_deref().ok_or(Refused)?)?;
+    fn apply(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
         match self.op.as_str() {
-            "add" => add(doc, &path, self.value, budget),
-            "remove" => remove(doc, &path, budget).map(drop),
-            "replace" => replace(doc, &path, self.value, budget),
-            "move" => {
-                let from = self.source()?;
-                if path.below(&from) {
-                    return Err(Refused);
-                }
-                let value = remove(doc, &from, budget)?;
-                add(doc, &path, value, budget)
-            }
-            "copy" => {
-                // Of a struct or a map, what is absent is null.
-                let value = self.source()?.member(doc)?.unwrap_or(&Value::Null);
-                budget.copy(value)?;
-                let value = value.clone();
-                add(doc, &path, value, budget)
-            }
-            "test" => test(doc, &path, &self.value),
-            _ => Err(Refused),
+            "add" => self.add(doc, budget),
+            "remove" => self.remove(doc, budget),
+            "replace" => self.replace(doc, budget),
+            "move" => self.move_(doc, budget),
+            "copy" => self.copy(doc, budget),
+            "test" => self.test(doc),
+            op => Err(format!("Unexpected kind: {op}")),
         }
     }
 
-    fn source(&self) -> Result<Pointer, Refused> {
-        Pointer::parse(self.from.as_deref().ok_or(Refused)?)
+    fn add(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+        let path = self.path.ok_or("add operation failed to decode path: missing value")?;
+        let place = Place::find(doc, &path).ok_or_else(|| {
+            format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
+        })?;
+        place.add(self.value, budget).map_err(|why| format!("error in add for path: '{path}': {why}"))
     }
-}
 
-fn add(doc: &mut Value, path: &Pointer, value: Value, budget: &mut Budget) -> Result<(), Refused> {
-    budget.place(&value, path.depth())?;
-    let (parents, last) = path.split().ok_or(Refused)?;
-    match container(doc, parents)? {
-        Value::Object(map) => {
-            map.insert(last.to_owned(), value);
-        }
-        Value::Array(items) if last == "-" => items.push(value),
-        Value::Array(items) => {
-            // A negative index counts from the place after the last item.
-            let at = index(last, items.len() + 1)?;
-            if at > items.len() {
-                return Err(Refused);
+    fn remove(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+        let path = self.path.ok_or("remove operation failed to decode path: missing value")?;
+        let place = Place::find(doc, &path).ok_or_else(|| {
+            format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
+        })?;
+        place.remove(budget).map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
+    }
+
+    fn replace(mut self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+        let value = self.value.take();
+        let path = self.target()?;
+        if path.is_empty() {
+            if !value.is_object() && !value.is_array() {
+                return Err("replace operation value must be object or array".to_owned());
             }
-            budget.shift(items.len() - at)?;
-            items.insert(at, value);
+            budget.place(&value, 0)?;
+            *doc = value;
+            return Ok(());
         }
-        _ => return Err(Refused),
+        let missing = |what: &str| {
+            format!("replace operation does not apply: doc is missing {what}: {path}: missing value")
+        };
+        let place = Place::find(doc, path).ok_or_else(|| missing("path"))?;
+        place.get().map_err(|_| missing("key"))?;
+        place.set(value, budget)
     }
-    Ok(())
-}
 
-fn remove(doc: &mut Value, path: &Pointer, budget: &mut Budget) -> Result<Value, Refused> {
-    let (parents, last) = path.split().ok_or(Refused)?;
-    match container(doc, parents)? {
-        Value::Object(map) => map.remove(last).ok_or(Refused),
-        Value::Array(items) => {
-            let at = index(last, items.len())?;
-            if at >= items.len() {
-                return Err(Refused);
-            }
-            budget.shift(items.len() - at)?;
-            Ok(items.remove(at))
+    fn move_(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+        let from = self.source()?;
+        let missing = |what: &str, path: &str| {
+            format!("move operation does not apply: doc is missing {what} path: {path}: missing value")
+        };
+        let place = Place::find(doc, from).ok_or_else(|| missing("from", from))?;
+        let failed =
+            |why| format!("error in move for path: '{}': {why}", from.rsplit('/').next().unwrap_or_default());
+        let value = place.remove(budget).map_err(failed)?;
+        let path = self.target()?;
+        let below = |path: &str| Some(Pointer::parse(path)?.below(&Pointer::parse(from)?));
+        if below(path) == Some(true) {
+            return Err(missing("destination", path));
         }
-        _ => Err(Refused),
+        let place = Place::find(doc, path).ok_or_else(|| missing("destination", path))?;
+        place.add(value, budget).map_err(|why| format!("error in move for path: '{path}': {why}"))
     }
-}
 
-fn replace(doc: &mut Value, path: &Pointer, value: Value, budget: &mut Budget) -> Result<(), Refused> {
-    budget.place(&value, path.depth())?;
-    let Some((parents, last)) = path.split() else {
-        if !value.is_object() && !value.is_array() {
-            return Err(Refused);
-        }
-        *doc = value;
-        return Ok(());
-    };
-    let slot = match container(doc, parents)? {
-        // What is absent is replaced too.
-        Value::Object(map) => Some(map.entry(last).or_insert(Value::Null)),
-        Value::Array(items) => {
-            let at = index(last, items.len())?;
-            items.get_mut(at)
-        }
-        _ => None,
-    };
-    *slot.ok_or(Refused)? = value;
-    Ok(())
-}
+    /// Of a struct or a map, what is absent is null.
+    fn copy(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
+        let from = self.source()?;
+        let missing = |what: &str, path: &str| {
+            format!("copy operation does not apply: doc is missing {what} path: {path}: missing value")
+        };
+        let place = Place::find(doc, from).ok_or_else(|| missing("from", from))?;
+        let value = place.get().map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
+        budget.copy(value)?;
+        let value = value.clone();
+        let path = self.path.as_deref().ok_or("copy operation failed to decode path: missing value")?;
+        let place = Place::find(doc, path).ok_or_else(|| missing("destination", path))?;
+        place.add(value, budget).map_err(|why| format!("error while adding value during copy: {why}"))
+    }
 
-/// An absent member equals null.
-fn test(doc: &Value, path: &Pointer, want: &Value) -> Result<(), Refused> {
-    let have = path.member(doc)?.unwrap_or(&Value::Null);
-    if have == want { Ok(()) } else { Err(Refused) }
+    /// An absent member equals null.
+    fn test(self, doc: &mut Value) -> Result<(), String> {
+        let path = self.target()?;
+        let equal = if path.is_empty() {
+            *doc == self.value
+        } else {
+            let place = Place::find(doc, path).ok_or_else(|| {
+                format!("test operation does not apply: is missing path: {path}: missing value")
+            })?;
+            *place.get().map_err(|why| format!("error in test for path: '{path}': {why}"))? == self.value
+        };
+        if equal { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
+    }
+
+    fn target(&self) -> Result<&str, String> {
+        self.path.as_deref().ok_or_else(|| {
+            format!(
+                "{} operation failed to decode path: operation missing path field: missing value",
+                self.op
+            )
+        })
+    }
+
+    fn source(&self) -> Result<&str, String> {
+        self.from.as_deref().ok_or_else(|| {
+            format!(
+                "{} operation failed to decode from: operation, missing from field: missing value",
+                self.op
+            )
+        })
+    }
 }
 
 fn too_many(count: usize) -> ApiError {

@@ -10,10 +10,11 @@ mod budget;
 mod json;
 mod merge;
 mod operation;
+mod place;
 mod pointer;
 mod strategic;
 
-pub use json::json_patch;
+pub use json::{WebhookPatch, json_patch};
 pub use merge::merge_patch;
 pub use strategic::strategic_merge_patch;
 

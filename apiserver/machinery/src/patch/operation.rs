@@ -23,6 +23,30 @@ pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, String> {
     }
 }
 
+/// The operations of a webhook's patch, of which only those that are reached must be ones
+/// (gopkg.in/evanphx/json-patch.v4, DecodePatch).
+pub(super) fn read_any(patch: &[u8]) -> Result<Vec<Operation>, String> {
+    match serde_json::from_slice(patch).map_err(|error| go_json::words(patch, &error))? {
+        Value::Array(operations) => operations.into_iter().map(any).collect(),
+        Value::Null => Ok(Vec::new()),
+        other => Err(mismatch(&other, "value", "jsonpatch.Patch")),
+    }
+}
+
+fn any(value: Value) -> Result<Operation, String> {
+    let mut fields = match value {
+        Value::Object(fields) => fields,
+        Value::Null => Map::new(),
+        other => return Err(mismatch(&other, "value", "jsonpatch.Operation")),
+    };
+    let mut text = |name: &str| match fields.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let (op, path, from) = (text("op").unwrap_or_else(|| "unknown".to_owned()), text("path"), text("from"));
+    Ok(Operation { op, path, from, value: fields.remove("value").unwrap_or_default() })
+}
+
 fn operation(value: Value) -> Result<Operation, String> {
     let mut fields = match value {
         Value::Object(fields) => fields,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use serde_json::{Value, json};
 
-use super::{json_patch, merge_patch};
+use super::{WebhookPatch, json_patch, merge_patch};
 
 fn patched(doc: &Value, ops: Value) -> Result<Value, u16> {
     json_patch(doc, ops.to_string().as_bytes()).map_err(|e| e.status.code)
@@ -67,6 +67,7 @@ fn a_failed_operation_is_unprocessable() {
         json!({"op": "add", "path": "a", "value": 1}),
         json!({"op": "move", "from": "/a", "path": "/a/b"}),
         json!({"op": "copy", "path": "/a/b"}),
+        json!({"op": "copy", "from": "", "path": "/b"}),
         json!({"op": "jump", "path": "/a"}),
         json!({"op": "add", "value": 1}),
         json!({}),
@@ -86,6 +87,64 @@ fn more_than_ten_thousand_operations_are_too_large() {
     assert_eq!((e.code, e.reason.as_str()), (413, "RequestEntityTooLarge"));
     let limit = "The allowed maximum operations in a JSON patch is 10000, got 10001";
     assert_eq!(e.message, format!("Request entity too large: {limit}"));
+}
+
+/// gopkg.in/evanphx/json-patch.v4, patch.go.
+#[test]
+fn a_webhook_is_told_why_its_patch_does_not_apply() {
+    let doc = json!({"a": [1], "s": "x"});
+    for (op, why) in [
+        (
+            json!({"op": "replace", "path": "/spec/x", "value": 1}),
+            "replace operation does not apply: doc is missing path: /spec/x: missing value",
+        ),
+        (
+            json!({"op": "replace", "path": "/a/7", "value": 1}),
+            "replace operation does not apply: doc is missing key: /a/7: missing value",
+        ),
+        (
+            json!({"op": "add", "path": "/b/c", "value": 1}),
+            "add operation does not apply: doc is missing path: \"/b/c\": missing value",
+        ),
+        (
+            json!({"op": "add", "path": "/a/x", "value": 1}),
+            "error in add for path: '/a/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (
+            json!({"op": "add", "path": "/a/5", "value": 1}),
+            "error in add for path: '/a/5': Unable to access invalid index: 5: invalid index referenced",
+        ),
+        (
+            json!({"op": "remove", "path": "/b"}),
+            "error in remove for path: '/b': Unable to remove nonexistent key: b: missing value",
+        ),
+        (
+            json!({"op": "move", "from": "/b", "path": "/c"}),
+            "error in move for path: 'b': Unable to remove nonexistent key: b: missing value",
+        ),
+        (
+            json!({"op": "copy", "from": "/b/c", "path": "/c"}),
+            "copy operation does not apply: doc is missing from path: /b/c: missing value",
+        ),
+        (json!({"op": "test", "path": "/s", "value": "y"}), "testing value /s failed: test failed"),
+        (json!({"op": "add"}), "add operation failed to decode path: missing value"),
+        (json!({"op": "jump"}), "Unexpected kind: jump"),
+        (Value::Null, "Unexpected kind: unknown"),
+    ] {
+        let patch = WebhookPatch::decode(json!([op]).to_string().as_bytes()).unwrap();
+        assert_eq!(patch.apply(&doc).unwrap_err(), why);
+    }
+    let wrong = |text: &str| WebhookPatch::decode(text.as_bytes()).err().unwrap();
+    assert_eq!(wrong("[1]"), "json: cannot unmarshal number into Go value of type jsonpatch.Operation");
+    assert_eq!(wrong("{}"), "json: cannot unmarshal object into Go value of type jsonpatch.Patch");
+    assert!(WebhookPatch::decode(b"null").unwrap().is_empty());
+}
+
+#[test]
+fn a_webhooks_patch_may_be_of_any_length() {
+    let op = json!({"op": "replace", "path": "/x", "value": 1});
+    let patch = WebhookPatch::decode(Value::from(vec![op; 10_001]).to_string().as_bytes()).unwrap();
+    assert_eq!(patch.apply(&json!({})), Ok(json!({"x": 1})));
 }
 
 #[test]
