@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use drydock_machinery::quote::go_quote;
-use http::{HeaderMap, Request, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use kube::Client;
 use serde_json::Value;
@@ -15,6 +15,8 @@ use super::endpoint::Endpoint;
 
 /// Largest answer that is read.
 const LARGEST: usize = 3 << 20;
+/// As often as this a webhook that asks for another time is asked again (k8s.io/client-go rest/request.go, maxRetries).
+const RETRIES: usize = 10;
 /// As much of an answer that is none is shown.
 const SHOWN: usize = 2048;
 
@@ -24,14 +26,18 @@ pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instan
     let left = deadline.saturating_duration_since(Instant::now());
     let url = with_timeout(to.url()?, left);
     let failed = |why: &str| format!("Post {}: {why}", go_quote(&url));
-    let request = Request::post(&url)
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(header::ACCEPT, "application/json, */*")
-        .header(header::USER_AGENT, concat!("drydock-apiserver/", env!("CARGO_PKG_VERSION")))
-        .body(Full::new(Bytes::from(review.to_string())))
-        .map_err(|error| failed(&error.to_string()))?;
+    let body = Bytes::from(review.to_string());
+    let send = || async {
+        let request = Request::post(&url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, concat!("drydock-apiserver/", env!("CARGO_PKG_VERSION")))
+            .body(Full::new(body.clone()))
+            .map_err(|error| failed(&error.to_string()))?;
+        client.request(request).await.map_err(|error| failed(&words(&error)))
+    };
     let answered = async {
-        let answer = client.request(request).await.map_err(|error| failed(&words(&error)))?;
+        let answer = persistently(send).await?;
         let (status, is_text) = (answer.status(), is_text(answer.headers()));
         let body = Limited::new(answer.into_body(), LARGEST).collect().await;
         let body = body.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
@@ -43,6 +49,30 @@ pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instan
     let answered = tokio::time::timeout_at(deadline.into(), answered).await;
     let (status, is_text, body) = answered.unwrap_or_else(|_| Err(failed("context deadline exceeded")))?;
     if status.is_success() { Ok(body) } else { Err(refused(status, is_text, &body)) }
+}
+
+/// The answer of a webhook, which may ask for another time (k8s.io/client-go rest/with_retry.go).
+async fn persistently<B, F>(send: impl Fn() -> F) -> Result<Response<B>, String>
+where
+    B: BodyExt,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    F: Future<Output = Result<Response<B>, String>>,
+{
+    for _ in 0..RETRIES {
+        let answer = send().await?;
+        let Some(wait) = retry_after(answer.status(), answer.headers()) else { return Ok(answer) };
+        // Once it is read, the connection serves the next one too.
+        drop(Limited::new(answer.into_body(), SHOWN).collect().await);
+        tokio::time::sleep(wait).await;
+    }
+    send().await
+}
+
+fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let may_ask = status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() >= 500;
+    let asked = headers.get(header::RETRY_AFTER).filter(|_| may_ask)?;
+    let seconds = asked.to_str().ok()?.parse::<i64>().ok()?;
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
 /// The webhook is told how long it has, in whole seconds.
@@ -133,7 +163,36 @@ fn refused(status: StatusCode, is_text: bool, body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    /// The status that a webhook's answers come to, the last of them for ever, and how often it was asked.
+    async fn asked(answers: &[(u16, Option<&str>)]) -> (u16, usize) {
+        let count = AtomicUsize::new(0);
+        let send = || async {
+            let turn = count.fetch_add(1, Ordering::Relaxed);
+            let (status, retry) = answers[turn.min(answers.len() - 1)];
+            let mut answer = Response::new(Full::new(Bytes::new()));
+            *answer.status_mut() = StatusCode::from_u16(status).unwrap();
+            if let Some(retry) = retry {
+                answer.headers_mut().insert(header::RETRY_AFTER, retry.parse().unwrap());
+            }
+            Ok(answer)
+        };
+        let last = persistently(send).await.unwrap().status().as_u16();
+        (last, count.into_inner())
+    }
+
+    #[tokio::test]
+    async fn a_webhook_that_asks_for_another_time_is_asked_again() {
+        assert_eq!(asked(&[(503, Some("0")), (429, Some("0")), (200, None)]).await, (200, 3));
+        assert_eq!(asked(&[(429, Some("0"))]).await, (429, 11));
+        for (status, retry) in [(503, None), (404, Some("0")), (500, Some("soon"))] {
+            assert_eq!(asked(&[(status, retry)]).await, (status, 1));
+        }
+    }
 
     #[test]
     fn an_answer_that_is_none_is_described_as_the_host_describes_it() {
