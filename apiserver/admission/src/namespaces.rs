@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::host::HostNamespaces;
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 
 /// Where namespaces are looked up.
 #[async_trait]
@@ -12,6 +13,28 @@ pub trait Namespaces: Send + Sync + 'static {
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError>;
     /// The namespace itself, from the host.
     async fn object(&self, name: &str) -> Result<Value, ApiError>;
+}
+
+/// The namespace of one request, asked for once, and only if something looks at it.
+pub struct OfRequest<'a> {
+    namespaces: &'a dyn Namespaces,
+    name: &'a str,
+    found: OnceCell<Value>,
+}
+
+impl<'a> OfRequest<'a> {
+    /// Of this name, which is empty where a request has none.
+    pub fn new(namespaces: &'a dyn Namespaces, name: &'a str) -> Self {
+        Self { namespaces, name, found: OnceCell::new() }
+    }
+
+    /// The namespace itself; null where the request has none.
+    pub async fn object(&self) -> Result<&Value, ApiError> {
+        if self.name.is_empty() {
+            return Ok(&Value::Null);
+        }
+        self.found.get_or_try_init(|| self.namespaces.object(self.name)).await
+    }
 }
 
 #[async_trait]

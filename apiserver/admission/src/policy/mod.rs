@@ -22,7 +22,7 @@ use crate::cel::library::Ask;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::metrics::Counts;
-use crate::namespaces::Namespaces;
+use crate::namespaces::{Namespaces, OfRequest};
 use crate::readiness::Readiness;
 pub use compiled::FailurePolicy;
 use compiled::{Binding, Hook, Policy};
@@ -67,6 +67,7 @@ impl Policies {
         &self,
         hook: &Hook,
         request: &Attributes<'_>,
+        namespace: &OfRequest<'_>,
         report: &mut Report<'_>,
     ) -> Result<(), ApiError> {
         let policy = &hook.policy;
@@ -84,7 +85,7 @@ impl Policies {
         }
         let mut annotations = BTreeMap::new();
         for binding in &hook.bindings {
-            self.ask_binding(hook, binding, request, report, &mut annotations).await?;
+            self.ask_binding(hook, binding, request, namespace, report, &mut annotations).await?;
         }
         report.annotate(policy, annotations);
         Ok(())
@@ -95,6 +96,7 @@ impl Policies {
         hook: &Hook,
         binding: &Binding,
         request: &Attributes<'_>,
+        namespace: &OfRequest<'_>,
         report: &mut Report<'_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) -> Result<(), ApiError> {
@@ -115,20 +117,13 @@ impl Policies {
                 return Ok(());
             }
         };
-        let namespace = self.namespace_of(policy, request).await?;
+        let looked_at = policy.looks_at_namespace && !params.is_empty();
+        let namespace = if looked_at { namespace.object().await?.clone() } else { Value::Null };
         let verdicts = self.evaluate(policy.clone(), request, namespace, params).await?;
         for verdict in verdicts {
             report.verdict(policy, binding, verdict, annotations);
         }
         Ok(())
-    }
-
-    /// The namespace itself is asked for where an expression looks at it.
-    async fn namespace_of(&self, policy: &Policy, request: &Attributes<'_>) -> Result<Value, ApiError> {
-        if request.namespace.is_empty() || !policy.looks_at_namespace {
-            return Ok(Value::Null);
-        }
-        self.namespaces.object(request.namespace).await
     }
 
     async fn evaluate(
@@ -155,8 +150,9 @@ impl Admission for Policies {
             return Ok(());
         }
         let mut report = Report::new(request, &self.counts);
+        let namespace = OfRequest::new(self.namespaces.as_ref(), request.namespace);
         for hook in hooks.iter() {
-            self.ask(hook, request, &mut report).await?;
+            self.ask(hook, request, &namespace, &mut report).await?;
         }
         report.outcome().map_err(|denied: Denied| denied.status(request))
     }

@@ -3,13 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_server::admission::Admission;
 use drydock_server::authz;
 use drydock_server::user::User;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::compiled::{Binding, Policy, binding, compile};
+use super::Policies;
+use super::compiled::{Binding, Hook, Policy, binding, compile};
 use super::decision::Report;
 use super::evaluate::{Annotation, Verdict, evaluate};
 use crate::cel::library::Ask;
@@ -17,6 +22,8 @@ use crate::cel::stack;
 use crate::input::Input;
 use crate::matching::Criteria;
 use crate::metrics::Counts;
+use crate::namespaces::Namespaces;
+use crate::readiness::Readiness;
 use crate::testing::{Request, widget};
 
 struct Never;
@@ -169,4 +176,50 @@ fn audit_annotations_are_texts_or_nothing() {
     assert!(
         matches!(&noting("object.spec.none")[0], Annotation::Failed(why) if why.ends_with("no such key: none"))
     );
+}
+
+/// Counts who asks for a namespace.
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+#[async_trait]
+impl Namespaces for Counted {
+    async fn labels(&self, _: &str) -> Result<Map<String, Value>, ApiError> {
+        Ok(Map::new())
+    }
+
+    async fn object(&self, name: &str) -> Result<Value, ApiError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(json!({"metadata": {"name": name}}))
+    }
+}
+
+/// How often the namespace is asked for where two policies with two bindings each say `expression`.
+async fn asked_for_namespace(expression: &str) -> usize {
+    let rule = json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]});
+    let constraints = serde_json::from_value(json!({"resourceRules": [rule]})).unwrap();
+    let spec = json!({"validations": [{"expression": expression}]});
+    let whole = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
+    let hook = || Hook {
+        policy: Arc::new(compile(&whole, Criteria::of_policy(&constraints))),
+        bindings: vec![bound(&["Deny"]), bound(&["Deny"])],
+        params: None,
+        misconfigured: None,
+    };
+    let namespaces = Arc::new(Counted::default());
+    let policies = Policies {
+        hooks: Arc::new(ArcSwapOption::from_pointee(vec![hook(), hook()])),
+        readiness: Readiness::new(tokio::sync::watch::channel(true).1),
+        namespaces: namespaces.clone(),
+        asks: Arc::new(Never),
+        counts: Counts::default(),
+    };
+    policies.admit(&create().attributes()).await.unwrap();
+    namespaces.0.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn the_namespace_is_asked_for_once_and_only_if_it_is_looked_at() {
+    assert_eq!(asked_for_namespace("namespaceObject.metadata.name == 'ns'").await, 1);
+    assert_eq!(asked_for_namespace("object.spec.size == 3").await, 0);
 }
