@@ -107,15 +107,23 @@ impl Counts {
         self.calls.get_or_create(&call).observe(took.as_secs_f64());
     }
 
-    /// A webhook refused a request, with this code, or could not be called, which is 500.
-    pub fn rejected(&self, name: &str, type_: &'static str, operation: &'static str, refused: Option<u16>) {
+    /// A webhook refused a request (`no_error`) or could not be called, with this code, or its answer could not be
+    /// followed.
+    pub fn rejected(
+        &self,
+        name: &str,
+        type_: &'static str,
+        operation: &'static str,
+        error_type: &'static str,
+        rejection_code: u16,
+    ) {
         self.rejections
             .get_or_create(&Rejection {
                 name: name.to_owned(),
                 r#type: type_,
                 operation,
-                error_type: if refused.is_some() { "no_error" } else { "calling_webhook_error" },
-                rejection_code: refused.unwrap_or(500),
+                error_type,
+                rejection_code: rejection_code.min(600),
             })
             .inc();
     }
@@ -137,15 +145,15 @@ mod tests {
         counts.register(&mut registry);
         counts.checked("p", "b", "compilation error: x", true, "deny");
         counts.called("h", "admit", "CREATE", true, Duration::from_millis(20));
-        counts.rejected("h", "admit", "CREATE", Some(403));
-        counts.rejected("h", "admit", "CREATE", None);
+        counts.rejected("h", "admit", "CREATE", "no_error", 403);
+        counts.rejected("h", "admit", "CREATE", "calling_webhook_error", 503);
         counts.failed_open("h", "validating");
         let mut shown = String::new();
         prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
         for line in [
             r#"apiserver_validating_admission_policy_check_total{policy="p",policy_binding="b",error_type="compile_error",enforcement_action="deny"} 1"#,
             r#"apiserver_admission_webhook_rejection_count{name="h",type="admit",operation="CREATE",error_type="no_error",rejection_code="403"} 1"#,
-            r#"apiserver_admission_webhook_rejection_count{name="h",type="admit",operation="CREATE",error_type="calling_webhook_error",rejection_code="500"} 1"#,
+            r#"apiserver_admission_webhook_rejection_count{name="h",type="admit",operation="CREATE",error_type="calling_webhook_error",rejection_code="503"} 1"#,
             r#"apiserver_admission_webhook_fail_open_count{name="h",type="validating"} 1"#,
         ] {
             assert!(shown.lines().any(|it| it == line), "{line} is not in\n{shown}");

@@ -20,9 +20,25 @@ const RETRIES: usize = 10;
 /// As much of an answer that is none is shown.
 const SHOWN: usize = 2048;
 
+/// Why there is no answer, and the code that it is counted with: the answer's own, or 503 where there was none
+/// (k8s.io/apiserver pkg/admission/plugin/webhook/validating/dispatcher.go).
+#[derive(Debug)]
+pub struct Failed {
+    /// In words.
+    pub why: String,
+    /// As an HTTP status.
+    pub code: u16,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self { why, code: 503 }
+    }
+}
+
 /// The body of the answer, if there is one before `deadline`.
-pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instant) -> Result<Bytes, String> {
-    let client = to.client(host)?;
+pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instant) -> Result<Bytes, Failed> {
+    let client = to.client(host).map_err(|why| Failed { why, code: 500 })?;
     let left = deadline.saturating_duration_since(Instant::now());
     let url = with_timeout(to.url()?, left);
     let failed = |why: &str| format!("Post {}: {why}", go_quote(&url));
@@ -48,7 +64,10 @@ pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instan
     };
     let answered = tokio::time::timeout_at(deadline.into(), answered).await;
     let (status, is_text, body) = answered.unwrap_or_else(|_| Err(failed("context deadline exceeded")))?;
-    if status.is_success() { Ok(body) } else { Err(refused(status, is_text, &body)) }
+    if status.is_success() {
+        return Ok(body);
+    }
+    Err(Failed { why: refused(status, is_text, &body), code: status.as_u16() })
 }
 
 /// The answer of a webhook, which may ask for another time (k8s.io/client-go rest/with_retry.go).

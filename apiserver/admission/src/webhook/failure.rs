@@ -9,21 +9,23 @@ use serde_json::Value;
 /// How it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// It could not be asked, or its answer is no answer: the failure policy decides.
-    Calling(String),
-    /// It said no, or the request cannot be put to it.
+    /// It could not be asked, or its answer is no answer: the failure policy decides. The code is counted.
+    Calling(String, u16),
+    /// It said no.
     Refused(ApiError),
+    /// It was not to blame: the request cannot be put to it, or what it wants cannot be done.
+    Internal(ApiError),
 }
 
 impl Failure {
     /// Of the webhook `name`, this went wrong.
-    pub fn calling(name: &str, why: impl std::fmt::Display) -> Self {
-        Self::Calling(format!("failed calling webhook {}: {why}", go_quote(name)))
+    pub fn calling(name: &str, code: u16, why: impl std::fmt::Display) -> Self {
+        Self::Calling(format!("failed calling webhook {}: {why}", go_quote(name)), code)
     }
 
     /// It cannot be asked about a request that is only a trial.
     pub fn no_dry_run(name: &str) -> Self {
-        Self::Refused(ApiError::bad_request(format!(
+        Self::Internal(ApiError::bad_request(format!(
             "admission webhook {} does not support dry run",
             go_quote(name)
         )))

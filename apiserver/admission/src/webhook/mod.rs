@@ -93,15 +93,16 @@ impl Webhooks {
         let ignored = hook.failure == FailurePolicy::Ignore;
         let refused = match outcome {
             Ok(_) => None,
-            Err(Failure::Refused(error)) => Some(Some(error.code())),
-            Err(Failure::Calling(_)) => Some(None),
+            Err(Failure::Refused(error)) => Some(("no_error", error.code())),
+            Err(Failure::Calling(_, code)) => Some(("calling_webhook_error", *code)),
+            Err(Failure::Internal(_)) => Some(("apiserver_internal_error", 0)),
         };
-        let open = refused == Some(None) && ignored;
+        let open = ignored && matches!(outcome, Err(Failure::Calling(..)));
         let operation = request.operation.as_str();
         self.counts.called(&hook.name, type_, operation, refused.is_some() && !open, began.elapsed());
         match refused {
             Some(_) if open => self.counts.failed_open(&hook.name, type_),
-            Some(code) => self.counts.rejected(&hook.name, type_, operation, code),
+            Some((error, code)) => self.counts.rejected(&hook.name, type_, operation, error, code),
             None => {}
         }
     }
@@ -118,18 +119,19 @@ impl Webhooks {
         check_side_effects(hook, request.dry_run)?;
         let version = hook.version.ok_or_else(|| {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            Failure::calling(name, why)
+            Failure::calling(name, 400, why)
         })?;
         let uid = uuid::Uuid::new_v4().to_string();
         let review = review::review(version, &uid, request, object);
         let deadline =
             hook.timeout.map_or(request.deadline, |time| request.deadline.min(Instant::now() + time));
         let body = call::post(&self.host, &hook.endpoint, &review, deadline).await;
-        let body =
-            body.map_err(|why| Failure::calling(name, format_args!("failed to call webhook: {why}")))?;
+        let body = body.map_err(|failed| {
+            Failure::calling(name, failed.code, format_args!("failed to call webhook: {}", failed.why))
+        })?;
         let answer = review::verify(version, &uid, mutating, &body);
         let answer = answer.map_err(|why| {
-            Failure::calling(name, format_args!("received invalid webhook response: {why}"))
+            Failure::calling(name, 503, format_args!("received invalid webhook response: {why}"))
         })?;
         for (key, value) in &answer.annotations {
             request.audit.annotate(&format!("{name}/{key}"), value);
@@ -144,7 +146,7 @@ impl Webhooks {
 fn check_side_effects(hook: &Hook, dry_run: bool) -> Result<(), Failure> {
     match hook.side_effects.as_deref() {
         _ if !dry_run => Ok(()),
-        None => Err(Failure::calling(&hook.name, "Webhook SideEffects is nil")),
+        None => Err(Failure::calling(&hook.name, 400, "Webhook SideEffects is nil")),
         Some("None" | "NoneOnDryRun") => Ok(()),
         Some(_) => Err(Failure::no_dry_run(&hook.name)),
     }

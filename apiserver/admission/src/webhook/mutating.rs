@@ -52,8 +52,8 @@ impl MutatingWebhooks {
         note.mutated(changed);
         match outcome {
             Ok(object) => Ok(object.filter(|_| changed)),
-            Err(Failure::Refused(error)) => Err(error),
-            Err(Failure::Calling(why)) if hook.failure == FailurePolicy::Ignore => {
+            Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
+            Err(Failure::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(
                     hook = hook.name,
                     why,
@@ -65,7 +65,7 @@ impl MutatingWebhooks {
                 }
                 Ok(None)
             }
-            Err(Failure::Calling(why)) => Err(ApiError::internal(why)),
+            Err(Failure::Calling(why, _)) => Err(ApiError::internal(why)),
         }
     }
 

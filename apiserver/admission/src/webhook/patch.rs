@@ -20,12 +20,12 @@ pub fn patched(
         return Ok(None);
     }
     let patch = WebhookPatch::decode(patch).map_err(|why| {
-        Failure::calling(hook, format_args!("received undecodable patch in webhook response: {why}"))
+        Failure::calling(hook, 503, format_args!("received undecodable patch in webhook response: {why}"))
     })?;
     if patch.is_empty() {
         return Ok(None);
     }
-    let internal = |why: &dyn std::fmt::Display| Failure::Refused(ApiError::internal(why));
+    let internal = |why: &dyn std::fmt::Display| Failure::Internal(ApiError::internal(why));
     let Some(object) = object else {
         let hook = go_quote(hook);
         return Err(internal(&format!(

@@ -39,8 +39,8 @@ impl ValidatingWebhooks {
         self.0.count(hook, request, false, began, &outcome);
         match outcome {
             Ok(_) => Ok(()),
-            Err(Failure::Refused(error)) => Err(error),
-            Err(Failure::Calling(why)) if hook.failure == FailurePolicy::Ignore => {
+            Err(Failure::Refused(error) | Failure::Internal(error)) => Err(error),
+            Err(Failure::Calling(why, _)) if hook.failure == FailurePolicy::Ignore => {
                 tracing::warn!(
                     hook = hook.name,
                     why,
@@ -49,7 +49,7 @@ impl ValidatingWebhooks {
                 request.audit.annotate(&format!("{FAILED_OPEN}round_0_index_{place}"), &hook.name);
                 Ok(())
             }
-            Err(Failure::Calling(why)) => Err(ApiError::internal(why)),
+            Err(Failure::Calling(why, _)) => Err(ApiError::internal(why)),
         }
     }
 }
