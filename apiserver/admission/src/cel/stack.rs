@@ -1,7 +1,8 @@
 //! A stack for what descends: the parser and the interpreter go as deep as an expression nests, and nobody asks them
 //! how deep that is.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -20,12 +21,22 @@ const MOST: usize = 64;
 static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));
 
 thread_local! {
+    /// Whether this is a thread of `deep`.
+    static DEEP: Cell<bool> = const { Cell::new(false) };
     static WATCHED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Does `work` on a thread of its own and waits for it; an error if it panicked or there was no thread to have.
+/// Does `work` on a thread of its own and waits for it; an error if it panicked or there was no thread to have. What does
+/// that within such work stays on the thread that it is on, so that only the outermost can lack one.
 pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if DEEP.get() {
+        return catch_unwind(AssertUnwindSafe(work)).map_err(|_| unexpected(&"it panicked"));
+    }
     std::thread::scope(|scope| {
+        let work = || {
+            DEEP.set(true);
+            work()
+        };
         let thread =
             builder().stack_size(PARSING).spawn_scoped(scope, work).map_err(|error| unexpected(&error))?;
         thread.join().map_err(|_| unexpected(&"it panicked"))

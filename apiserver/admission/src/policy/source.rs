@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use super::compiled::{Binding, Hook, Policy, binding, compile};
 use super::params::Params;
+use crate::cel::stack;
 use crate::follow::Followed;
 use crate::matching::{Criteria, Served};
 
@@ -35,14 +36,22 @@ pub fn follow(
     tokio::spawn(async move {
         loop {
             let complete = if source.policies.is_ready() && source.bindings.is_ready() {
-                let (found, complete) = source.hooks().await;
-                hooks.store(Some(Arc::new(found)));
-                tell.send_replace(true);
-                complete
+                match source.hooks().await {
+                    Ok((found, complete)) => {
+                        hooks.store(Some(Arc::new(found)));
+                        tell.send_replace(true);
+                        complete
+                    }
+                    // What was known stays: a policy that is left out would let through what it denies.
+                    Err(error) => {
+                        tracing::error!(error, "cannot compile a policy, trying again");
+                        false
+                    }
+                }
             } else {
                 true
             };
-            // Where a kind was not found, nobody tells when the host has it.
+            // Where a kind was not found, nobody tells when the host has it; nor when there is a thread to compile on.
             let retry = tokio::time::sleep(if complete { Duration::MAX } else { RETRY });
             tokio::select! {
                 () = changed.notified() => {}
@@ -67,7 +76,7 @@ struct Source {
 
 impl Source {
     /// The policies that are bound and may concern a kind that is served, and whether they are all configured well.
-    async fn hooks(&mut self) -> (Vec<Hook>, bool) {
+    async fn hooks(&mut self) -> Result<(Vec<Hook>, bool), String> {
         let mut by_policy: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
         for it in self.bindings.known.state() {
             let name = it.spec.as_ref().and_then(|spec| spec.policy_name.clone()).unwrap_or_default();
@@ -78,30 +87,32 @@ impl Source {
         let mut hooks = Vec::new();
         for policy in policies {
             let Some(mut bindings) = by_policy.remove(&policy.name_any()) else { continue };
-            let Some(policy) = self.compiled(policy).await else { continue };
+            let Some(policy) = self.compiled(policy).await? else { continue };
             bindings.sort_by(|a, b| a.name.cmp(&b.name));
             let (params, misconfigured) = self.params_of(&policy).await;
             hooks.push(Hook { policy, bindings, params, misconfigured });
         }
         let complete = hooks.iter().all(|hook| hook.misconfigured.is_none());
         self.forget(&hooks);
-        (hooks, complete)
+        Ok((hooks, complete))
     }
 
     /// `None` if the policy can concern none of our kinds.
-    async fn compiled(&mut self, policy: Arc<ValidatingAdmissionPolicy>) -> Option<Arc<Policy>> {
-        let criteria = concerned(&policy, &self.served)?;
+    async fn compiled(
+        &mut self,
+        policy: Arc<ValidatingAdmissionPolicy>,
+    ) -> Result<Option<Arc<Policy>>, String> {
+        let Some(criteria) = concerned(&policy, &self.served) else { return Ok(None) };
         let key = (policy.name_any(), policy.resource_version().unwrap_or_default());
         if let Some(known) = self.compiled.get(&key) {
-            return Some(known.clone());
+            return Ok(Some(known.clone()));
         }
-        let compiling = tokio::task::spawn_blocking(move || compile(&policy, criteria));
-        let compiled =
-            compiling.await.inspect_err(|error| tracing::error!(%error, "cannot compile a policy")).ok()?;
+        let compiling = tokio::task::spawn_blocking(move || stack::deep(|| compile(&policy, criteria)));
+        let compiled = compiling.await.map_err(|error| error.to_string())??;
         log_errors(&compiled);
         let compiled = Arc::new(compiled);
         self.compiled.insert(key, compiled.clone());
-        Some(compiled)
+        Ok(Some(compiled))
     }
 
     async fn params_of(&mut self, policy: &Policy) -> (Option<Arc<Params>>, Option<String>) {

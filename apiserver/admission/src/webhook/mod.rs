@@ -7,7 +7,7 @@ mod failure;
 mod mutating;
 mod patch;
 mod reinvocation;
-mod review;
+pub mod review;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -15,9 +16,13 @@ use tokio::sync::{Notify, watch};
 use super::Webhooks;
 use super::configuration::{self, Hook};
 use crate::Host;
+use crate::cel::stack;
 use crate::follow::Followed;
 use crate::matching::Served;
 use crate::readiness::Readiness;
+
+/// How soon it is tried again when there was no thread to compile on.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The hooks of configurations of one kind.
 type Compile<K> = fn(&[&K], &Served) -> Vec<Hook>;
@@ -44,6 +49,7 @@ where
     tokio::spawn(async move {
         let mut known = Known::default();
         loop {
+            let mut again = Duration::MAX;
             if followed.is_ready() {
                 let mut all = followed.known.state();
                 all.sort_by_key(|configuration| configuration.name_any());
@@ -51,16 +57,24 @@ where
                 if known.version.as_ref() != Some(&version) {
                     let served = served.clone();
                     let compiling = tokio::task::spawn_blocking(move || {
-                        compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served)
+                        stack::deep(|| compile(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &served))
                     });
-                    if let Ok(compiled) = compiling.await {
-                        kept.store(Some(Arc::new(known.take(version, compiled))));
-                        tell.send_replace(true);
+                    match compiling.await.map_err(|error| error.to_string()).flatten() {
+                        Ok(compiled) => {
+                            kept.store(Some(Arc::new(known.take(version, compiled))));
+                            tell.send_replace(true);
+                        }
+                        // What was known stays.
+                        Err(error) => {
+                            tracing::error!(error, "cannot compile {what}, trying again");
+                            again = RETRY;
+                        }
                     }
                 }
             }
             tokio::select! {
                 () = changed.notified() => {}
+                () = tokio::time::sleep(again) => {}
                 () = tell.closed() => return,
             }
         }

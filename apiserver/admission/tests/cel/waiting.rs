@@ -79,3 +79,13 @@ async fn no_more_is_evaluated_at_a_time_than_there_are_turns_and_none_waits_past
     }
     assert_eq!(stack::deep_aside(far, || 7).await, Ok(7));
 }
+
+#[test]
+fn what_is_compiled_within_deep_work_needs_no_thread_of_its_own_and_its_panic_is_its_own() {
+    let of = || std::thread::current().id();
+    let (outer, inner) = stack::deep(|| (of(), stack::deep(of))).unwrap();
+    assert_eq!(inner, Ok(outer));
+    let panicking = stack::deep(|| stack::deep(|| panic!("a fault")).is_err());
+    assert_eq!(panicking, Ok(true));
+    assert_ne!(stack::deep(of), Ok(of()));
+}
