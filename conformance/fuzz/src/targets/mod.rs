@@ -1,5 +1,6 @@
 //! One function a decoder. A target panics when an input shows a fault of the code under test, and never otherwise.
 
+mod admission;
 mod managed_fields;
 mod objects;
 mod patches;
@@ -40,5 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "accept", run: requests::accept },
     Target { name: "url", run: requests::url },
     Target { name: "audit-policy", run: requests::audit_policy },
+    Target { name: "cel", run: admission::cel },
+    Target { name: "webhook-answer", run: admission::answer },
     Target { name: "request", run: server::request },
 ];
