@@ -162,7 +162,8 @@ fn beginnings() -> Vec<Sequence> {
                 }
                 let begun =
                     of(&format!("a watch that begins with {query:?}")).post(budget("x")).post(budget("y"));
-                all.push(begun.watch(&query).until_end());
+                // A cache may begin at any state that is new enough: after a consistent list, at this one.
+                all.push(begun.list("").watch(&query).until_end());
             }
         }
     }
@@ -170,6 +171,7 @@ fn beginnings() -> Vec<Sequence> {
     all.push(
         of("what there is, then what comes")
             .post(budget("x"))
+            .list("")
             .watch(initial)
             .until_bookmark()
             .post(budget("y"))
@@ -183,6 +185,7 @@ fn beginnings() -> Vec<Sequence> {
         of("what there is of a selection")
             .post(budget("x"))
             .post(budget_with("y", labels(json!({"a": "b"}))))
+            .list("")
             .watch(&format!("{initial}&labelSelector=a"))
             .until_bookmark(),
     );
