@@ -47,6 +47,9 @@ pub struct Arguments {
     /// Objects in the rows that list
     #[arg(long, default_value_t = 50_000)]
     pub objects: usize,
+    /// MiB of objects in the row that restarts
+    #[arg(long, default_value_t = 1024)]
+    pub stored_mib: usize,
     /// CPU of the servers; the load has the other
     #[arg(long, default_value_t = 0)]
     pub server_cpu: usize,

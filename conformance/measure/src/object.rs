@@ -15,6 +15,8 @@ pub struct Api {
     pub kind: &'static str,
     /// Plural.
     pub resource: &'static str,
+    /// Whether the kind has a status of its own.
+    pub has_status: bool,
     /// What the kind's spec is made from.
     pub spec: fn(&str) -> Value,
 }
@@ -27,6 +29,7 @@ pub const SMALL: usize = 1228;
 pub const LARGE: usize = 2048;
 
 const PADDING: &str = "drydock.example.com/padding";
+const BEAT: &str = "bench.example.com/beat";
 
 impl Api {
     /// Path of the collection.
@@ -40,6 +43,24 @@ impl Api {
         let bare = self.padded(name, 0)?.len();
         ensure!(bare <= size, "an object named {name} has {bare} bytes at least");
         self.padded(name, size - bare)
+    }
+
+    /// An object of about [`SMALL`] bytes whose status says `beat`, as it is sent to replace the one of a revision.
+    pub fn beating(&self, name: &str, beat: u64, revision: Option<&str>) -> Result<Bytes> {
+        let mut object: Value = serde_json::from_slice(&self.object(name, SMALL - BEAT.len())?)?;
+        if let Some(revision) = revision {
+            object["metadata"]["resourceVersion"] = revision.into();
+        }
+        let beat = beat.to_string();
+        if self.has_status {
+            object["status"] = json!({"conditions": [{
+                "type": BEAT, "status": "True", "reason": "Bench", "message": beat,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]});
+        } else {
+            object["metadata"]["annotations"][BEAT] = beat.into();
+        }
+        Ok(serde_json::to_vec(&object)?.into())
     }
 
     fn padded(&self, name: &str, padding: usize) -> Result<Bytes> {
@@ -62,6 +83,21 @@ pub fn name(number: u64) -> String {
     // A bijection, so that neighbours in time are not neighbours in key order.
     let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{:08x}-{:04x}-4{:03x}-8000-{number:012x}", mixed >> 32, mixed >> 16 & 0xffff, mixed >> 4 & 0xfff)
+}
+
+/// What the status of an object says; `None` if nobody let it say anything.
+pub fn beat(object: &Value) -> Option<u64> {
+    let of_status = object["status"]["conditions"][0]["message"].as_str();
+    of_status.or_else(|| object["metadata"]["annotations"][BEAT].as_str())?.parse().ok()
+}
+
+/// The text in the first field of a name within compact JSON; it must hold nothing escaped, as revisions and tokens do.
+pub fn text<'a>(json: &'a [u8], field: &str) -> Option<&'a str> {
+    let before = format!("\"{field}\":\"");
+    let from = json.windows(before.len()).position(|at| at == before.as_bytes())? + before.len();
+    let rest = json.get(from..)?;
+    let length = rest.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(&rest[..length]).ok()
 }
 
 /// The number in the first name within some bytes.
@@ -111,12 +147,28 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const API: Api = Api { group: "g", version: "v1", kind: "K", resource: "ks", spec: eviction_request };
+    const API: Api = Api {
+        group: "g",
+        version: "v1",
+        kind: "K",
+        resource: "ks",
+        has_status: true,
+        spec: eviction_request,
+    };
 
     #[test]
     fn an_object_has_the_size_asked_for() {
         for size in [SMALL, LARGE] {
             assert_eq!(API.object(&name(7), size).unwrap().len(), size);
+        }
+    }
+
+    #[test]
+    fn an_object_tells_its_beat_and_its_revision() {
+        for has_status in [true, false] {
+            let sent = Api { has_status, ..API }.beating(&name(7), 41, Some("12")).unwrap();
+            assert_eq!(beat(&serde_json::from_slice(&sent).unwrap()), Some(41));
+            assert_eq!(text(&sent, "resourceVersion"), Some("12"));
         }
     }
 

@@ -37,6 +37,10 @@ pub enum Figure {
     P50,
     /// 99th percentile of the latency.
     P99,
+    /// Operations a second.
+    Rate,
+    /// Resident memory, afterwards.
+    Resident,
     /// One that only some rows measure.
     More(&'static str),
 }
@@ -48,6 +52,8 @@ impl Figure {
             Self::Cpu => sample.cpu_us,
             Self::P50 => sample.p50_us,
             Self::P99 => sample.p99_us,
+            Self::Rate => sample.operations as f64 / sample.seconds,
+            Self::Resident => sample.resident_mib,
             Self::More(name) => sample.more.get(name).copied().unwrap_or_default(),
         }
     }
@@ -58,6 +64,8 @@ impl Figure {
             Self::Cpu => "CPU us per operation".to_owned(),
             Self::P50 => "p50 us".to_owned(),
             Self::P99 => "p99 us".to_owned(),
+            Self::Rate => "operations a second".to_owned(),
+            Self::Resident => "memory MiB".to_owned(),
             Self::More(name) => name.replace('_', " "),
         }
     }

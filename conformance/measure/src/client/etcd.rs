@@ -1,6 +1,6 @@
 //! Raw etcd: a key an object, its bytes the value.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
 use etcd_client::{
@@ -10,7 +10,7 @@ use etcd_client::{
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::{Client, Credentials, Listed};
+use super::{Client, Credentials, From, Page};
 use crate::object::Api;
 
 const PREFIX: &str = "/bench/";
@@ -71,15 +71,34 @@ impl Client for EtcdClient {
         }
     }
 
-    async fn list(&self) -> Result<Listed> {
+    async fn revision_of(&self, lane: usize, name: &str) -> Result<String> {
+        let answer = self.lane(lane).get(format!("{PREFIX}{name}"), None).await?;
+        let pair = answer.kvs().first().with_context(|| format!("{name} is gone"))?;
+        Ok(pair.mod_revision().to_string())
+    }
+
+    async fn swap(&self, lane: usize, name: &str, beat: u64, revision: &str) -> Result<Option<String>> {
+        let key = format!("{PREFIX}{name}");
+        let newest = Compare::mod_revision(key.as_str(), CompareOp::Equal, revision.parse()?);
+        let put = TxnOp::put(key.as_str(), self.api.beating(name, beat, None)?, None);
+        let answer = self.lane(lane).txn(Txn::new().when([newest]).and_then([put])).await?;
+        let made = answer.header().context("an answer without a header")?.revision();
+        Ok(answer.succeeded().then(|| made.to_string()))
+    }
+
+    async fn list(&self, _: usize) -> Result<Incoming> {
         bail!("raw etcd has no list to compare")
+    }
+
+    async fn page(&self, _: usize, _: Option<&str>) -> Result<Page> {
+        bail!("raw etcd has no pages to compare")
     }
 
     async fn revision(&self) -> Result<String> {
         bail!("raw etcd has no watch to compare")
     }
 
-    async fn watch(&self, _: usize, _: &str) -> Result<Incoming> {
+    async fn watch(&self, _: usize, _: From<'_>) -> Result<Incoming> {
         bail!("raw etcd has no watch to compare")
     }
 

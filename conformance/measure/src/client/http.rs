@@ -1,8 +1,6 @@
-//! A Kubernetes API over HTTP/2, with the windows of client-go (golang.org/x/net/http2: 4 MiB a stream, 1 GiB a
-//! connection).
+//! A Kubernetes API over HTTP/2.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
@@ -18,13 +16,25 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{Client, Credentials, Listed};
-use crate::object::Api;
+use super::{Client, Credentials, From, Page};
+use crate::object::{self, Api};
 
-const STREAM_WINDOW: u32 = 4 << 20;
-const CONNECTION_WINDOW: u32 = 1 << 30;
-const PAGE: usize = 5000;
+const PAGE: usize = 500;
 const AGENT: &str = "bench";
+
+/// How much a server may send before the client has read it, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    stream: u32,
+    connection: u32,
+}
+
+impl Windows {
+    /// Those of client-go (golang.org/x/net/http2).
+    pub const USUAL: Windows = Windows { stream: 4 << 20, connection: 1 << 30 };
+    /// So small that a client who does not read is soon felt (RFC 9113, 6.9.2: the initial ones).
+    pub const SMALL: Windows = Windows { stream: 65_535, connection: 65_535 };
+}
 
 /// Some connections to an API server.
 pub struct HttpClient {
@@ -36,11 +46,17 @@ pub struct HttpClient {
 
 impl HttpClient {
     /// Opens the connections to a port on loopback.
-    pub async fn connect(port: u16, credentials: &Credentials, api: Api, lanes: usize) -> Result<Self> {
+    pub async fn connect(
+        port: u16,
+        credentials: &Credentials,
+        api: Api,
+        lanes: usize,
+        windows: Windows,
+    ) -> Result<Self> {
         let tls = TlsConnector::from(Arc::new(client_config(credentials)?));
         let mut connections = Vec::with_capacity(lanes);
         for _ in 0..lanes {
-            connections.push(open(&tls, port).await?);
+            connections.push(open(&tls, port, windows).await?);
         }
         let authority = format!("127.0.0.1:{port}");
         Ok(Self { api, collection: api.collection(), authority, lanes: connections })
@@ -52,7 +68,24 @@ impl HttpClient {
         Ok(answer.into_body().collect().await?.to_bytes())
     }
 
+    /// The answer to a request that is not refused.
     async fn ask(
+        &self,
+        lane: usize,
+        method: &str,
+        path: &str,
+        body: Bytes,
+    ) -> Result<http::Response<Incoming>> {
+        let answer = self.send(lane, method, path, body).await?;
+        if !answer.status().is_success() {
+            let status = answer.status();
+            let said = answer.into_body().collect().await?.to_bytes();
+            anyhow::bail!("{method} {path}: {status}: {}", String::from_utf8_lossy(&said));
+        }
+        Ok(answer)
+    }
+
+    async fn send(
         &self,
         lane: usize,
         method: &str,
@@ -70,18 +103,7 @@ impl HttpClient {
         }
         let mut sender = self.lanes[lane % self.lanes.len()].clone();
         sender.ready().await?;
-        let answer = sender.send_request(request.body(Full::new(body))?).await?;
-        if !answer.status().is_success() {
-            let status = answer.status();
-            let said = answer.into_body().collect().await?.to_bytes();
-            anyhow::bail!("{method} {path}: {status}: {}", String::from_utf8_lossy(&said));
-        }
-        Ok(answer)
-    }
-
-    async fn page(&self, token: &str) -> Result<Value> {
-        let path = format!("{}?limit={PAGE}&continue={token}", self.collection);
-        Ok(serde_json::from_slice(&self.read(&path).await?)?)
+        Ok(sender.send_request(request.body(Full::new(body))?).await?)
     }
 }
 
@@ -110,43 +132,73 @@ impl Client for HttpClient {
         Ok(answer.into_body().collect().await?.to_bytes())
     }
 
-    async fn list(&self) -> Result<Listed> {
-        let began = Instant::now();
-        let mut answer = self.ask(0, "GET", &self.collection, Bytes::new()).await?.into_body();
-        let (mut body, mut first_byte) = (Vec::new(), None);
-        while let Some(frame) = answer.frame().await {
-            if let Ok(data) = frame?.into_data() {
-                first_byte.get_or_insert_with(|| began.elapsed());
-                body.push(data);
-            }
+    async fn revision_of(&self, lane: usize, name: &str) -> Result<String> {
+        revision(&self.get(lane, name).await?)
+    }
+
+    async fn swap(&self, lane: usize, name: &str, beat: u64, known: &str) -> Result<Option<String>> {
+        let subresource = if self.api.has_status { "/status" } else { "" };
+        let path = format!("{}/{name}{subresource}", self.collection);
+        let body = self.api.beating(name, beat, Some(known))?;
+        let answer = self.send(lane, "PUT", &path, body).await?;
+        let status = answer.status();
+        let said = answer.into_body().collect().await?.to_bytes();
+        match status {
+            http::StatusCode::OK => revision(&said).map(Some),
+            http::StatusCode::CONFLICT => Ok(None),
+            _ => anyhow::bail!("PUT {path}: {status}: {}", String::from_utf8_lossy(&said)),
         }
-        Ok(Listed { body, first_byte: first_byte.context("an empty list")? })
+    }
+
+    async fn list(&self, lane: usize) -> Result<Incoming> {
+        Ok(self.ask(lane, "GET", &self.collection, Bytes::new()).await?.into_body())
+    }
+
+    async fn page(&self, lane: usize, token: Option<&str>) -> Result<Page> {
+        let path = format!("{}?limit={PAGE}&continue={}", self.collection, token.unwrap_or_default());
+        let answer = self.ask(lane, "GET", &path, Bytes::new()).await?;
+        let body = answer.into_body().collect().await?.to_bytes();
+        let next = object::text(&body, "continue").filter(|token| !token.is_empty()).map(str::to_owned);
+        Ok(Page { body, next })
     }
 
     async fn revision(&self) -> Result<String> {
+        // Of the list, not of the item in it.
         let page: Value = serde_json::from_slice(&self.read(&format!("{}?limit=1", self.collection)).await?)?;
         let revision = page["metadata"]["resourceVersion"].as_str().context("a list without a revision")?;
         Ok(revision.to_owned())
     }
 
-    async fn watch(&self, lane: usize, revision: &str) -> Result<Incoming> {
-        let path = format!("{}?watch=1&resourceVersion={revision}", self.collection);
+    async fn watch(&self, lane: usize, from: From<'_>) -> Result<Incoming> {
+        let from = match from {
+            From::Revision(revision) => format!("resourceVersion={revision}"),
+            From::InitialEvents => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+                                    &allowWatchBookmarks=true"
+                .to_owned(),
+        };
+        let path = format!("{}?watch=1&{from}", self.collection);
         Ok(self.ask(lane, "GET", &path, Bytes::new()).await?.into_body())
     }
 
     async fn all(&self) -> Result<Vec<Value>> {
-        let (mut all, mut token) = (Vec::new(), String::new());
+        let (mut all, mut token) = (Vec::new(), None);
         loop {
-            let mut page = self.page(&token).await?;
-            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+            let page = self.page(0, token.as_deref()).await?;
+            let mut read: Value = serde_json::from_slice(&page.body)?;
+            if let Some(Value::Array(items)) = read.get_mut("items").map(Value::take) {
                 all.extend(items);
             }
-            match page["metadata"]["continue"].as_str().filter(|t| !t.is_empty()) {
-                Some(next) => token = next.to_owned(),
+            match page.next {
+                Some(next) => token = Some(next),
                 None => return Ok(all),
             }
         }
     }
+}
+
+fn revision(answer: &[u8]) -> Result<String> {
+    let revision = object::text(answer, "resourceVersion").context("an answer without a revision")?;
+    Ok(revision.to_owned())
 }
 
 fn client_config(credentials: &Credentials) -> Result<ClientConfig> {
@@ -165,13 +217,13 @@ fn client_config(credentials: &Credentials) -> Result<ClientConfig> {
     Ok(config)
 }
 
-async fn open(tls: &TlsConnector, port: u16) -> Result<SendRequest<Full<Bytes>>> {
+async fn open(tls: &TlsConnector, port: u16, windows: Windows) -> Result<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     stream.set_nodelay(true)?;
     let stream = tls.connect(ServerName::try_from("127.0.0.1")?, stream).await?;
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(windows.stream)
+        .initial_connection_window_size(windows.connection)
         .max_frame_size(1 << 20)
         .handshake(TokioIo::new(stream))
         .await?;

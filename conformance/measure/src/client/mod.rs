@@ -3,8 +3,6 @@
 mod etcd;
 mod http;
 
-use std::time::Duration;
-
 use anyhow::Result;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,7 +12,7 @@ use serde_json::Value;
 use crate::object::Api;
 
 pub use etcd::EtcdClient;
-pub use http::HttpClient;
+pub use http::{HttpClient, Windows};
 
 /// The files of a client: whom it trusts, who it is.
 #[derive(Clone, Debug)]
@@ -27,12 +25,21 @@ pub struct Credentials {
     pub key: std::path::PathBuf,
 }
 
-/// A list that was streamed to its end.
-pub struct Listed {
-    /// The body, in the pieces in which it came.
-    pub body: Vec<Bytes>,
-    /// From the request to the first byte of the body.
-    pub first_byte: Duration,
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug)]
+pub enum From<'a> {
+    /// Behind a revision.
+    Revision(&'a str),
+    /// With everything that there is, and a bookmark behind it (WatchList).
+    InitialEvents,
+}
+
+/// A page of a list.
+pub struct Page {
+    /// Its bytes.
+    pub body: Bytes,
+    /// The token of the next one.
+    pub next: Option<String>,
 }
 
 /// Some connections to a contender. `lane` spreads clients over them.
@@ -46,12 +53,19 @@ pub trait Client {
     async fn apply(&self, lane: usize, name: &str, configuration: Bytes) -> Result<()>;
     /// The newest state of an object.
     async fn get(&self, lane: usize, name: &str) -> Result<Bytes>;
-    /// The newest state of all objects, as one response.
-    async fn list(&self) -> Result<Listed>;
+    /// The revision of an object.
+    async fn revision_of(&self, lane: usize, name: &str) -> Result<String>;
+    /// Lets an object's status say `beat` (an annotation, where there is no status), if `revision` is its newest.
+    /// The revision that this made; `None` if `revision` was stale.
+    async fn swap(&self, lane: usize, name: &str, beat: u64, revision: &str) -> Result<Option<String>>;
+    /// The newest state of all objects, as one response that streams.
+    async fn list(&self, lane: usize) -> Result<Incoming>;
+    /// A page of all objects, from a token on; the first without one.
+    async fn page(&self, lane: usize, token: Option<&str>) -> Result<Page>;
     /// The newest revision.
     async fn revision(&self) -> Result<String>;
-    /// A watch from a revision on: events of JSON, a line each.
-    async fn watch(&self, lane: usize, revision: &str) -> Result<Incoming>;
+    /// A watch: events of JSON, a line each.
+    async fn watch(&self, lane: usize, from: From<'_>) -> Result<Incoming>;
     /// All objects, for comparing.
     async fn all(&self) -> Result<Vec<Value>>;
 }

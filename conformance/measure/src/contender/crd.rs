@@ -6,6 +6,7 @@ use drydock_conformance::host::Host;
 use serde_json::{Map, Value, json};
 
 use super::{Contender, DRYDOCK_API};
+use crate::client::Windows;
 use crate::object::{self, Api};
 
 /// What K serves.
@@ -14,12 +15,13 @@ pub const API: Api = Api {
     version: "v1alpha1",
     kind: "EvictionRequest",
     resource: "evictionrequests",
+    has_status: true,
     spec: object::eviction_request,
 };
 
 /// Creates the definition and waits until it is served.
 pub async fn install(host: &Host, drydock: &Contender) -> Result<()> {
-    let client = drydock.http(1).await?;
+    let client = drydock.http(1, Windows::USUAL).await?;
     let path = format!("/openapi/v3/apis/{}/{}", DRYDOCK_API.group, DRYDOCK_API.version);
     let document: Value = serde_json::from_slice(&client.read(&path).await?)?;
     let definition = definition(&document)?;

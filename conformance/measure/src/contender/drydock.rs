@@ -1,14 +1,12 @@
 //! D: drydock-apiserver, on SQLite or on an etcd of its own.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use drydock_conformance::drydock::program;
 use drydock_conformance::host::{Host, free_ports};
 
-use super::{Contender, DRYDOCK_API, Who, bench_user, etcd, host};
-use crate::machine::on_cpu;
+use super::{Command, Contender, DRYDOCK_API, Who, bench_user, etcd, host, slow_disk};
 
 /// Starts it and waits until it is ready.
 pub async fn start(host: &Arc<Host>, who: Who, cpu: usize) -> Result<Contender> {
@@ -23,11 +21,22 @@ pub async fn start(host: &Arc<Host>, who: Who, cpu: usize) -> Result<Contender> 
         flags.extend(etcd::flags_of_clients(host)?);
         own_etcd = Some(name);
     }
-    let binary: PathBuf = program("drydock-apiserver");
-    on_cpu(cpu, || host.processes.start(&server, &binary, &flags))?;
+    let mut command = Command { program: program("drydock-apiserver"), flags, cpu };
+    if who == Who::SlowDisk {
+        command = slow_disk::under(host, command)?;
+    }
+    command.start(host, &server)?;
     host::ready(host, &server, port).await?;
-    let credentials = bench_user(host)?;
-    Ok(Contender { who, api: DRYDOCK_API, host: host.clone(), port, credentials, server, etcd: own_etcd })
+    Ok(Contender {
+        who,
+        api: DRYDOCK_API,
+        host: host.clone(),
+        port,
+        credentials: bench_user(host)?,
+        server,
+        etcd: own_etcd,
+        command: Some(command),
+    })
 }
 
 fn flags(host: &Host, name: &str, port: u16) -> Vec<String> {

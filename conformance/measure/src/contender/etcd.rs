@@ -51,7 +51,8 @@ pub async fn contender(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
     let port = start_for(host, "etcd-raw", cpu).await?;
     let credentials = client(host)?;
     let (server, etcd) = ("etcd-raw".to_owned(), None);
-    Ok(Contender { who: Who::Raw, api: DRYDOCK_API, host: host.clone(), port, credentials, server, etcd })
+    let (api, host, command) = (DRYDOCK_API, host.clone(), None);
+    Ok(Contender { who: Who::Raw, api, host, port, credentials, server, etcd, command })
 }
 
 /// The flags with which K, G and D reach their etcd.

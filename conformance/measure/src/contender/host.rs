@@ -39,6 +39,7 @@ pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
         credentials: bench_user(host)?,
         server: SERVER.into(),
         etcd: Some("etcd-of-kube".into()),
+        command: None,
     })
 }
 

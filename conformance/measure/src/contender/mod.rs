@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   host: kube-apiserver + etcd     answers D and G about users and namespaces, and is itself K
-//!   D     drydock-apiserver         on SQLite, and once more on an etcd
+//!   D     drydock-apiserver         on SQLite, and once more on an etcd; and on SQLite with a slow disk
 //!   G     sample-apiserver + etcd
 //!   E     etcd
 //! ```
@@ -13,16 +13,19 @@ mod drydock;
 mod etcd;
 mod host;
 mod sample;
+mod slow_disk;
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use drydock_conformance::host::Host;
+use drydock_conformance::wait::https_answers;
 use serde::Serialize;
 
-use crate::client::{Client, Credentials, EtcdClient, HttpClient};
+use crate::client::{Client, Credentials, EtcdClient, HttpClient, Windows};
 use crate::object::{self, Api};
 use crate::{machine, proc};
 
@@ -32,6 +35,8 @@ use crate::{machine, proc};
 pub enum Who {
     /// Drydock on SQLite.
     Sqlite,
+    /// The same where each fsync takes a millisecond more.
+    SlowDisk,
     /// Drydock on etcd.
     Etcd,
     /// kube-apiserver with a CRD.
@@ -44,12 +49,23 @@ pub enum Who {
 
 impl Who {
     /// Everyone, in the order of the report.
-    pub const ALL: [Who; 5] = [Who::Sqlite, Who::Etcd, Who::Kube, Who::Sample, Who::Raw];
+    pub const ALL: [Who; 6] = [Who::Sqlite, Who::SlowDisk, Who::Etcd, Who::Kube, Who::Sample, Who::Raw];
+
+    /// Whether it serves a Kubernetes API, on a disk as it is.
+    pub fn is_api(self) -> bool {
+        matches!(self, Self::Sqlite | Self::Etcd | Self::Kube | Self::Sample)
+    }
+
+    /// Whether it is ours.
+    pub fn is_drydock(self) -> bool {
+        matches!(self, Self::Sqlite | Self::SlowDisk | Self::Etcd)
+    }
 
     /// As it stands in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Sqlite => "D on SQLite",
+            Self::SlowDisk => "D on SQLite, fsync + 1 ms",
             Self::Etcd => "D on etcd",
             Self::Kube => "K (CRD)",
             Self::Sample => "G (sample)",
@@ -81,6 +97,21 @@ pub struct Contender {
     server: String,
     /// Name of its etcd's, if it has one beside.
     etcd: Option<String>,
+    /// How it was started, if it may be started anew: others need some of the servers.
+    command: Option<Command>,
+}
+
+/// A program with its flags, and the CPU on which it runs.
+struct Command {
+    program: PathBuf,
+    flags: Vec<String>,
+    cpu: usize,
+}
+
+impl Command {
+    fn start(&self, host: &Host, name: &str) -> Result<()> {
+        machine::on_cpu(self.cpu, || host.processes.start(name, &self.program, &self.flags))
+    }
 }
 
 /// CPU time used so far.
@@ -101,12 +132,30 @@ impl Contender {
                 let url = format!("https://127.0.0.1:{}", self.port);
                 Arc::new(EtcdClient::connect(&url, credentials, self.api, lanes).await?)
             }
-            _ => Arc::new(self.http(lanes).await?),
+            _ => Arc::new(self.http(lanes, Windows::USUAL).await?),
         })
     }
 
-    async fn http(&self, lanes: usize) -> Result<HttpClient> {
-        HttpClient::connect(self.port, &self.credentials, self.api, lanes).await
+    /// Opens connections of a client to whom little can be sent before it reads.
+    pub async fn connect_sluggish(&self, lanes: usize) -> Result<Arc<dyn Client>> {
+        Ok(Arc::new(self.http(lanes, Windows::SMALL).await?))
+    }
+
+    async fn http(&self, lanes: usize, windows: Windows) -> Result<HttpClient> {
+        HttpClient::connect(self.port, &self.credentials, self.api, lanes, windows).await
+    }
+
+    /// Kills the server and starts it again with the same flags; the time from its start until it is ready.
+    pub async fn restart(&self) -> Result<Duration> {
+        let command = self.command.as_ref().with_context(|| format!("{} is not started anew", self.who))?;
+        self.host.processes.kill(&self.server)?;
+        let began = Instant::now();
+        command.start(&self.host, &self.server)?;
+        while !matches!(https_answers(self.port, "/readyz").await, Ok(200)) {
+            ensure!(began.elapsed() < LIMIT, "{} is not ready again after {LIMIT:?}", self.who);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(began.elapsed())
     }
 
     /// CPU time of its processes.
@@ -154,7 +203,7 @@ impl Fleet {
             contenders.push(match who {
                 Who::Sqlite => continue,
                 Who::Kube => continue,
-                Who::Etcd => drydock::start(host, Who::Etcd, cpu).await?,
+                Who::Etcd | Who::SlowDisk => drydock::start(host, *who, cpu).await?,
                 Who::Sample => sample::start(host, cpu).await?,
                 Who::Raw => etcd::contender(host, cpu).await?,
             });
@@ -182,5 +231,6 @@ const DRYDOCK_API: Api = Api {
     version: "v1alpha1",
     kind: "EvictionRequest",
     resource: "evictionrequests",
+    has_status: true,
     spec: object::eviction_request,
 };

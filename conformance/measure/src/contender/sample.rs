@@ -14,6 +14,7 @@ const API: Api = Api {
     version: "v1alpha1",
     kind: "Flunder",
     resource: "flunders",
+    has_status: false,
     spec: object::flunder,
 };
 const SERVER: &str = "sample-apiserver";
@@ -50,5 +51,6 @@ pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
         credentials: bench_user(host)?,
         server: SERVER.into(),
         etcd: Some(ETCD.into()),
+        command: None,
     })
 }

@@ -62,6 +62,7 @@ fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, row: &Measured) -> Result<()> 
 fn colour(who: Who) -> RGBColor {
     match who {
         Who::Sqlite => RGBColor(0, 110, 180),
+        Who::SlowDisk => RGBColor(0, 70, 110),
         Who::Etcd => RGBColor(90, 170, 220),
         Who::Kube => RGBColor(200, 80, 60),
         Who::Sample => RGBColor(230, 150, 60),

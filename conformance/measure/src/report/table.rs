@@ -74,6 +74,11 @@ fn verdict(row: &Measured, goal: &Goal) -> Option<String> {
             let what = format!("{who} against {}", against.title());
             (what, times(ratio), times(at_most), ratio <= at_most)
         }
+        Bound::AtLeast(times_, against) => {
+            let ratio = mine / median(against)?;
+            let what = format!("{who} against {}", against.title());
+            (what, format!("{ratio:.2}x"), format!("at least {times_:.2}x"), ratio >= times_)
+        }
         Bound::Number(at_most) => (who.to_owned(), short(mine), short(at_most), mine <= at_most),
     };
     Some(format!("- {figure}, {what}: {is} (goal {goal}): {}\n", if met { "met" } else { "missed" }))
@@ -99,6 +104,7 @@ mod tests {
         for (met, missed) in [
             (Bound::Times(0.5, Who::Raw), Bound::Times(0.4, Who::Raw)),
             (Bound::Number(50.0), Bound::Number(49.0)),
+            (Bound::AtLeast(0.5, Who::Raw), Bound::AtLeast(0.6, Who::Raw)),
         ] {
             assert!(says(met).ends_with(": met\n"));
             assert!(says(missed).ends_with(": missed\n"));

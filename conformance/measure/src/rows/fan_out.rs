@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use tokio::task::LocalSet;
 
 use super::{Goal, Row, Subject, sample};
+use crate::client::From;
 use crate::contender::Who;
 use crate::load::{Limit, Load};
 use crate::object::{self, SMALL};
@@ -43,15 +44,21 @@ impl FanOut {
         (self.time.as_secs_f64() * f64::from(self.rate)) as usize
     }
 
-    /// Opens the watches; then `events` creates, each at its time.
-    async fn run(&self, subject: &Subject) -> Result<Sample> {
+    /// Opens the watches; then `events` creates, each at its time. Of the watchers, so many never read.
+    pub async fn run(&self, subject: &Subject, stalled: usize) -> Result<Sample> {
+        LocalSet::new().run_until(self.write_and_follow(subject, stalled)).await
+    }
+
+    async fn write_and_follow(&self, subject: &Subject, stalled: usize) -> Result<Sample> {
         let client = subject.client.clone();
         let first = self.next.replace(self.next.get() + self.events() as u64);
         let revision = client.revision().await?;
         let seen = Rc::new(Seen::new(first, self.events())?);
-        let mut watchers = Vec::with_capacity(WATCHERS);
-        for watcher in 0..WATCHERS {
-            let body = client.watch(watcher % CONNECTIONS, &revision).await?;
+        let _unread = stall(subject, stalled, &revision).await?;
+        let healthy = WATCHERS - stalled;
+        let mut watchers = Vec::with_capacity(healthy);
+        for watcher in 0..healthy {
+            let body = client.watch(watcher % CONNECTIONS, From::Revision(&revision)).await?;
             let seen = seen.clone();
             watchers.push(tokio::task::spawn_local(async move { seen.follow(body, watcher).await }));
         }
@@ -67,7 +74,7 @@ impl FanOut {
         }
         let load = Load { latency: seen.latency.borrow().clone(), elapsed: began.elapsed() };
         let mut sample = sample(subject, before, &load)?;
-        let (delivered, due) = (seen.delivered.get(), (WATCHERS * self.events()) as u64);
+        let (delivered, due) = (seen.delivered.get(), (healthy * self.events()) as u64);
         ensure!(delivered <= due, "{delivered} events of {due}: some came twice");
         // The histogram has those that were looked at; CPU is for each that was delivered.
         let scale = load.latency.len() as f64 / delivered.max(1) as f64;
@@ -96,6 +103,17 @@ impl FanOut {
         }
         Ok(())
     }
+}
+
+/// Watches that nobody reads, on connections of their own.
+async fn stall(subject: &Subject, count: usize, revision: &str) -> Result<Vec<Incoming>> {
+    let mut unread = Vec::with_capacity(count);
+    let lanes = count.min(2);
+    let client = subject.contender.connect_sluggish(lanes).await?;
+    for watcher in 0..count {
+        unread.push(client.watch(watcher % lanes, From::Revision(revision)).await?);
+    }
+    Ok(unread)
 }
 
 /// What the watchers got.
@@ -171,7 +189,7 @@ impl Row for FanOut {
     }
 
     fn takes(&self, who: Who) -> bool {
-        who != Who::Raw
+        who.is_api()
     }
 
     fn lanes(&self) -> usize {
@@ -185,7 +203,7 @@ impl Row for FanOut {
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         subject.contender.forget_peak()?;
-        LocalSet::new().run_until(self.run(subject)).await
+        self.run(subject, 0).await
     }
 
     /// Each event was looked at when it came.

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
+use http_body_util::BodyExt;
 use serde_json::Value;
 
 use super::{Goal, Row, Subject, sample};
@@ -68,7 +69,7 @@ impl Row for List {
     }
 
     fn takes(&self, who: Who) -> bool {
-        who != Who::Raw
+        who.is_api()
     }
 
     fn lanes(&self) -> usize {
@@ -77,7 +78,7 @@ impl Row for List {
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
         fill(&subject.client, self.objects, LARGE).await?;
-        subject.client.list().await.map(drop)
+        listed(&subject.client, 0).await.map(drop)
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
@@ -88,8 +89,8 @@ impl Row for List {
         let (mut latency, mut first_byte) = (Histogram::new(3)?, Histogram::<u64>::new(3)?);
         let (mut elapsed, mut bodies) = (Duration::ZERO, Vec::new());
         for _ in 0..LISTS {
-            let began = std::time::Instant::now();
-            let listed = client.list().await?;
+            let began = Instant::now();
+            let listed = listed(client, 0).await?;
             elapsed += began.elapsed();
             latency.record(u64::try_from(began.elapsed().as_nanos())?)?;
             first_byte.record(u64::try_from(listed.first_byte.as_nanos())?)?;
@@ -104,7 +105,7 @@ impl Row for List {
 
     async fn verify(&self, subject: &Subject) -> Result<()> {
         let client = &subject.client;
-        let list: Value = serde_json::from_slice(&client.list().await?.body.concat())?;
+        let list: Value = serde_json::from_slice(&listed(client, 0).await?.body.concat())?;
         let items = list["items"].as_array().context("a list without items")?;
         ensure!(items.len() as u64 == self.objects, "{} of {} objects are listed", items.len(), self.objects);
         let mut last = "";
@@ -116,6 +117,28 @@ impl Row for List {
         }
         Ok(())
     }
+}
+
+/// A list that was streamed to its end.
+pub struct Listed {
+    /// The body, in the pieces in which it came.
+    pub body: Vec<Bytes>,
+    /// From the request to the first byte of the body.
+    pub first_byte: Duration,
+}
+
+/// Lists everything.
+pub async fn listed(client: &Arc<dyn Client>, lane: usize) -> Result<Listed> {
+    let began = Instant::now();
+    let mut answer = client.list(lane).await?;
+    let (mut body, mut first_byte) = (Vec::new(), None);
+    while let Some(frame) = answer.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            first_byte.get_or_insert_with(|| began.elapsed());
+            body.push(data);
+        }
+    }
+    Ok(Listed { body, first_byte: first_byte.context("an empty list")? })
 }
 
 /// Creates the first `count` objects.

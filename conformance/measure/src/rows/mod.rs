@@ -7,6 +7,14 @@ mod create_one;
 mod fan_out;
 mod get;
 mod list;
+mod lists_at_once;
+mod memory;
+mod reconnect;
+mod restart;
+mod slow_disk;
+mod stalled;
+mod swap;
+mod writer_among_readers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +54,8 @@ pub trait Row {
     /// What it should come to.
     fn goals(&self) -> Vec<Goal>;
     /// Who takes part.
-    fn takes(&self, _who: Who) -> bool {
-        true
+    fn takes(&self, who: Who) -> bool {
+        who != Who::SlowDisk
     }
     /// Before the first round: what must be there.
     async fn prepare(&self, subject: &Subject) -> Result<()>;
@@ -77,6 +85,8 @@ pub enum Bound {
     Times(f64, Who),
     /// The number itself: for what does not depend on the machine.
     Number(f64),
+    /// No less than so many times another's.
+    AtLeast(f64, Who),
 }
 
 impl Goal {
@@ -97,11 +107,21 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(create_one::CreateOne::new(limit)),
         Box::new(create_many::CreateMany::new(64, limit)),
         Box::new(create_many::CreateMany::new(256, limit)),
+        Box::new(slow_disk::SlowDisk::new(64, limit)),
+        Box::new(slow_disk::SlowDisk::new(256, limit)),
+        Box::new(swap::Swap::new(limit)),
         Box::new(get::Get::new(limit)),
         Box::new(list::List::new(arguments.objects)),
+        Box::new(lists_at_once::ListsAtOnce::new(arguments.objects)),
+        Box::new(writer_among_readers::WriterAmongReaders::new(arguments.objects / 10, limit)),
         Box::new(fan_out::FanOut::new(20, limit)),
         Box::new(fan_out::FanOut::new(50, limit)),
         Box::new(fan_out::FanOut::new(200, limit)),
+        Box::new(stalled::Stalled::new(limit)),
+        Box::new(reconnect::Reconnect::resuming(limit)),
+        Box::new(reconnect::Reconnect::from_the_start(limit)),
+        Box::new(memory::Memory::new(2 * arguments.objects)),
+        Box::new(restart::Restart::new(arguments.stored_mib)),
         Box::new(apply::Apply::new(limit)),
     ]
 }

@@ -1,0 +1,84 @@
+//! Row 7: what a server needs beside its objects when many list all of them at once.
+
+use std::rc::Rc;
+
+use anyhow::{Result, ensure};
+use async_trait::async_trait;
+use http_body_util::BodyExt;
+
+use super::list::{fill, listed};
+use super::{Goal, Row, Subject, sample};
+use crate::contender::Who;
+use crate::load::{Limit, drive};
+use crate::object::LARGE;
+use crate::sample::{Figure, Sample};
+
+const LISTS: usize = 16;
+
+/// Clients who list at the same time.
+pub struct ListsAtOnce {
+    objects: u64,
+}
+
+impl ListsAtOnce {
+    /// Over so many objects.
+    pub fn new(objects: usize) -> Self {
+        Self { objects: objects as u64 }
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for ListsAtOnce {
+    fn number(&self) -> u8 {
+        7
+    }
+
+    fn title(&self) -> String {
+        format!("{LISTS} lists of {} objects of 2 KiB at once", self.objects)
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        vec![Goal::number(Who::Sqlite, Figure::More("added_peak_mib"), 64.0)]
+    }
+
+    fn takes(&self, who: Who) -> bool {
+        who.is_api()
+    }
+
+    fn lanes(&self) -> usize {
+        LISTS
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        fill(&subject.client, self.objects, LARGE).await?;
+        listed(&subject.client, 0).await.map(drop)
+    }
+
+    /// The bodies are counted and dropped: that they are right is seen in row 6.
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        let Subject { contender, client } = subject;
+        contender.forget_peak()?;
+        let (at_first, before) = (contender.memory()?, contender.used()?);
+        let (client, least) = (Rc::new(client.clone()), self.objects as usize * LARGE);
+        let limit = Limit { operations: LISTS as u64, time: std::time::Duration::MAX };
+        let load = drive(LISTS, limit, move |lane, _| {
+            let client = client.clone();
+            async move {
+                let (mut body, mut bytes) = (client.list(lane).await?, 0);
+                while let Some(frame) = body.frame().await {
+                    bytes += frame?.data_ref().map_or(0, |data| data.len());
+                }
+                ensure!(bytes > least, "a list has {bytes} bytes, its objects {least}");
+                Ok(())
+            }
+        })
+        .await?;
+        let mut sample = sample(subject, before, &load)?;
+        sample.more.insert("added_peak_mib", sample.peak_mib - at_first.resident as f64 / 1024.0);
+        Ok(sample)
+    }
+
+    async fn verify(&self, _: &Subject) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Row 12: the memory that objects take, and what it takes to have them again after a restart.
+
+use anyhow::Result;
+use async_trait::async_trait;
+
+use super::list::{fill, listed};
+use super::{Bound, Goal, Row, Subject, sample};
+use crate::contender::Who;
+use crate::load::Load;
+use crate::object::LARGE;
+use crate::sample::{Figure, Sample};
+use hdrhistogram::Histogram;
+use std::time::Instant;
+
+/// A server with many objects.
+pub struct Memory {
+    objects: u64,
+}
+
+impl Memory {
+    /// So many.
+    pub fn new(objects: usize) -> Self {
+        Self { objects: objects as u64 }
+    }
+
+    fn raw_mib(&self) -> f64 {
+        (self.objects * LARGE as u64) as f64 / f64::from(1 << 20)
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for Memory {
+    fn number(&self) -> u8 {
+        12
+    }
+
+    fn title(&self) -> String {
+        format!("memory with {} objects of 2 KiB ({:.0} MiB); a list of them", self.objects, self.raw_mib())
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let against = |who, times: f64| Goal {
+            who: Who::Sqlite,
+            figure: Figure::Resident,
+            bound: Bound::Times(1.0 / times, who),
+        };
+        vec![
+            Goal::number(Who::Sqlite, Figure::Resident, 1.6 * self.raw_mib()),
+            against(Who::Kube, 7.0),
+            against(Who::Sample, 4.0),
+        ]
+    }
+
+    fn takes(&self, who: Who) -> bool {
+        who.is_api()
+    }
+
+    fn lanes(&self) -> usize {
+        16
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        fill(&subject.client, self.objects, LARGE).await
+    }
+
+    /// The memory is that before the list, which others have to make room for.
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        let Subject { contender, client } = subject;
+        let (resident, before) = (contender.memory()?.resident as f64 / 1024.0, contender.used()?);
+        let (mut latency, began) = (Histogram::new(3)?, Instant::now());
+        listed(client, 0).await?;
+        latency.record(u64::try_from(began.elapsed().as_nanos())?)?;
+        let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;
+        sample.resident_mib = resident;
+        if contender.who.is_drydock() {
+            let ready = contender.restart().await?;
+            sample.more.insert("ready_again_ms", ready.as_secs_f64() * 1e3);
+            sample.more.insert("then_resident_mib", contender.memory()?.resident as f64 / 1024.0);
+        }
+        Ok(sample)
+    }
+
+    async fn verify(&self, _: &Subject) -> Result<()> {
+        Ok(())
+    }
+}

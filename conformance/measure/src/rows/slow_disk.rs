@@ -1,0 +1,63 @@
+//! Row 3: row 2 on a disk whose fsync takes a millisecond more. What group commit is for.
+
+use anyhow::Result;
+use async_trait::async_trait;
+
+use super::create_many::CreateMany;
+use super::{Bound, Goal, Row, Subject};
+use crate::contender::Who;
+use crate::load::Limit;
+use crate::sample::{Figure, Sample};
+
+/// Three fsyncs, in microseconds, each with the time that it takes by itself.
+const THREE_FSYNCS: f64 = 3.0 * 1_100.0;
+
+/// Creates, on both disks.
+pub struct SlowDisk {
+    creates: CreateMany,
+}
+
+impl SlowDisk {
+    /// So many clients, within a limit.
+    pub fn new(clients: usize, limit: Limit) -> Self {
+        Self { creates: CreateMany::new(clients, limit) }
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for SlowDisk {
+    fn number(&self) -> u8 {
+        3
+    }
+
+    fn title(&self) -> String {
+        format!("{}, each fsync 1 ms slower", self.creates.title())
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        vec![
+            Goal { who: Who::SlowDisk, figure: Figure::Rate, bound: Bound::AtLeast(0.9, Who::Sqlite) },
+            Goal::number(Who::SlowDisk, Figure::P99, THREE_FSYNCS),
+        ]
+    }
+
+    fn takes(&self, who: Who) -> bool {
+        matches!(who, Who::Sqlite | Who::SlowDisk)
+    }
+
+    fn lanes(&self) -> usize {
+        self.creates.lanes()
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        self.creates.prepare(subject).await
+    }
+
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        self.creates.measure(subject).await
+    }
+
+    async fn verify(&self, subject: &Subject) -> Result<()> {
+        self.creates.verify(subject).await
+    }
+}

@@ -1,0 +1,68 @@
+//! Row 10: row 9 while a tenth of the watchers does not read.
+
+use anyhow::Result;
+use async_trait::async_trait;
+
+use super::fan_out::FanOut;
+use super::{Goal, Row, Subject};
+use crate::contender::Who;
+use crate::load::Limit;
+use crate::sample::{Figure, Sample};
+
+/// Writes a second: so many that those who do not read are soon behind by more than they can be sent.
+const RATE: u32 = 100;
+const STALLED: usize = 100;
+
+/// Events, first to watchers who all read, then with some who do not.
+pub struct Stalled {
+    fan_out: FanOut,
+}
+
+impl Stalled {
+    /// For as long as a measurement takes.
+    pub fn new(limit: Limit) -> Self {
+        Self { fan_out: FanOut::new(RATE, limit) }
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for Stalled {
+    fn number(&self) -> u8 {
+        10
+    }
+
+    fn title(&self) -> String {
+        format!("{}, {STALLED} of whom do not read", self.fan_out.title())
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        vec![
+            Goal::number(Who::Sqlite, Figure::More("undelivered"), 0.0),
+            Goal::number(Who::Sqlite, Figure::More("closed"), 0.0),
+            Goal::number(Who::Sqlite, Figure::More("p99_times_that_of_row_9"), 1.05),
+        ]
+    }
+
+    fn takes(&self, who: Who) -> bool {
+        who.is_api()
+    }
+
+    fn lanes(&self) -> usize {
+        self.fan_out.lanes()
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        self.fan_out.prepare(subject).await
+    }
+
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        let without = self.fan_out.measure(subject).await?;
+        let mut with = self.fan_out.run(subject, STALLED).await?;
+        with.more.insert("p99_times_that_of_row_9", with.p99_us / without.p99_us);
+        Ok(with)
+    }
+
+    async fn verify(&self, subject: &Subject) -> Result<()> {
+        self.fan_out.verify(subject).await
+    }
+}
