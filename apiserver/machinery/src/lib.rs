@@ -7,6 +7,7 @@ pub mod decode;
 pub mod discovery;
 pub mod document;
 pub mod error;
+pub mod excerpt;
 pub mod field;
 pub mod go_format;
 pub mod go_json;

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use drydock_machinery::Object;
+use drydock_machinery::excerpt::Excerpt;
 
 use crate::backend::prefix_range;
-use crate::storage::{Scope, Stored, WatchEvent};
+use crate::storage::{Scope, Selection, Stored, WatchEvent};
 
 impl Scope {
     /// All objects of the resource.
@@ -24,9 +25,14 @@ impl Scope {
         Self { prefix: key.to_owned(), single: true, matches: None }
     }
 
-    /// Narrows the scope to the objects that `matches` accepts.
-    pub fn matching(mut self, matches: impl Fn(&Object) -> bool + Send + Sync + 'static) -> Self {
-        self.matches = Some(Arc::new(matches));
+    /// Narrows the scope to the objects that `accepts` accepts, which looks at the fields at some dotted paths.
+    pub fn matching(
+        mut self,
+        paths: &[&str],
+        accepts: impl Fn(&Object) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let looks_at = Arc::new(Excerpt::of(paths.iter().copied()));
+        self.matches = Some(Selection { looks_at, accepts: Arc::new(accepts) });
         self
     }
 
@@ -37,7 +43,8 @@ impl Scope {
 
     /// Whether the label and field selection accepts the object.
     pub fn selects(&self, stored: &Stored) -> bool {
-        self.matches.as_ref().is_none_or(|matches| matches(&stored.object()))
+        let selected = |selection: &Selection| (selection.accepts)(&stored.excerpt(&selection.looks_at));
+        self.matches.as_ref().is_none_or(selected)
     }
 
     /// The scope's keys, with `base` before each.

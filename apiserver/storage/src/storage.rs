@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::{ApiError, Object};
 
 use crate::backend::{BackendError, Guard, Revision};
@@ -24,7 +25,13 @@ pub enum ReadAt {
 }
 
 /// Label and field selection of objects.
-pub type Selection = Arc<dyn Fn(&Object) -> bool + Send + Sync>;
+#[derive(Clone)]
+pub struct Selection {
+    /// What it looks at: of an object that is kept as bytes, the rest is not decoded.
+    pub looks_at: Arc<Excerpt>,
+    /// Whether it selects an object that has these fields at least.
+    pub accepts: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
+}
 
 /// Which objects a list or a watch is about.
 #[derive(Clone)]

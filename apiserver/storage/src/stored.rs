@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use drydock_machinery::Object;
+use drydock_machinery::excerpt::Excerpt;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
@@ -62,6 +63,12 @@ impl Stored {
         let held = self.decoded.lock().clone();
         // These bytes were decoded before, or encoded here.
         held.unwrap_or_else(|| Arc::new(Object(serde_json::from_slice(&self.json).unwrap_or_default())))
+    }
+
+    /// Some fields of the object, of which only they are decoded if it is not decoded already; it may have others.
+    pub fn excerpt(&self, excerpt: &Excerpt) -> Arc<Object> {
+        let held = self.decoded.lock().clone();
+        held.unwrap_or_else(|| Arc::new(excerpt.read(&self.json)))
     }
 
     /// Keeps the bytes alone.

@@ -50,6 +50,11 @@ impl FieldSelector {
         self.terms.iter().find(|t| t.field == field && !t.negated).map(|t| t.value.as_str())
     }
 
+    /// The fields that it looks at, as dotted paths.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().map(|term| term.field.as_str())
+    }
+
     /// Whether the object satisfies every term; an absent field is the empty string.
     pub fn matches(&self, object: &Object) -> bool {
         self.terms.iter().all(|term| (value_at(object, &term.field) == term.value) != term.negated)

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::selector::{FieldSelector, LabelSelector};
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::storage::Scope;
+use drydock_storage::storage::{Scope, Selection};
 
 use super::call::Call;
 
@@ -21,7 +22,7 @@ pub fn scope(call: &Call) -> Result<Scope, ApiError> {
         None if namespace.is_empty() => (String::new(), false),
         None => (format!("{namespace}/"), false),
     };
-    Ok(Scope { prefix, single, matches: matcher(labels, fields) })
+    Ok(Scope { prefix, single, matches: selection(labels, fields) })
 }
 
 /// The field selector; a name in the URL is one too.
@@ -51,11 +52,11 @@ fn namespace(call: &Call, fields: &FieldSelector) -> String {
     if selected.contains('/') { String::new() } else { selected.to_owned() }
 }
 
-type Matcher = Arc<dyn Fn(&Object) -> bool + Send + Sync>;
-
-fn matcher(labels: LabelSelector, fields: FieldSelector) -> Option<Matcher> {
+fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> {
     if labels.is_empty() && fields.is_empty() {
         return None;
     }
-    Some(Arc::new(move |object| labels.matches(object) && fields.matches(object)))
+    let looks_at = Excerpt::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
+    let accepts = move |object: &Object| labels.matches(object) && fields.matches(object);
+    Some(Selection { looks_at: Arc::new(looks_at), accepts: Arc::new(accepts) })
 }

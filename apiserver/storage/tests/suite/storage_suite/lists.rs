@@ -51,7 +51,7 @@ pub async fn a_single_object_is_a_list_of_one(fixture: Fixture) {
     }
     assert_eq!(keys(&fixture.list(&Scope::object("a/1"), ReadAt::Latest).await), ["a/1"]);
     assert!(fixture.list(&Scope::object("a/3"), ReadAt::Latest).await.items.is_empty());
-    let odd = Scope::object("a/1").matching(|object| !even(object));
+    let odd = Scope::object("a/1").matching(&["spec.value"], |object| !even(object));
     assert!(fixture.list(&odd, ReadAt::Latest).await.items.is_empty());
 }
 
@@ -79,7 +79,8 @@ pub async fn pages_are_consistent_while_others_write(fixture: Fixture) {
 
 pub async fn a_selection_fills_its_pages(fixture: Fixture) {
     fill(&fixture, 40).await;
-    let scope = Scope::namespace("a").matching(|object| read_value(object).is_multiple_of(10));
+    let scope =
+        Scope::namespace("a").matching(&["spec.value"], |object| read_value(object).is_multiple_of(10));
     let (items, sizes) = paged(&fixture, &scope, 3, async || ()).await;
     assert_eq!(items.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [0, 10, 20, 30]);
     assert_eq!(sizes, [3, 1]);
@@ -91,7 +92,7 @@ pub async fn remaining_is_known_without_a_selection(fixture: Fixture) {
     let options = ListOptions { at: ReadAt::Latest, limit: 5, start: None };
     let page = fixture.storage.list(&Scope::namespace("a"), &options).await.unwrap();
     assert_eq!((page.items.len(), page.remaining), (5, Some(7)));
-    let selected = Scope::namespace("a").matching(even);
+    let selected = Scope::namespace("a").matching(&["spec.value"], even);
     assert_eq!(fixture.storage.list(&selected, &options).await.unwrap().remaining, None);
     let whole = ListOptions { limit: 12, ..options };
     let page = fixture.storage.list(&Scope::namespace("a"), &whole).await.unwrap();
@@ -125,7 +126,7 @@ pub async fn more_than_one_batch_is_one_list(fixture: Fixture) {
     let page = fixture.list(&Scope::all(), ReadAt::Latest).await;
     assert_eq!(page.items.len(), 2800);
     assert!(page.items.is_sorted_by(|a, b| a.key < b.key) && page.next.is_none());
-    let last_of_each = Scope::all().matching(|object| read_value(object) == 699);
+    let last_of_each = Scope::all().matching(&["spec.value"], |object| read_value(object) == 699);
     let options = ListOptions { at: ReadAt::Latest, limit: 4, start: None };
     let page = fixture.storage.list(&last_of_each, &options).await.unwrap();
     assert_eq!(keys(&page), ["0/0699", "1/0699", "2/0699", "3/0699"]);

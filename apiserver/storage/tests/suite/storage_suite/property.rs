@@ -54,8 +54,8 @@ fn scopes() -> Vec<Scope> {
     vec![
         Scope::all(),
         Scope::namespace("a"),
-        Scope::namespace("b").matching(even),
-        Scope::all().matching(even),
+        Scope::namespace("b").matching(&["spec.value"], even),
+        Scope::all().matching(&["spec.value"], even),
     ]
 }
 

@@ -59,7 +59,7 @@ pub async fn initial_events_end_with_a_bookmark(fixture: Fixture) {
 
 pub async fn entering_and_leaving_the_selection(fixture: Fixture) {
     let start = now(&fixture).await;
-    let scope = || Scope::all().matching(even);
+    let scope = || Scope::all().matching(&["spec.value"], even);
     let mut follower = fixture.follow(scope(), WatchFrom::After(start)).await;
     fixture.create("a/1", 1).await;
     let entered = fixture.set("a/1", 2).await;
@@ -164,7 +164,7 @@ pub async fn many_initial_events_come_whole(fixture: Fixture) {
     for value in 0..700 {
         fixture.create(&format!("a/{value:04}"), value).await;
     }
-    let scope = Scope::namespace("a").matching(even);
+    let scope = Scope::namespace("a").matching(&["spec.value"], even);
     let mut follower = fixture.follow(scope, WatchFrom::InitialEvents(ReadAt::Latest)).await;
     assert_eq!(follower.progress(), Revision(0));
     for value in (0..700).step_by(2) {

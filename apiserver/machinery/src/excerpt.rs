@@ -1,0 +1,134 @@
+//! Some fields of an object, read without the rest: whoever looks at a label should not pay for a whole object.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::object::Object;
+
+/// Which fields: a tree of names, where a leaf stands for all below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    fields: BTreeMap<String, Excerpt>,
+}
+
+impl Excerpt {
+    /// The fields at some dotted paths, each with everything below it; nothing without any.
+    pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+        let mut excerpt = Self::default();
+        paths.into_iter().for_each(|path| excerpt.add(path));
+        excerpt
+    }
+
+    /// Reads these fields from an object's JSON, and looks at the rest only to pass over it. What is no JSON object
+    /// has none.
+    pub fn read(&self, json: &[u8]) -> Object {
+        let mut from = serde_json::Deserializer::from_slice(json);
+        let read = (&mut from).deserialize_any(Fields { wanted: self, root: true });
+        match read {
+            Ok(Value::Object(fields)) => Object(fields),
+            _ => Object::default(),
+        }
+    }
+
+    fn add(&mut self, path: &str) {
+        let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+        let known = self.fields.get(first);
+        match (known, rest) {
+            (Some(whole), _) if whole.fields.is_empty() => {}
+            (_, None) => {
+                self.fields.insert(first.to_owned(), Self::default());
+            }
+            (_, Some(rest)) => self.fields.entry(first.to_owned()).or_default().add(rest),
+        }
+    }
+}
+
+/// Reads a value: of an object, the wanted fields.
+struct Fields<'e> {
+    wanted: &'e Excerpt,
+    /// Nothing wanted of the whole object is nothing; of a field it is all.
+    root: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Fields<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.wanted.fields.is_empty() && !self.root {
+            return serde::Deserialize::deserialize(deserializer);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut found = Map::new();
+        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            match self.wanted.fields.get(&*name) {
+                Some(wanted) => {
+                    let value = map.next_value_seed(Fields { wanted, root: false })?;
+                    found.insert(name.into_owned(), value);
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Value::Object(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    const OBJECT: &str = r#"{"apiVersion":"v1","metadata":{"name":"n","labels":{"a":"1","b":"2"},"x":[{"labels":1}]},
+        "spec":{"target":{"pod":{"name":"p","uid":"u"}},"\u006eode":"m","labels":{"c":"3"}}}"#;
+
+    #[track_caller]
+    fn reads(paths: &[&str], expected: Value) {
+        assert_eq!(Value::Object(Excerpt::of(paths.iter().copied()).read(OBJECT.as_bytes()).0), expected);
+    }
+
+    #[test]
+    fn an_excerpt_has_the_fields_that_were_asked_for_and_no_others() {
+        reads(&[], json!({}));
+        reads(&["metadata.labels"], json!({"metadata": {"labels": {"a": "1", "b": "2"}}}));
+        reads(&["spec.target.pod.name", "spec.absent"], json!({"spec": {"target": {"pod": {"name": "p"}}}}));
+        reads(&["spec.node"], json!({"spec": {"node": "m"}}));
+    }
+
+    #[test]
+    fn a_field_that_is_wanted_whole_is_whole_whichever_path_came_first() {
+        let whole = json!({"metadata": {"labels": {"a": "1", "b": "2"}}});
+        reads(&["metadata.labels", "metadata.labels.a"], whole.clone());
+        reads(&["metadata.labels.a", "metadata.labels"], whole);
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_fields() {
+        let labels = Excerpt::of(["metadata.labels"]);
+        for json in ["", "null", "[1]", "7", r#"{"metadata":"#] {
+            assert_eq!(labels.read(json.as_bytes()), Object::default());
+        }
+        let of_text = labels.read(br#"{"metadata":null,"spec":{}}"#);
+        assert_eq!(of_text.labels(), None);
+    }
+}
