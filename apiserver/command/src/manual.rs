@@ -1,12 +1,33 @@
 //! The flags of a program as others write them down: the table of README.md, the arguments in a manifest. A test of each
 //! program keeps them alike.
 
-use clap::{Arg, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 
 /// A Markdown table of the flags, in the order of `--help`.
 pub fn table<F: CommandFactory>() -> String {
-    let rows: String = F::command().get_arguments().filter(|arg| arg.get_long().is_some()).map(row).collect();
-    format!("| flag | default | what |\n|---|---|---|\n{rows}")
+    format!("{HEAD}{}", rows(&F::command()))
+}
+
+/// The same of each subcommand, under what it is for.
+pub fn command_tables<F: CommandFactory>() -> String {
+    let program = F::command();
+    let shown = program.get_subcommands().filter(|command| command.get_name() != "help");
+    let tables = shown.map(|command| {
+        let files: String = command.get_positionals().map(|arg| format!(" {arg}")).collect();
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let line = format!("`{} {}{files}`", program.get_name(), command.get_name());
+        format!("{line}: {about}.\n\n{HEAD}{}", rows(command))
+    });
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `text` has the tables of the subcommands; otherwise those that it must have.
+///
+/// # Errors
+/// The tables.
+pub fn commands_stand_in<F: CommandFactory>(text: &str) -> Result<(), String> {
+    let tables = command_tables::<F>();
+    if text.contains(&tables) { Ok(()) } else { Err(tables) }
 }
 
 /// Whether `text` has the table of the flags; otherwise the table that it must have.
@@ -22,6 +43,12 @@ pub fn stands_in<F: CommandFactory>(text: &str) -> Result<(), String> {
 pub fn in_manifest(manifest: &str) -> Vec<&str> {
     let items = manifest.lines().filter_map(|line| line.trim().strip_prefix("- "));
     items.filter(|item| item.starts_with("--")).collect()
+}
+
+const HEAD: &str = "| flag | default | what |\n|---|---|---|\n";
+
+fn rows(command: &Command) -> String {
+    command.get_arguments().filter(|arg| arg.get_long().is_some()).map(row).collect()
 }
 
 fn row(arg: &Arg) -> String {

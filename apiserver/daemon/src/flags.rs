@@ -1,6 +1,8 @@
 //! Flags, by the names that operators of Kubernetes know.
 
 mod audit;
+mod data;
+mod storage;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
@@ -12,11 +14,17 @@ use drydock_api::eviction_request::interceptors;
 use drydock_command::{Refusal, duration};
 
 use audit::AuditFlags;
+pub use data::{Backup, Check, DataCommand, Migrate, Restore, Store};
+use storage::StorageFlags;
 
 /// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "drydock-apiserver", version)]
+#[command(name = "drydock-apiserver", version, args_conflicts_with_subcommands = true)]
 pub struct Flags {
+    /// Work on the data, instead of serving
+    #[command(subcommand)]
+    pub command: Option<DataCommand>,
+
     /// YAML file with any of these flags, a key each without the dashes; the command line goes before it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -71,24 +79,9 @@ pub struct Flags {
     #[arg(long, value_name = "PREFIXES", value_delimiter = ',')]
     pub requestheader_extra_headers_prefix: Vec<String>,
 
-    /// etcd endpoints; objects are kept in SQLite under --data-dir if absent
-    #[arg(long, value_name = "URLS", value_delimiter = ',')]
-    pub etcd_servers: Vec<String>,
-    /// Prefix of every key in etcd
-    #[arg(long, value_name = "PREFIX", default_value = "/registry/drydock")]
-    pub etcd_prefix: String,
-    /// CA of etcd (PEM)
-    #[arg(long, value_name = "FILE")]
-    pub etcd_cafile: Option<PathBuf>,
-    /// Our certificate for etcd (PEM)
-    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
-    pub etcd_certfile: Option<PathBuf>,
-    /// Private key of --etcd-certfile (PEM)
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
-    pub etcd_keyfile: Option<PathBuf>,
-    /// Where the embedded store keeps its file
-    #[arg(long, value_name = "DIR", default_value = "drydock-data")]
-    pub data_dir: PathBuf,
+    /// Where objects are kept
+    #[command(flatten)]
+    pub storage: StorageFlags,
 
     /// How long an interceptor may stay silent; the same on the controller manager
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
@@ -131,6 +124,9 @@ impl Flags {
 
     /// Flags that do not go together.
     fn contradiction(&self) -> Option<&'static str> {
+        if let Some(command) = &self.command {
+            return command.contradiction();
+        }
         self.heartbeat_deadline.is_zero().then_some("--heartbeat-deadline must be positive")
     }
 }
@@ -200,6 +196,25 @@ mod tests {
         assert_eq!(options.mode, drydock_server::audit::Mode::Batch);
         assert!(read(&["--audit-log-mode=never"]).unwrap_err().contains("blocking-strict"));
         assert!(read(&["--audit-log-maxsize=-1"]).unwrap_err().contains("--audit-log-maxsize"));
+    }
+
+    #[test]
+    fn work_on_the_data_has_flags_of_its_own() {
+        let read = |arguments: &[&str]| read(arguments).map(|flags| flags.command);
+        let backup = read(&["backup", "--data-dir=d", "copy.db"]).unwrap();
+        assert!(matches!(backup, Some(DataCommand::Backup(flags)) if flags.data_dir.file().starts_with("d")));
+        assert!(read(&["backup"]).unwrap_err().contains("<FILE>"));
+        assert!(read(&["backup", "--secure-port=1", "copy.db"]).unwrap_err().contains("--secure-port"));
+        assert!(read(&["migrate", "--to=etcd"]).unwrap_err().contains("--etcd-servers"));
+        assert!(read(&["migrate", "--etcd-servers=http://a"]).unwrap_err().contains("--to <STORE>"));
+        assert!(read(&["check"]).unwrap().is_some() && read(&[]).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_readme_lists_the_flags_of_work_on_the_data() {
+        let readme = include_str!("../../../README.md");
+        let listed = drydock_command::manual::commands_stand_in::<Flags>(readme);
+        assert!(listed.is_ok(), "README.md must have:\n{}", listed.unwrap_err());
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! drydock-apiserver: serves EvictionRequest and NodeMaintenance to a Kubernetes cluster as an aggregated API.
+//! drydock-apiserver: serves EvictionRequest and NodeMaintenance to a Kubernetes cluster as an aggregated API; or works
+//! on the data: backup, restore, check, migrate.
 //!
 //! Parse all configuration, then build, then bind, then run.
 
 mod admission;
+mod data;
 mod flags;
 mod host;
 mod options;
+mod progress;
 mod server;
 
 use std::process::ExitCode;
@@ -22,7 +25,8 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    logs::start("info");
+    // Who works on the data waits for its one line.
+    logs::start(if flags.command.is_some() { "warn" } else { "info" });
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => drydock_command::fail("drydock-apiserver", error.as_ref()),
@@ -31,5 +35,8 @@ fn main() -> ExitCode {
 
 fn run(flags: Flags) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(server::run(flags))
+    match flags.command {
+        Some(command) => runtime.block_on(data::run(command)),
+        None => runtime.block_on(server::run(flags)),
+    }
 }

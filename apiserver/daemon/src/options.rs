@@ -2,8 +2,6 @@
 
 use drydock_server::api_group::Identity;
 use drydock_server::generic::{HostFiles, Options, Serving, Trust};
-use drydock_storage::etcd::EtcdConfig;
-use drydock_storage::place::Place;
 
 use crate::flags::Flags;
 
@@ -23,7 +21,7 @@ pub fn by_flags(flags: &Flags) -> Options {
             authorization: flags.authorization_kubeconfig.clone(),
         },
         trust: trust(flags),
-        storage: storage(flags),
+        storage: flags.storage.place(),
         max_requests_inflight: flags.max_requests_inflight,
         max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
         request_timeout: flags.request_timeout,
@@ -42,18 +40,4 @@ fn trust(flags: &Flags) -> Trust {
         group_headers: flags.requestheader_group_headers.clone(),
         extra_headers_prefix: flags.requestheader_extra_headers_prefix.clone(),
     }
-}
-
-/// etcd where its servers are named, the embedded store elsewhere.
-fn storage(flags: &Flags) -> Place {
-    if flags.etcd_servers.is_empty() {
-        return Place::Embedded(flags.data_dir.clone());
-    }
-    Place::Etcd(EtcdConfig {
-        servers: flags.etcd_servers.clone(),
-        prefix: flags.etcd_prefix.clone(),
-        ca_file: flags.etcd_cafile.clone(),
-        cert_file: flags.etcd_certfile.clone(),
-        key_file: flags.etcd_keyfile.clone(),
-    })
 }

@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome};
 
+/// Before a writer's name.
+pub(crate) const PREFIX: &str = "/fences/";
 /// Writers that are remembered; beyond that all are looked up again.
 const REMEMBERED: usize = 1024;
 
@@ -53,7 +55,7 @@ impl Fences {
 
     /// Admits a writer in its term, and ends its older ones. The guard belongs into each of its writes.
     pub async fn enter(&self, writer: &str, term: u64) -> Result<Guard, FenceError> {
-        let key = format!("/fences/{writer}");
+        let key = format!("{PREFIX}{writer}");
         let remembered = self.known.lock().get(writer).copied();
         let mut known = match remembered {
             Some(known) => Some(known),
@@ -101,7 +103,12 @@ impl Fences {
 }
 
 fn read(pair: KeyValue) -> Result<Known, BackendError> {
-    let term = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok());
-    let term = term.ok_or_else(|| BackendError::Corrupt(format!("{} is not a term", pair.key)))?;
+    let term =
+        term(&pair.value).ok_or_else(|| BackendError::Corrupt(format!("{} is not a term", pair.key)))?;
     Ok(Known { term, revision: pair.mod_revision })
+}
+
+/// The term that a value holds.
+pub(crate) fn term(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }

@@ -20,10 +20,13 @@ pub mod backend;
 pub mod compaction;
 pub mod etcd;
 pub mod fence;
+pub mod migrate;
 pub mod place;
+pub mod progress;
 pub mod sqlite;
 pub mod storage;
 mod stored;
+mod values;
 
 pub mod cache;
 pub mod scope;

@@ -1,7 +1,7 @@
 //! Where a server's objects are, by its settings: the backend, and a kind's cached storage above it.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drydock_machinery::kind::Names;
@@ -53,10 +53,8 @@ impl Place {
             }
             Self::Embedded(folder) => folder,
         };
-        // The objects are for the server alone; a folder that is there already is its owner's business.
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|why| PlaceError::Folder(folder.clone(), why))?;
-        let file = folder.join(FILE);
+        make_folder(folder)?;
+        let file = file(folder);
         let opened = SqliteBackend::open(&file, SqliteOptions::default());
         Ok(Arc::new(opened.map_err(|why| PlaceError::File(file, why))?))
     }
@@ -68,6 +66,21 @@ impl Place {
             Self::Etcd(_) => "etcd",
         }
     }
+}
+
+/// The embedded store's file in its folder.
+pub fn file(folder: &Path) -> PathBuf {
+    folder.join(FILE)
+}
+
+/// Makes the embedded store's folder. The objects are for the server alone; a folder that is there already is its
+/// owner's business.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_folder(folder: &Path) -> Result<(), PlaceError> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|why| PlaceError::Folder(folder.to_owned(), why))
 }
 
 /// A kind's storage: the watch cache over the typed store over `backend`.

@@ -90,6 +90,11 @@ impl Daemon {
         Ok(Ended { code, lines: self.said.all() })
     }
 
+    /// Kills it on the spot.
+    pub async fn kill(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
     /// Is it still running?
     pub fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use etcd_client::proto::{PbEvent, PbWatchResponse};
 
-use super::keys::{Prefix, revision};
+use super::keys::Prefix;
 use crate::backend::{BackendEvent, Result, Revision};
 
 /// What has been delivered and what is held back.
@@ -66,10 +66,10 @@ impl Assembler {
         let previous = event.prev_kv.map(|pair| self.prefix.pair(pair)).transpose()?;
         let created = match (deleted, &previous) {
             (true, Some(previous)) => previous.create_revision,
-            _ => revision(pair.create_revision),
+            _ => self.prefix.origin.revision(pair.create_revision),
         };
         Ok(Some(BackendEvent {
-            revision: revision(pair.mod_revision),
+            revision: self.prefix.origin.revision(pair.mod_revision),
             create_revision: created,
             key: self.prefix.strip(pair.key)?,
             value: (!deleted).then(|| Bytes::from(pair.value)),

@@ -14,7 +14,9 @@ mod assemble;
 mod compactor;
 mod config;
 mod error;
+mod import;
 mod keys;
+mod origin;
 mod requests;
 mod watch;
 
@@ -28,7 +30,9 @@ use crate::backend::{
 };
 use config::Connector;
 pub use config::EtcdConfig;
+pub use import::Import;
 use keys::Prefix;
+use origin::Origin;
 use requests::Requests;
 
 /// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
@@ -42,14 +46,32 @@ pub struct EtcdBackend {
 }
 
 impl EtcdBackend {
-    /// Reads the certificates, and checks that the cluster answers.
+    /// Reads the certificates, and checks that the cluster answers and that the prefix can be served from.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
-        let connector = Connector::new(config).await?;
-        let prefix = Prefix::new(&config.prefix);
-        let requests = Requests::new(connector.connect().await?.kv_client(), prefix.clone());
+        let (_, requests) = reach(config, Origin::default()).await?;
+        let origin = origin::claim(&requests).await.map_err(|error| about(&config.prefix, error))?;
+        let (connector, requests) = reach(config, origin).await?;
+        let prefix = Prefix::new(&config.prefix, origin);
         let backend = Self { requests, connector, prefix, progress: Default::default() };
         backend.current_revision().await?;
         Ok(backend)
+    }
+}
+
+/// Requests of a prefix whose revisions begin at `origin`.
+async fn reach(config: &EtcdConfig, origin: Origin) -> Result<(Connector, Requests)> {
+    let connector = Connector::new(config).await?;
+    let prefix = Prefix::new(&config.prefix, origin);
+    let requests = Requests::new(connector.connect().await?.kv_client(), prefix);
+    Ok((connector, requests))
+}
+
+/// Says under which prefix.
+fn about(prefix: &str, error: BackendError) -> BackendError {
+    match error {
+        BackendError::Unavailable(why) => BackendError::Unavailable(format!("prefix {prefix}: {why}")),
+        BackendError::Corrupt(why) => BackendError::Corrupt(format!("prefix {prefix}: {why}")),
+        other => other,
     }
 }
 

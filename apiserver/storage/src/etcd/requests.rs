@@ -10,7 +10,8 @@ use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbResponseOp, PbTxnOpResp
 use etcd_client::{Compare, CompareOp, GetOptions, GetResponse, KvClient, Txn, TxnOp};
 
 use super::error::{about, translate};
-use super::keys::{Prefix, revision};
+use super::keys::Prefix;
+use super::origin::Origin;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
 
 /// How long a caller waits for an answer.
@@ -39,12 +40,12 @@ impl Requests {
     pub async fn current_revision(&self) -> Result<Revision> {
         let options = GetOptions::new().with_count_only();
         let response = self.read(self.prefix.key("revision"), options).await?;
-        header(response.0.header.as_ref())
+        self.header(response.0.header.as_ref())
     }
 
     pub async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
         let response = self.read_at(self.prefix.key(key), GetOptions::new(), at).await?;
-        let newest = header(response.0.header.as_ref())?;
+        let newest = self.header(response.0.header.as_ref())?;
         let pair = response.0.kvs.into_iter().next().map(|pair| self.prefix.pair(pair)).transpose()?;
         Ok((pair, at.unwrap_or(newest)))
     }
@@ -81,12 +82,12 @@ impl Requests {
     /// Compares and swaps. An error that leaves the outcome open is `Unavailable`, and it is not tried again.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
         let key = self.prefix.key(&write.key);
-        let expected = write.expected.map_or(0, signed);
+        let expected = write.expected.map_or(0, |at| self.signed(at));
         let operation = match write.value {
             Some(value) => TxnOp::put(key.clone(), value, None),
             None => TxnOp::delete(key.clone(), None),
         };
-        let guard = write.guard.map(|guard| (self.prefix.key(&guard.key), signed(guard.revision)));
+        let guard = write.guard.map(|guard| (self.prefix.key(&guard.key), self.signed(guard.revision)));
         let at = |key: &str, revision| Compare::mod_revision(key, CompareOp::Equal, revision);
         let mut compares = vec![at(&key, expected)];
         let mut reads = vec![TxnOp::get(key, None)];
@@ -96,7 +97,7 @@ impl Requests {
         }
         let transaction = Txn::new().when(compares).and_then([operation]).or_else(reads);
         let response = self.transact(transaction).await?;
-        let at = header(response.header.as_ref())?;
+        let at = self.header(response.header.as_ref())?;
         if response.succeeded {
             return Ok(WriteOutcome::Committed(at));
         }
@@ -120,8 +121,8 @@ impl Requests {
 
     /// Forgets what is below `at`.
     pub async fn compact(&self, at: Revision) -> Result<()> {
-        let mut client = self.client.clone();
-        let result = within(async move { client.compact(signed(at), None).await.map_err(translate) }).await;
+        let (mut client, number) = (self.client.clone(), self.signed(at));
+        let result = within(async move { client.compact(number, None).await.map_err(translate) }).await;
         match result {
             Ok(_) => {
                 self.compacted(at);
@@ -136,6 +137,21 @@ impl Requests {
         self.compacted.fetch_max(at.0, Ordering::Relaxed);
     }
 
+    /// The revision in an answer's header.
+    pub fn header(&self, of: Option<&PbResponseHeader>) -> Result<Revision> {
+        header(&self.prefix.origin, of)
+    }
+
+    /// A revision as etcd has it.
+    pub fn signed(&self, revision: Revision) -> i64 {
+        self.prefix.origin.signed(revision)
+    }
+
+    /// A revision that etcd has.
+    pub fn revision(&self, number: i64) -> Revision {
+        self.prefix.origin.revision(number)
+    }
+
     async fn page(
         &self,
         start: String,
@@ -146,7 +162,7 @@ impl Requests {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let options = GetOptions::new().with_range(end).with_limit(limit);
         let response = self.read_at(start, options, at).await?;
-        let newest = header(response.0.header.as_ref())?;
+        let newest = self.header(response.0.header.as_ref())?;
         let items = response.0.kvs.into_iter().map(|pair| self.prefix.pair(pair)).collect::<Result<_>>()?;
         let count = response.0.count.max(0).unsigned_abs();
         Ok((RangeResult { revision: at.unwrap_or(newest), items, count }, response.0.more))
@@ -164,7 +180,10 @@ impl Requests {
                 let oldest = Revision(self.compacted.load(Ordering::Relaxed).max(1));
                 return Err(BackendError::Compacted { requested: Revision(0), oldest });
             }
-            Some(at) => options.with_revision(signed(at)),
+            Some(at) => {
+                self.prefix.origin.check(at)?;
+                options.with_revision(self.signed(at))
+            }
             None => options,
         };
         match self.read(key, options).await {
@@ -222,12 +241,7 @@ fn present(response: PbResponseOp) -> Option<PbKeyValue> {
 }
 
 /// The revision in an answer's header.
-pub(super) fn header(header: Option<&PbResponseHeader>) -> Result<Revision> {
+pub(super) fn header(origin: &Origin, header: Option<&PbResponseHeader>) -> Result<Revision> {
     let missing = || BackendError::Unavailable("etcd answered without a header".to_owned());
-    header.map(|header| revision(header.revision)).ok_or_else(missing)
-}
-
-/// A revision as etcd takes it; one beyond its range is as much in the future as the highest.
-pub(super) fn signed(revision: Revision) -> i64 {
-    i64::try_from(revision.0).unwrap_or(i64::MAX)
+    header.map(|header| origin.revision(header.revision)).ok_or_else(missing)
 }

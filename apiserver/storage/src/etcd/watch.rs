@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use super::assemble::Assembler;
 use super::config::Connector;
 use super::error::translate;
-use super::keys::{Prefix, revision};
-use super::requests::{header, signed};
+use super::keys::Prefix;
+use super::origin::Origin;
+use super::requests::header;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. One may hold
@@ -35,6 +36,7 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 pub(super) struct Watch {
     connector: Connector,
     range: Option<(String, String)>,
+    origin: Origin,
     assembler: Assembler,
     progress: watch::Receiver<u64>,
     /// The round of progress that etcd was asked for last.
@@ -76,6 +78,7 @@ impl Watch {
         Self {
             connector,
             range,
+            origin: prefix.origin,
             assembler: Assembler::new(prefix, after),
             progress,
             asked: answered,
@@ -99,6 +102,10 @@ impl Watch {
     async fn run(mut self, items: mpsc::Sender<WatchItem>) {
         if self.range.is_none() {
             return items.closed().await;
+        }
+        if let Err(error) = self.origin.check_start(self.assembler.restart()) {
+            let _ = items.send(WatchItem::Failed(error)).await;
+            return;
         }
         let mut pause = PAUSE;
         loop {
@@ -163,7 +170,7 @@ impl Watch {
         };
         let options = WatchOptions::new()
             .with_range(end)
-            .with_start_revision(signed(after).saturating_add(1))
+            .with_start_revision(self.origin.signed(after).saturating_add(1))
             .with_prev_key()
             .with_progress_notify()
             .with_fragment();
@@ -182,7 +189,7 @@ impl Watch {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
         if response.canceled {
-            return Err(canceled(&response, after).into());
+            return Err(self.canceled(&response, after).into());
         }
         if response.created {
             return Ok(());
@@ -200,17 +207,17 @@ impl Watch {
     }
 
     fn progress(&mut self, response: &PbWatchResponse) -> Result<Option<WatchItem>> {
-        let told = self.assembler.progress(header(response.header.as_ref())?);
+        let told = self.assembler.progress(header(&self.origin, response.header.as_ref())?);
         if told.is_some() && response.watch_id == ALL_WATCHES {
             self.answered = self.asked;
         }
         Ok(told.map(WatchItem::Progress))
     }
-}
 
-fn canceled(response: &PbWatchResponse, after: Revision) -> BackendError {
-    match response.compact_revision {
-        0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
-        at => BackendError::Compacted { requested: after, oldest: revision(at) },
+    fn canceled(&self, response: &PbWatchResponse, after: Revision) -> BackendError {
+        match response.compact_revision {
+            0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
+            at => BackendError::Compacted { requested: after, oldest: self.origin.revision(at) },
+        }
     }
 }

@@ -7,11 +7,11 @@
 use rusqlite::{Connection, params};
 
 use super::error::translate;
-use super::read;
+use super::{read, schema};
 use crate::backend::{BackendError, Result, Revision};
 
 /// Rows walked in one step: short enough for a write that waits.
-const STEP: u64 = 64;
+const STEP: usize = 64;
 
 /// Work left to do.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +55,8 @@ impl Compaction {
 
     /// Removes what a few rows made superfluous.
     pub fn step(&mut self, connection: &mut Connection) -> Result<()> {
-        let upto = self.compacted.min(self.scrubbed + STEP);
         let transaction = connection.transaction().map_err(translate)?;
-        let rows = superfluous(&transaction, self.scrubbed, upto, self.compacted)?;
+        let (rows, upto) = superfluous(&transaction, self.scrubbed, self.compacted)?;
         for revision in rows {
             let mut statement =
                 transaction.prepare_cached("DELETE FROM log WHERE revision = ?1").map_err(translate)?;
@@ -70,31 +69,33 @@ impl Compaction {
     }
 }
 
-/// Rows that `from..=upto` replaced, and the deletes among them. `upto` is walked again by the next step, or by
-/// the next compaction, which may then remove the delete that stood at the boundary.
-fn superfluous(connection: &Connection, from: u64, upto: u64, boundary: u64) -> Result<Vec<u64>> {
-    let sql = "SELECT revision, prev_revision, deleted FROM log WHERE revision >= ?1 AND revision <= ?2";
+/// What the next rows from `from` on replaced, and the deletes among them; and up to where that is. Its end is walked
+/// again by the next step, or by the next compaction, which may then remove the delete that stood at the boundary.
+/// Rows are counted, not revisions: a store that was restored has a wide gap below its boundary.
+fn superfluous(connection: &Connection, from: u64, boundary: u64) -> Result<(Vec<u64>, u64)> {
+    let sql = "SELECT revision, prev_revision, deleted FROM log
+        WHERE revision >= ?1 AND revision <= ?2 ORDER BY revision LIMIT ?3";
     let mut statement = connection.prepare_cached(sql).map_err(translate)?;
-    let mut rows = statement.query(params![from, upto]).map_err(translate)?;
-    let mut found = Vec::new();
+    let mut rows = statement.query(params![from, boundary, STEP + 1]).map_err(translate)?;
+    let (mut found, mut walked, mut last) = (Vec::new(), 0, from);
     while let Some(row) = rows.next().map_err(translate)? {
         let fields = (row.get(0), row.get(1), row.get(2));
         let (revision, previous, deleted): (u64, u64, bool) =
             (fields.0.map_err(translate)?, fields.1.map_err(translate)?, fields.2.map_err(translate)?);
         found.extend((previous > 0).then_some(previous));
         found.extend((deleted && revision < boundary).then_some(revision));
+        (walked, last) = (walked + 1, revision);
     }
-    Ok(found)
+    Ok((found, if walked > STEP { last } else { boundary }))
 }
 
-fn number(connection: &Connection, name: &str) -> Result<u64> {
+pub(super) fn number(connection: &Connection, name: &str) -> Result<u64> {
     let sql = "SELECT number FROM meta WHERE name = ?1";
     connection.query_row(sql, [name], |row| row.get(0)).map_err(translate)
 }
 
 fn set(connection: &Connection, name: &str, number: u64) -> Result<()> {
-    let mut statement =
-        connection.prepare_cached("UPDATE meta SET number = ?2 WHERE name = ?1").map_err(translate)?;
+    let mut statement = connection.prepare_cached(schema::SET).map_err(translate)?;
     statement.execute(params![name, number]).map_err(translate)?;
     Ok(())
 }

@@ -12,10 +12,13 @@
 //! log later, and never holds up the writer.
 
 mod apply;
-mod backup;
+mod check;
 mod compaction;
+mod copy;
 mod error;
 mod feed;
+mod history;
+mod import;
 mod open;
 mod read;
 mod schema;
@@ -30,7 +33,10 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
+pub use check::{Contents, check};
+pub use copy::{backup, restore};
 use feed::Feed;
+pub use import::Import;
 use read::Readers;
 use writer::{Work, WriterHandle};
 
@@ -72,12 +78,6 @@ impl SqliteBackend {
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
         let writer = WriterHandle::start(opened.writer, opened.lock, feed.clone(), options.queue)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })
-    }
-
-    /// Writes a consistent copy of everything into a new file at `to`, while reads and writes go on.
-    pub async fn backup(&self, to: &Path) -> Result<()> {
-        let to = to.to_owned();
-        self.readers.run(move |connection| backup::copy(connection, &to)).await
     }
 }
 

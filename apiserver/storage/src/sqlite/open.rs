@@ -19,7 +19,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Whoever can read the file can read every object.
 const OWNERS_ALONE: u32 = 0o600;
 /// How long to wait for an administrator's sqlite3 that holds the file.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// Pages in the write-ahead log at which the writer copies them into the file.
 const CHECKPOINT_PAGES: u32 = 4000;
 
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     recover_creation(path)?;
     match fs::exists(path) {
         Ok(true) => recognise(path)?,
-        Ok(false) => create(path)?,
+        Ok(false) => no_stray_log(path).and_then(|()| create(path))?,
         Err(error) => return Err(io(path, &error)),
     }
     let writer = connect_writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
@@ -51,6 +51,30 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     Ok(Opened { lock, writer, readers, revision })
 }
 
+/// Takes the lock of a place for a store in which there is none, and clears what a broken attempt left.
+pub(super) fn vacant(path: &Path) -> Result<File> {
+    let lock = lock(path)?;
+    if fs::exists(path).map_err(|error| io(path, &error))? {
+        let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
+        return Err(BackendError::Unavailable(why));
+    }
+    no_stray_log(path)?;
+    recover_creation(path)?;
+    Ok(lock)
+}
+
+/// A write-ahead log without its file: SQLite would apply it to whatever file gets that name.
+fn no_stray_log(path: &Path) -> Result<()> {
+    let log = beside(path, "-wal");
+    match fs::exists(&log).map_err(|error| io(&log, &error))? {
+        true => refuse(
+            path,
+            &format!("is missing, and {} belongs to it: put it back, or remove both", log.display()),
+        ),
+        false => Ok(()),
+    }
+}
+
 /// Takes the lock beside the file; the system drops it with the process, however that ends.
 fn lock(path: &Path) -> Result<File> {
     let beside = beside(path, ".lock");
@@ -58,9 +82,10 @@ fn lock(path: &Path) -> Result<File> {
     let file = file.map_err(|error| io(&beside, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(BackendError::Unavailable(format!("{} is in use by another process", path.display())))
-        }
+        Err(TryLockError::WouldBlock) => Err(BackendError::Unavailable(format!(
+            "{} is in use by another process: stop it first",
+            path.display()
+        ))),
         Err(TryLockError::Error(error)) => Err(io(&beside, &error)),
     }
 }
@@ -91,8 +116,15 @@ fn recognise(path: &Path) -> Result<()> {
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.
 fn create(path: &Path) -> Result<()> {
     let new = beside(path, ".new");
-    private(&new).map_err(|error| io(&new, &error))?;
-    let connection = Connection::open(&new).map_err(translate)?;
+    make(&new)?.close().map_err(|(_, error)| translate(error))?;
+    let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
+    moved.map_err(|error| io(path, &error))
+}
+
+/// Makes an empty store under the name that it has until it is whole.
+pub(super) fn make(new: &Path) -> Result<Connection> {
+    private(new).map_err(|error| io(new, &error))?;
+    let connection = Connection::open(new).map_err(translate)?;
     let stamp = format!(
         "PRAGMA synchronous = FULL; PRAGMA application_id = {}; PRAGMA user_version = {};",
         schema::APPLICATION_ID,
@@ -100,9 +132,7 @@ fn create(path: &Path) -> Result<()> {
     );
     connection.execute_batch(&stamp).map_err(translate)?;
     connection.execute_batch(&format!("BEGIN; {} COMMIT;", schema::CREATE)).map_err(translate)?;
-    connection.close().map_err(|(_, error)| translate(error))?;
-    let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
-    moved.map_err(|error| io(path, &error))
+    Ok(connection)
 }
 
 /// An empty file for its owner alone; SQLite keeps the permissions of a file that is there, and gives them to those
@@ -170,7 +200,7 @@ fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
 }
 
 /// Says in which file.
-fn named(path: &Path, error: BackendError) -> BackendError {
+pub(super) fn named(path: &Path, error: BackendError) -> BackendError {
     match error {
         BackendError::Corrupt(text) => BackendError::Corrupt(format!("{}: {text}", path.display())),
         BackendError::Unavailable(text) => BackendError::Unavailable(format!("{}: {text}", path.display())),

@@ -58,6 +58,13 @@ pub(super) const EVENTS: &str = "
     WHERE log.revision > ?1 AND log.revision <= ?2 AND +log.key >= ?3 AND +log.key < ?4
     ORDER BY log.revision";
 
+/// Every row, key by key, as it was written.
+pub(super) const HISTORY: &str = "
+    SELECT key, revision, create_revision, prev_revision, deleted, value FROM log ORDER BY key, revision";
+
+/// Moves a number of `meta`.
+pub(super) const SET: &str = "UPDATE meta SET number = ?2 WHERE name = ?1";
+
 /// Appends a write.
 pub(super) const INSERT: &str = "
     INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value)

@@ -17,7 +17,7 @@ pub(super) fn encode(mut object: Object) -> (Object, Bytes) {
 }
 
 /// The object that `bytes` hold, as of `revision`.
-pub(super) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
+pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
     let map: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|error| corrupt(key, &error.to_string()))?;
     if !map.get("metadata").is_some_and(Value::is_object) {

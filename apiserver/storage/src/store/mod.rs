@@ -20,9 +20,13 @@ use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
 
+pub(crate) use codec::decode;
 pub(crate) use list::readable;
 pub(crate) use own_writes::OwnWrites;
 pub(crate) use watch::StoreWatcher;
+
+/// Before every object's group and resource.
+pub(crate) const PREFIX: &str = "/registry/";
 
 /// Objects of one resource in a backend.
 #[derive(Clone)]
@@ -42,7 +46,7 @@ enum Put {
 impl Store {
     /// The objects of `resource` (plural) in `group`.
     pub fn new(backend: Arc<dyn Backend>, group: &str, resource: &str) -> Self {
-        let prefix = format!("/registry/{group}/{resource}/").into();
+        let prefix = format!("{PREFIX}{group}/{resource}/").into();
         Self { backend, prefix, own_writes: Arc::default() }
     }
 

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod compaction;
+mod copies;
 mod durability;
 mod fences;
 mod files;
 mod harness;
+mod migration;
 mod reads;
 mod watches;
 mod writes;

@@ -20,7 +20,7 @@ fn names(events: Vec<BackendEvent>) -> Vec<String> {
 }
 
 fn assembler() -> Assembler {
-    Assembler::new(Prefix::new("p"), Revision(1))
+    Assembler::new(Prefix::new("p", Default::default()), Revision(1))
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod bad_input;
+mod data;
 mod database;
 mod host_away;
 mod metrics;

@@ -56,16 +56,28 @@ impl Program {
         Daemon::start(&program(self.name), &self.dir, &[&self.flags, more].concat())
     }
 
+    /// The admin's kubeconfig for its port, in a file.
+    pub fn admin_kubeconfig(&self, host: &Host) -> Result<PathBuf> {
+        let path = self.dir.join("admin.kubeconfig");
+        std::fs::write(&path, serde_json::to_vec(&self.admin_config(host)?)?)?;
+        Ok(path)
+    }
+
     /// The admin's client to its port.
     pub async fn admin(&self, host: &Host) -> Result<Client> {
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(self.admin_config(host)?, &options).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    fn admin_config(&self, host: &Host) -> Result<Kubeconfig> {
         let mut file = Kubeconfig::read_from(host.admin())?;
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(format!("https://127.0.0.1:{}", self.port));
             cluster.certificate_authority = None;
             cluster.insecure_skip_tls_verify = Some(true);
         }
-        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        Ok(Client::try_from(config)?)
+        Ok(file)
     }
 }
 

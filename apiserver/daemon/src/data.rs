@@ -1,0 +1,63 @@
+//! Runs the commands for work on the data.
+
+use anyhow::Context;
+use drydock_storage::migrate;
+use drydock_storage::place;
+use drydock_storage::sqlite;
+
+use crate::flags::{Backup, Check, DataCommand, Migrate, Restore, Store};
+use crate::progress::Bar;
+
+/// Does the work, and prints in one line what came of it.
+pub async fn run(command: DataCommand) -> anyhow::Result<()> {
+    let bar = Bar::new();
+    let said = match command {
+        DataCommand::Backup(flags) => backup(&flags, &bar),
+        DataCommand::Restore(flags) => restore(&flags, &bar),
+        DataCommand::Check(flags) => check(&flags, &bar),
+        DataCommand::Migrate(flags) => migrate(&flags, &bar).await,
+    };
+    bar.clear();
+    println!("{}", said?);
+    Ok(())
+}
+
+fn backup(flags: &Backup, bar: &Bar) -> anyhow::Result<String> {
+    let from = flags.data_dir.file();
+    let contents = sqlite::backup(&from, &flags.file, &bar.progress()).context("backup")?;
+    Ok(format!("{} is a backup of {}: {contents}", flags.file.display(), from.display()))
+}
+
+fn restore(flags: &Restore, bar: &Bar) -> anyhow::Result<String> {
+    place::make_folder(&flags.data_dir.data_dir)?;
+    let to = flags.data_dir.file();
+    let restored = sqlite::restore(&flags.file, &to, flags.bump_revision, &bar.progress());
+    let contents = restored.context("restore")?;
+    Ok(format!("{} is restored from {}: {contents}", to.display(), flags.file.display()))
+}
+
+fn check(flags: &Check, bar: &Bar) -> anyhow::Result<String> {
+    let file = flags.file.clone().unwrap_or_else(|| flags.data_dir.file());
+    let contents = sqlite::check(&file, &bar.progress()).context("check")?;
+    Ok(format!("{} is whole: {contents}", file.display()))
+}
+
+async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
+    let (file, etcd) = (flags.storage.data_dir.file(), flags.storage.etcd.config());
+    let in_etcd = format!("{} in etcd", etcd.prefix);
+    let (moved, from, to) = match flags.to {
+        Store::Etcd => {
+            let moved = migrate::to_etcd(&file, &etcd, &bar.progress()).await.context("migrate")?;
+            (moved, file.display().to_string(), in_etcd)
+        }
+        Store::Embedded => {
+            place::make_folder(&flags.storage.data_dir.data_dir)?;
+            let moved = migrate::to_embedded(&etcd, &file, &bar.progress()).await.context("migrate")?;
+            (moved, in_etcd, file.display().to_string())
+        }
+    };
+    let (keys, last, first) = (moved.keys, moved.from.0, moved.to.0);
+    Ok(format!(
+        "moved {keys} keys from {from}, at revision {last}, to {to}, which goes on at revision {first}"
+    ))
+}

@@ -1,0 +1,89 @@
+//! The commands for work on the data, by the names that operators know from etcd and k3s.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::storage::{DataDir, StorageFlags};
+
+/// Work on the data, instead of serving.
+#[derive(Clone, Debug, Subcommand)]
+pub enum DataCommand {
+    /// Copies the embedded store into a new file, while a server may be running on it, and checks the copy
+    Backup(Backup),
+    /// Makes an embedded store of a backup, in a --data-dir that has none
+    Restore(Restore),
+    /// Reads all of the embedded store, or of a backup, and tells what it holds or what is wrong with it
+    Check(Check),
+    /// Moves all objects from the embedded store to etcd, or back; stop every API server before
+    Migrate(Migrate),
+}
+
+/// Flags of `backup`.
+#[derive(Clone, Debug, Args)]
+pub struct Backup {
+    /// The embedded store
+    #[command(flatten)]
+    pub data_dir: DataDir,
+    /// Where the copy goes; nothing may be there
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Flags of `restore`.
+#[derive(Clone, Debug, Args)]
+pub struct Restore {
+    /// The embedded store
+    #[command(flatten)]
+    pub data_dir: DataDir,
+    /// How far above the backup's revision the new store goes on: further than was written since, so that clients
+    /// which saw those writes are told to read again; 0 for a store as it was
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+    pub bump_revision: u64,
+    /// The backup
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Flags of `check`.
+#[derive(Clone, Debug, Args)]
+pub struct Check {
+    /// The embedded store
+    #[command(flatten)]
+    pub data_dir: DataDir,
+    /// A backup, instead of the store under --data-dir
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Flags of `migrate`.
+#[derive(Clone, Debug, Args)]
+pub struct Migrate {
+    /// Where the objects go; they are taken from the other one, which stays as it is
+    #[arg(long, value_name = "STORE")]
+    pub to: Store,
+    /// Both stores
+    #[command(flatten)]
+    pub storage: StorageFlags,
+}
+
+/// A store by its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Store {
+    /// The prefix --etcd-prefix of --etcd-servers
+    Etcd,
+    /// The file under --data-dir
+    Embedded,
+}
+
+impl DataCommand {
+    /// Flags that do not go together.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        match self {
+            Self::Migrate(migrate) if migrate.storage.etcd.etcd_servers.is_empty() => {
+                Some("--etcd-servers must name the etcd that objects are moved to or from")
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Where objects are kept: the same flags for serving and for every work on the data.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use drydock_storage::etcd::EtcdConfig;
+use drydock_storage::place::{self, Place};
+
+/// The folder of the embedded store.
+#[derive(Clone, Debug, Args)]
+pub struct DataDir {
+    /// Where the embedded store keeps its file
+    #[arg(long, value_name = "DIR", default_value = "drydock-data")]
+    pub data_dir: PathBuf,
+}
+
+impl DataDir {
+    /// The embedded store's file.
+    pub fn file(&self) -> PathBuf {
+        place::file(&self.data_dir)
+    }
+}
+
+/// How etcd is reached.
+#[derive(Clone, Debug, Args)]
+pub struct EtcdFlags {
+    /// etcd endpoints; objects are kept in SQLite under --data-dir if absent
+    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    pub etcd_servers: Vec<String>,
+    /// Prefix of every key in etcd
+    #[arg(long, value_name = "PREFIX", default_value = "/registry/drydock")]
+    pub etcd_prefix: String,
+    /// CA of etcd (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub etcd_cafile: Option<PathBuf>,
+    /// Our certificate for etcd (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub etcd_certfile: Option<PathBuf>,
+    /// Private key of --etcd-certfile (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub etcd_keyfile: Option<PathBuf>,
+}
+
+impl EtcdFlags {
+    /// The settings of the backend.
+    pub fn config(&self) -> EtcdConfig {
+        EtcdConfig {
+            servers: self.etcd_servers.clone(),
+            prefix: self.etcd_prefix.clone(),
+            ca_file: self.etcd_cafile.clone(),
+            cert_file: self.etcd_certfile.clone(),
+            key_file: self.etcd_keyfile.clone(),
+        }
+    }
+}
+
+/// Both.
+#[derive(Clone, Debug, Args)]
+pub struct StorageFlags {
+    /// etcd
+    #[command(flatten)]
+    pub etcd: EtcdFlags,
+    /// The embedded store
+    #[command(flatten)]
+    pub data_dir: DataDir,
+}
+
+impl StorageFlags {
+    /// etcd where its servers are named, the embedded store elsewhere.
+    pub fn place(&self) -> Place {
+        match self.etcd.etcd_servers.is_empty() {
+            true => Place::Embedded(self.data_dir.data_dir.clone()),
+            false => Place::Etcd(self.etcd.config()),
+        }
+    }
+}

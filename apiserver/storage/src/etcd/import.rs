@@ -1,0 +1,81 @@
+//! A prefix filled with pairs that come from elsewhere.
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use super::origin::{self, Origin};
+use super::requests::Requests;
+use super::{EtcdConfig, reach};
+use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
+use crate::values;
+
+/// Writes that are on their way at a time.
+const WAYS: usize = 32;
+
+/// A prefix in the making, which no server takes before its end. What a broken attempt left is removed by the next.
+pub struct Import {
+    requests: Requests,
+    guard: Guard,
+    offset: u64,
+}
+
+impl Import {
+    /// Begins to fill a prefix that nobody has used. Its revisions will all be above `above`.
+    pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
+        let (_, requests) = reach(config, Origin::default()).await?;
+        let guard = origin::begin(&requests, &config.prefix).await?;
+        let offset = (above.0 + 1).saturating_sub(guard.revision.0);
+        let import = Self { requests, guard, offset };
+        import.clear().await?;
+        Ok(import)
+    }
+
+    /// Takes pairs in; each gets a new revision.
+    pub async fn add(&mut self, pairs: Vec<KeyValue>) -> Result<()> {
+        self.all(pairs, |pair| (pair.key, None, Some(pair.value))).await
+    }
+
+    /// Opens the prefix to servers, and returns the revision at which they begin.
+    pub async fn finish(self) -> Result<Revision> {
+        let newest = self.requests.current_revision().await?;
+        let floor = Revision(newest.0 + 1 + self.offset);
+        origin::finish(&self.requests, &self.guard, Origin { offset: self.offset, floor }).await?;
+        Ok(floor)
+    }
+
+    /// Removes what an attempt left that was broken off.
+    async fn clear(&self) -> Result<()> {
+        let left = self.requests.range(crate::backend::prefix_range(values::ALL), 0, None).await?;
+        self.all(left.items, |pair| (pair.key, Some(pair.mod_revision), None)).await
+    }
+
+    /// Makes a write of each pair.
+    async fn all(
+        &self,
+        pairs: Vec<KeyValue>,
+        as_write: impl Fn(KeyValue) -> (String, Option<Revision>, Option<Bytes>),
+    ) -> Result<()> {
+        let mut running = JoinSet::new();
+        for pair in pairs {
+            if running.len() == WAYS {
+                joined(running.join_next().await)?;
+            }
+            let (key, expected, value) = as_write(pair);
+            let write = Write { key, expected, value, guard: Some(self.guard.clone()) };
+            let requests = self.requests.clone();
+            running.spawn(async move { requests.write(write).await });
+        }
+        while let Some(ended) = running.join_next().await {
+            joined(Some(ended))?;
+        }
+        Ok(())
+    }
+}
+
+fn joined(ended: Option<Result<Result<WriteOutcome>, tokio::task::JoinError>>) -> Result<()> {
+    let stopped = |error: tokio::task::JoinError| BackendError::Unavailable(error.to_string());
+    match ended.transpose().map_err(stopped)?.transpose()? {
+        None | Some(WriteOutcome::Committed(_)) => Ok(()),
+        Some(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => Err(origin::taken()),
+    }
+}

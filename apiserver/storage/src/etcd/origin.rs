@@ -1,0 +1,129 @@
+//! Where the revisions of a prefix begin.
+//!
+//! Objects that come from another store must go on with revisions above those which that store gave out, and etcd's
+//! revision cannot be set; raising it by as many writes would take hours, and fill etcd. So a prefix has an offset,
+//! which is added to etcd's revisions, and a floor, below which there is nothing that could be told rightly. Both
+//! stand in a key under the prefix, written once: before anything is served from it.
+//!
+//! ```text
+//!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
+//!                    {"filling":true}          objects are being moved in; no server may start
+//!                    {"offset":N,"floor":N}    they are all there
+//! ```
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::requests::Requests;
+use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
+
+/// The key, below the prefix; those of [`crate::backend::Backend`] begin with a slash.
+const KEY: &str = "origin";
+/// The pause before a prefix is looked at again that two servers claimed at once.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How etcd's revisions become a prefix's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Is added to etcd's revisions.
+    pub offset: u64,
+    /// The oldest revision that can be read, and that a watch can begin with.
+    pub floor: Revision,
+}
+
+impl Origin {
+    /// A revision of etcd's, which is signed and never negative.
+    pub fn revision(&self, number: i64) -> Revision {
+        Revision(number.max(0).unsigned_abs() + self.offset)
+    }
+
+    /// A revision as etcd takes it. One beyond its range is as much in the future as the highest; one from before
+    /// the offset is none of etcd's.
+    pub fn signed(&self, revision: Revision) -> i64 {
+        match revision.0.checked_sub(self.offset) {
+            Some(number) => i64::try_from(number).unwrap_or(i64::MAX),
+            None => -1,
+        }
+    }
+
+    /// Refuses a read before the floor.
+    pub fn check(&self, at: Revision) -> Result<()> {
+        match at < self.floor {
+            true => Err(BackendError::Compacted { requested: at, oldest: self.floor }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a watch whose first event may be before the floor.
+    pub fn check_start(&self, after: Revision) -> Result<()> {
+        match after.0.saturating_add(1) < self.floor.0 {
+            true => Err(BackendError::Compacted { requested: after, oldest: self.floor }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The origin of a prefix that a server is to serve from; claims the prefix if nobody has.
+pub(super) async fn claim(requests: &Requests) -> Result<Origin> {
+    loop {
+        let (present, _) = requests.get(KEY, None).await?;
+        match present {
+            Some(pair) => return read(&pair),
+            None => match write(requests, None, &record(Origin::default())).await? {
+                WriteOutcome::Committed(_) => return Ok(Origin::default()),
+                WriteOutcome::Conflict(..) | WriteOutcome::Guarded => tokio::time::sleep(PAUSE).await,
+            },
+        }
+    }
+}
+
+/// Marks a prefix as being filled, which nobody has claimed, or whose filling was broken off. Writes that fill it
+/// depend on the guard: whoever begins anew ends the earlier attempt.
+pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Guard> {
+    let (present, _) = requests.get(KEY, None).await?;
+    if present.as_ref().is_some_and(|pair| read(pair).is_ok()) {
+        let why = format!("{prefix} is in use by an API server, or was: name a prefix that is new");
+        return Err(BackendError::Unavailable(why));
+    }
+    let expected = present.map(|pair| pair.mod_revision);
+    match write(requests, expected, &json!({"filling": true})).await? {
+        WriteOutcome::Committed(revision) => Ok(Guard { key: KEY.to_owned(), revision }),
+        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+    }
+}
+
+/// Opens the prefix to servers.
+pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: Origin) -> Result<()> {
+    match write(requests, Some(guard.revision), &record(origin)).await? {
+        WriteOutcome::Committed(_) => Ok(()),
+        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+    }
+}
+
+/// Somebody else has begun to fill the prefix.
+pub(super) fn taken() -> BackendError {
+    BackendError::Unavailable("another process has begun to fill the same prefix".to_owned())
+}
+
+async fn write(requests: &Requests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
+    let value = Some(value.to_string().into());
+    requests.write(Write { key: KEY.to_owned(), expected, value, guard: None }).await
+}
+
+fn record(origin: Origin) -> Value {
+    json!({"offset": origin.offset, "floor": origin.floor.0})
+}
+
+fn read(pair: &KeyValue) -> Result<Origin> {
+    let value: Value = serde_json::from_slice(&pair.value).unwrap_or_default();
+    let number = |name| value.get(name).and_then(Value::as_u64);
+    match (number("offset"), number("floor")) {
+        (Some(offset), Some(floor)) => Ok(Origin { offset, floor: Revision(floor) }),
+        _ if value.get("filling").is_some() => Err(BackendError::Unavailable(
+            "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
+                .to_owned(),
+        )),
+        _ => Err(BackendError::Corrupt(format!("the key {KEY} under the prefix cannot be read"))),
+    }
+}

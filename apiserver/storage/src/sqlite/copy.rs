@@ -1,0 +1,110 @@
+//! Copies of a whole store: a backup of one that may be in use, and a new store of a backup.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::check::{self, Contents};
+use super::error::translate;
+use super::open::{beside, io, named, private, sync_directory, vacant};
+use super::schema;
+use crate::backend::{BackendError, Result, Revision};
+use crate::progress::Progress;
+
+/// Instructions of SQLite between two looks at how far a copy is.
+const LOOK: i32 = 100_000;
+
+/// Writes a consistent copy of the store at `from` into a new file at `to`, while another process reads and writes it:
+/// what SQLite reads is one snapshot (sqlite.org/lang_vacuum.html, "VACUUM INTO"). The copy is read back and checked
+/// before it gets its name.
+pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
+    if fs::exists(to).map_err(|error| io(to, &error))? {
+        let why = format!("{} exists, and a backup overwrites nothing: name another file", to.display());
+        return Err(BackendError::Unavailable(why));
+    }
+    let source = check::connect(from)?;
+    check::stamp(&source).map_err(|error| named(from, error))?;
+    let part = beside(to, ".part");
+    let _ = fs::remove_file(&part);
+    let copied = copy(source, &part, progress).and_then(|()| {
+        let contents = check::check(&part, progress)?;
+        give_name(&part, to).map(|()| contents)
+    });
+    discard_unless(&copied, &part);
+    copied
+}
+
+/// Makes the store at `to` of the backup at `from`. Revisions go on `bump` above the backup's, and what was below is
+/// forgotten: clients may have seen later revisions than the backup has, and must hear that they are gone rather than
+/// wait for them, or get other events under the same numbers (etcdctl snapshot restore --bump-revision
+/// --mark-compacted). With a bump of 0 the new store is as the backup, history and all.
+pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result<Contents> {
+    let _lock = vacant(to)?;
+    check::check(from, progress)?;
+    let new = beside(to, ".new");
+    let restored = copy(check::connect(from)?, &new, progress).and_then(|()| {
+        raise(&new, bump)?;
+        let contents = check::check(&new, progress)?;
+        give_name(&new, to).map(|()| contents)
+    });
+    discard_unless(&restored, &new);
+    restored
+}
+
+fn discard_unless<T>(done: &Result<T>, part: &Path) {
+    if done.is_err() {
+        // What is left of it helps nobody, and the error that matters is the first.
+        let _ = fs::remove_file(part);
+    }
+}
+
+/// The copy has the same tables, history and stamp. SQLite does not make it durable.
+fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
+    let name = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
+    // SQLite takes an empty file, and keeps its permissions.
+    private(to).map_err(|error| io(to, &error))?;
+    let total = size(&source)?;
+    let (watched, told) = (to.to_owned(), progress.clone());
+    let look = move || {
+        let done = fs::metadata(&watched).map_or(0, |file| file.len());
+        told.tell("copying", done.min(total), total);
+        false
+    };
+    source.progress_handler(LOOK, Some(look)).map_err(translate)?;
+    source.execute("VACUUM INTO ?1", [name]).map(|_| ()).map_err(translate)
+}
+
+/// A file that is durable gets its name, which is then durable too.
+pub(super) fn give_name(part: &Path, to: &Path) -> Result<()> {
+    let synced = File::open(part).and_then(|file| file.sync_all());
+    synced.map_err(|error| io(part, &error))?;
+    fs::rename(part, to).and_then(|()| sync_directory(to)).map_err(|error| io(to, &error))
+}
+
+/// Raises the revision by `bump`, and forgets all before.
+fn raise(path: &Path, bump: u64) -> Result<()> {
+    if bump == 0 {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(translate)?;
+    let behavior = TransactionBehavior::Immediate;
+    let transaction = connection.transaction_with_behavior(behavior).map_err(translate)?;
+    let newest = super::compaction::newest(&transaction)?;
+    let raised = newest.0.checked_add(bump).filter(|raised| *raised <= HIGHEST.0);
+    let too_high =
+        || BackendError::Unavailable(format!("revisions end at {}: raise them by less", HIGHEST.0));
+    transaction.execute(schema::SET, ("compacted", raised.ok_or_else(too_high)?)).map_err(translate)?;
+    transaction.commit().map_err(translate)?;
+    connection.close().map_err(|(_, error)| translate(error))
+}
+
+/// Clients may keep a resourceVersion as a number of JSON: exact up to here.
+const HIGHEST: Revision = Revision(1 << 53);
+
+fn size(connection: &Connection) -> Result<u64> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let size = pragma("page_count").and_then(|pages| Ok(pages * pragma("page_size")?));
+    size.map_err(translate)
+}

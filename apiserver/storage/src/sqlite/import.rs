@@ -1,0 +1,71 @@
+//! A new store of pairs that come from elsewhere, with the revisions that they have there.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, params};
+
+use super::check::{self, Contents};
+use super::copy::give_name;
+use super::error::translate;
+use super::open::{beside, io, make, vacant};
+use super::schema;
+use crate::backend::{KeyValue, Result, Revision};
+use crate::progress::Progress;
+
+/// A store in the making. It gets its name at the end; dropped before, nothing is left of it.
+pub struct Import {
+    to: PathBuf,
+    new: PathBuf,
+    connection: Option<Connection>,
+    _lock: File,
+}
+
+impl Import {
+    /// Begins a store at a place where there is none.
+    pub fn begin(to: &Path) -> Result<Self> {
+        let lock = vacant(to)?;
+        let new = beside(to, ".new");
+        let connection = make(&new)?;
+        Ok(Self { to: to.to_owned(), new, connection: Some(connection), _lock: lock })
+    }
+
+    /// Takes pairs in, each at its revisions. The row that a pair replaced is one that has been forgotten.
+    pub fn add(&mut self, pairs: &[KeyValue]) -> Result<()> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        let transaction = connection.transaction().map_err(translate)?;
+        for pair in pairs {
+            let (created, modified) = (pair.create_revision.0, pair.mod_revision.0);
+            let replaced = if created == modified { 0 } else { created };
+            let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
+            let fields = params![modified, pair.key, created, replaced, false, &*pair.value];
+            statement.execute(fields).map_err(translate)?;
+        }
+        transaction.commit().map_err(translate)
+    }
+
+    /// Ends with the store at `revision`. Nothing before can be read.
+    pub fn finish(mut self, revision: Revision, progress: &Progress) -> Result<Contents> {
+        if let Some(connection) = self.connection.take() {
+            for name in ["compacted", "scrubbed"] {
+                connection.execute(schema::SET, params![name, revision.0]).map_err(translate)?;
+            }
+            connection.close().map_err(|(_, error)| translate(error))?;
+        }
+        let contents = check::check(&self.new, progress)?;
+        give_name(&self.new, &self.to)?;
+        Ok(contents)
+    }
+}
+
+impl Drop for Import {
+    /// After the end there is no file of this name.
+    fn drop(&mut self) {
+        self.connection = None;
+        if let Err(error) = fs::remove_file(&self.new)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(error = %io(&self.new, &error), "a file is left behind");
+        }
+    }
+}

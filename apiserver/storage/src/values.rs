@@ -1,0 +1,45 @@
+//! What this crate writes under its keys: objects below `/registry/`, terms below `/fences/`.
+
+use crate::backend::Revision;
+use crate::fence;
+use crate::store;
+
+/// Every key begins so.
+pub const ALL: &str = "/";
+
+/// Whether a value can be read again, and is that of its key.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), String> {
+    if key.starts_with(fence::PREFIX) {
+        return fence::term(value).map(drop).ok_or_else(|| "it is not a term".to_owned());
+    }
+    let Some(object) = key.strip_prefix(store::PREFIX) else { return Ok(()) };
+    // The group and the plural stand before the object's namespace, if it has one, and its name.
+    let path: Vec<&str> = object.split('/').skip(2).collect();
+    let stored = store::decode(key, value, Revision(0)).map_err(|error| error.to_string())?;
+    let object = stored.object();
+    let named = [object.namespace(), object.name()];
+    let named = if object.namespace().is_empty() { &named[1..] } else { &named[..] };
+    match path == named {
+        true => Ok(()),
+        false => Err(format!("it is the object {}", named.join("/"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn a_value_is_that_of_its_key() {
+        let object = br#"{"metadata":{"namespace":"a","name":"b"}}"#;
+        assert_eq!(check("/registry/g/plural/a/b", object), Ok(()));
+        assert_eq!(check("/registry/g/plural/b", object), Err("it is the object a/b".to_owned()));
+        assert_eq!(check("/registry/g/plural/b", br#"{"metadata":{"name":"b"}}"#), Ok(()));
+        assert!(check("/registry/g/plural/b", b"{").is_err());
+        assert_eq!(check("/fences/me", b"12"), Ok(()));
+        assert!(check("/fences/me", b"x").is_err());
+    }
+}
