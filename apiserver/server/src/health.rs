@@ -11,11 +11,15 @@ use crate::query::Query;
 /// A check: healthy, or why not.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
+/// Something that whoever looks at /readyz should know, though it is no reason to send no traffic here.
+pub type Notice = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// The named checks of the three endpoints.
 #[derive(Clone, Default)]
 pub struct Health {
     live: Vec<(&'static str, Check)>,
     ready: Vec<(&'static str, Check)>,
+    notices: Vec<(&'static str, Notice)>,
 }
 
 impl Health {
@@ -33,6 +37,13 @@ impl Health {
         self
     }
 
+    /// A line of /readyz?verbose that never fails it.
+    #[must_use]
+    pub fn notice(mut self, name: &'static str, notice: Notice) -> Self {
+        self.notices.push((name, notice));
+        self
+    }
+
     /// The answer to a health path, `None` for any other path.
     pub fn answer(&self, path: &str, query: &Query) -> Option<Response<Body>> {
         let mut parts = path.trim_start_matches('/').splitn(2, '/');
@@ -43,13 +54,19 @@ impl Health {
             _ => return None,
         };
         match parts.next() {
-            None | Some("") => Some(all(endpoint, &checks, query)),
+            None | Some("") if endpoint == "readyz" => Some(all(endpoint, &checks, &self.notices, query)),
+            None | Some("") => Some(all(endpoint, &checks, &[], query)),
             Some(name) => Some(one(endpoint, &checks, name)),
         }
     }
 }
 
-fn all(endpoint: &str, checks: &[&(&'static str, Check)], query: &Query) -> Response<Body> {
+fn all(
+    endpoint: &str,
+    checks: &[&(&'static str, Check)],
+    notices: &[(&'static str, Notice)],
+    query: &Query,
+) -> Response<Body> {
     let mut text = String::new();
     let mut failed = Vec::new();
     for (name, check) in checks.iter().map(|c| (&c.0, &c.1)) {
@@ -65,6 +82,10 @@ fn all(endpoint: &str, checks: &[&(&'static str, Check)], query: &Query) -> Resp
                 failed.push(*name);
             }
         }
+    }
+    for (name, notice) in notices {
+        let said = notice().map_or_else(String::new, |said| format!(": {said}"));
+        text.push_str(&format!("[+]{name} ok{said}\n"));
     }
     match (failed.is_empty(), query.get("verbose").is_some()) {
         (true, false) => plain(StatusCode::OK, "ok".to_owned()),

@@ -35,3 +35,15 @@ fn a_check_has_a_path_of_its_own() {
 fn other_paths_are_not_answered_here() {
     assert_eq!(status(&health(Ok(())), "/apis", ""), None);
 }
+
+#[tokio::test]
+async fn a_notice_is_read_and_fails_nothing() {
+    let said = Arc::new(|| Some("no space left".to_owned()));
+    let health = health(Ok(())).notice("storage-writes", said);
+    assert_eq!(status(&health, "/readyz", ""), Some(StatusCode::OK));
+    let answer = health.answer("/readyz", &Query::parse("verbose")).map(|answer| answer.into_body());
+    let text = http_body_util::BodyExt::collect(answer.unwrap_or_default()).await.map(|body| body.to_bytes());
+    let text = String::from_utf8(text.unwrap_or_default().to_vec()).unwrap_or_default();
+    assert!(text.contains("[+]storage-writes ok: no space left\n"), "{text}");
+    assert_eq!(status(&health, "/livez", "verbose"), Some(StatusCode::OK));
+}

@@ -47,9 +47,41 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
             tracing::warn!(resource, operation, why, "storage is unavailable");
             ApiError::server_timeout(names.group, resource, operation, 2)
         }
-        BackendError::NoSpace(_) | BackendError::Corrupt(_) => {
+        BackendError::NoSpace(_) => {
+            tracing::warn!(resource, operation, %error, "a write was refused");
+            ApiError::insufficient_storage(error.to_string())
+        }
+        BackendError::Corrupt(_) => {
             tracing::error!(resource, operation, %error, "storage failed");
             ApiError::internal(error)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_machinery::kind::Names;
+
+    use super::*;
+
+    const NAMES: Names = Names {
+        group: "g",
+        version: "v1",
+        kind: "K",
+        plural: "ks",
+        singular: "k",
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+    };
+
+    #[test]
+    fn a_full_disk_is_507_and_a_full_queue_429() {
+        let said = |error| translate(StorageError::Backend(error), &NAMES, "a", "create");
+        let full = said(BackendError::NoSpace("database or disk is full: make room".to_owned()));
+        assert_eq!((full.code(), full.reason()), (507, "InsufficientStorage"));
+        assert!(full.to_string().contains("make room"), "{full}");
+        let busy = said(BackendError::Overloaded);
+        assert_eq!((busy.code(), busy.retry_after()), (429, Some(1)));
     }
 }

@@ -174,6 +174,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Dropping the receiver ends the watch. A slow receiver holds up this watch only, never a writer.
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>>;
 
+    /// Why writes are refused at present, while reads go on; `None` where they are taken, as far as is known.
+    fn refuses_writes(&self) -> Option<String> {
+        None
+    }
+
     /// Asks for a `Progress` on every running watch of this handle, as soon as it can be told.
     async fn request_progress(&self) -> Result<()>;
 

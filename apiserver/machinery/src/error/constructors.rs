@@ -161,6 +161,12 @@ impl ApiError {
         Self::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
     }
 
+    /// 507: there is no room to keep it. Kubernetes has no reason of its own for it (etcd's "database space exceeded"
+    /// is its 500); the code is that of RFC 4918, 11.5.
+    pub fn insufficient_storage(message: impl Into<String>) -> Self {
+        Self::new(507, "InsufficientStorage", message, None)
+    }
+
     /// 503.
     pub fn service_unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message, None)

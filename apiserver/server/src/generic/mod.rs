@@ -196,10 +196,14 @@ impl Server {
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
-            .with_fences(Arc::new(Fences::new(self.backend)))
+            .with_fences(Arc::new(Fences::new(self.backend.clone())))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
-        let alive = Health::default().live("ping", Arc::new(|| Ok(())));
+        // Whoever is unready is sent no reads either, and those go on.
+        let written = self.backend.clone();
+        let alive = Health::default()
+            .live("ping", Arc::new(|| Ok(())))
+            .notice("storage-writes", Arc::new(move || written.refuses_writes()));
         let chain = Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
             authorizer: self.authorizer,

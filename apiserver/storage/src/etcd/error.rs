@@ -21,7 +21,9 @@ pub(super) fn translate(error: Error) -> BackendError {
         t if t.contains("request is too large") || t.contains("message larger than max") => {
             BackendError::TooLarge
         }
-        t if t.contains("database space exceeded") => BackendError::NoSpace(text),
+        t if t.contains("database space exceeded") => BackendError::NoSpace(format!(
+            "{text}: let etcd compact and defragment, or raise its --quota-backend-bytes, then `etcdctl alarm disarm`"
+        )),
         t if t.contains("too many requests") => BackendError::Overloaded,
         t if t.contains("corrupt cluster") => BackendError::Corrupt(text),
         _ => BackendError::Unavailable(text),

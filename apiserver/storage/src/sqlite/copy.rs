@@ -72,7 +72,10 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
         false
     };
     source.progress_handler(LOOK, Some(look)).map_err(translate)?;
-    source.execute("VACUUM INTO ?1", [name]).map(|_| ()).map_err(translate)
+    source.execute("VACUUM INTO ?1", [name]).map(|_| ()).map_err(|error| match translate(error) {
+        BackendError::NoSpace(_) => BackendError::Unavailable(format!("no space left for {}", to.display())),
+        other => other,
+    })
 }
 
 /// A file that is durable gets its name, which is then durable too.

@@ -116,6 +116,10 @@ impl Backend for SqliteBackend {
         Ok(watch::start(self.readers.clone(), self.feed.subscribe(), keys, after))
     }
 
+    fn refuses_writes(&self) -> Option<String> {
+        self.writer.refuses()
+    }
+
     async fn request_progress(&self) -> Result<()> {
         self.feed.request_progress();
         Ok(())

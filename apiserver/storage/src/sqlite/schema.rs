@@ -65,6 +65,9 @@ pub(super) const HISTORY: &str = "
 /// Moves a number of `meta`.
 pub(super) const SET: &str = "UPDATE meta SET number = ?2 WHERE name = ?1";
 
+/// Writes a number of `meta` as it is.
+pub(super) const TOUCH: &str = "UPDATE meta SET number = number WHERE name = 'compacted'";
+
 /// Appends a write.
 pub(super) const INSERT: &str = "
     INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value)

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -12,12 +14,16 @@ use super::apply::Draft;
 use super::compaction::{self, Compaction};
 use super::error::translate;
 use super::feed::Feed;
+use super::schema;
 use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
 
 /// Most commands in one transaction.
 const BATCH: usize = 512;
 /// Most bytes of values in one transaction (and one value more).
 const BATCH_BYTES: usize = 8 << 20;
+
+/// How often it is tried whether there is space again, while nobody writes.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Something to do, and who waits for it.
 pub(super) struct Command {
@@ -52,6 +58,7 @@ impl Command {
 /// The queue's sending end; dropping it lets the thread finish the queue and waits for it.
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
+    full: Full,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -61,14 +68,20 @@ impl WriterHandle {
         let (sender, receiver) = sync_channel(queue);
         let revision = compaction::newest(&connection)?.0;
         let compaction = Compaction::load(&connection)?;
-        let writer = Writer { connection, revision, compaction, feed };
+        let full = Full::default();
+        let writer = Writer { connection, revision, compaction, feed, full: full.clone() };
         let run = move || {
             writer.run(&receiver);
             drop(lock);
         };
         let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        Ok(Self { queue: Some(sender), thread: Some(thread) })
+        Ok(Self { queue: Some(sender), full, thread: Some(thread) })
+    }
+
+    /// Why writes are refused at present.
+    pub fn refuses(&self) -> Option<String> {
+        self.full.why()
     }
 
     /// Queues work and waits for its answer, or refuses it at once.
@@ -98,13 +111,16 @@ struct Writer {
     revision: u64,
     compaction: Compaction,
     feed: Arc<Feed>,
+    full: Full,
 }
 
 impl Writer {
     fn run(mut self, queue: &Receiver<Command>) {
-        while let Some(batch) = next_batch(queue, self.compaction.pending()) {
-            if !batch.is_empty() {
-                self.commit(batch);
+        while let Some(batch) = next_batch(queue, self.patience()) {
+            match batch.is_empty() {
+                false => self.commit(batch),
+                true if self.full.why().is_some() => self.probe(),
+                true => {}
             }
             if self.compaction.pending() {
                 self.compact();
@@ -112,9 +128,30 @@ impl Writer {
         }
     }
 
+    /// How long to wait for work.
+    fn patience(&self) -> Option<Duration> {
+        match (self.compaction.pending(), self.full.why().is_some()) {
+            (true, _) => Some(Duration::ZERO),
+            (false, true) => Some(TRY_AGAIN),
+            (false, false) => None,
+        }
+    }
+
+    /// Writes what stands there already, for /readyz to tell that there is space again.
+    fn probe(&mut self) {
+        let behavior = TransactionBehavior::Immediate;
+        let tried = self.connection.transaction_with_behavior(behavior).and_then(|transaction| {
+            transaction.execute_batch(schema::TOUCH)?;
+            transaction.commit()
+        });
+        self.full.note(tried.map_err(translate).err().as_ref());
+    }
+
     /// All or nothing: either every command of the batch is answered from one durable transaction, or all fail.
     fn commit(&mut self, batch: Vec<Command>) {
-        match self.apply(&batch) {
+        let applied = self.apply(&batch);
+        self.full.note(applied.as_ref().err());
+        match applied {
             Ok((draft, answers)) => {
                 self.compaction = draft.compaction;
                 self.revision = draft.revision;
@@ -148,14 +185,40 @@ impl Writer {
     }
 }
 
-/// Everything that waits, within bounds; nothing at all if `busy` and nobody waits; `None` at the end.
-fn next_batch(queue: &Receiver<Command>, busy: bool) -> Option<Vec<Command>> {
-    let first = match busy {
-        false => queue.recv().ok()?,
-        true => match queue.try_recv() {
+/// Whether the disk is full, as the last transaction found.
+#[derive(Clone, Default)]
+struct Full(Arc<Mutex<Option<String>>>);
+
+impl Full {
+    fn why(&self) -> Option<String> {
+        self.0.lock().clone()
+    }
+
+    /// A transaction was made, or failed. Another error says nothing about space.
+    fn note(&self, error: Option<&BackendError>) {
+        let mut full = self.0.lock();
+        match error {
+            Some(BackendError::NoSpace(why)) if full.is_none() => {
+                tracing::error!(why, "no space left: writes are refused, reads go on");
+                *full = Some(why.clone());
+            }
+            None if full.is_some() => {
+                tracing::info!("there is space again: writes are taken");
+                *full = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Everything that waits, within bounds; nothing at all if nobody comes for so long; `None` at the end.
+fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) -> Option<Vec<Command>> {
+    let first = match patience {
+        None => queue.recv().ok()?,
+        Some(patience) => match queue.recv_timeout(patience) {
             Ok(first) => first,
-            Err(TryRecvError::Empty) => return Some(Vec::new()),
-            Err(TryRecvError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
+            Err(RecvTimeoutError::Disconnected) => return None,
         },
     };
     let mut bytes = first.bytes();

@@ -203,6 +203,7 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
         }
     };
     assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}");
+    assert!(error.to_string().contains("make room on the disk of --data-dir"), "{error}");
     let last = last.unwrap();
     assert_eq!(store.current_revision().await.unwrap(), last, "nothing of the refused write is there");
     assert_eq!(store.get("/a", None).await.unwrap().0.unwrap().mod_revision, last);
@@ -217,6 +218,7 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
         }
     };
     assert_eq!(next.0, last.0 + 1);
+    assert_eq!(store.refuses_writes(), None);
 }
 
 /// The queue is held full by not letting the writer begin: an administrator's sqlite3 has the write lock.
