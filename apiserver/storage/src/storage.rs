@@ -29,8 +29,19 @@ pub enum ReadAt {
 pub struct Selection {
     /// What it looks at: of an object that is kept as bytes, the rest is not decoded.
     pub looks_at: Arc<Excerpt>,
+    /// What every object that it selects has, if there is such a thing: watchers are woken by it.
+    pub requires: Option<Term>,
     /// Whether it selects an object that has these fields at least.
     pub accepts: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
+}
+
+/// A field with its value; an absent one is the empty string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// The names that lead to the field.
+    pub path: Arc<[String]>,
+    /// Its text.
+    pub value: String,
 }
 
 /// Which objects a list or a watch is about.

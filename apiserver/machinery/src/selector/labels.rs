@@ -70,6 +70,18 @@ impl LabelSelector {
         &self.requirements
     }
 
+    /// A label that must have one value, and the value.
+    pub fn required_value(&self) -> Option<(&str, &str)> {
+        self.requirements.iter().find_map(|requirement| {
+            match (requirement.operator, requirement.values.first()) {
+                (Operator::Equals | Operator::In, Some(value)) if requirement.values.len() == 1 => {
+                    Some((requirement.key.as_str(), value.as_str()))
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// Whether an object's labels satisfy every requirement.
     pub fn matches(&self, object: &Object) -> bool {
         self.matches_labels(object.labels())

@@ -42,14 +42,14 @@ impl Follower {
         let snapshot = Snapshot { epoch, revision: page.revision, objects };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
-        self.shared.publish(Arc::new(state.clone()));
+        self.shared.publish(state.clone(), self.shared.interests.everyone());
         Ok(state)
     }
 
     fn abandon(&self) {
         let state = State::clone(&self.shared.state.load());
         if state.ready {
-            self.shared.publish(Arc::new(state.abandoned()));
+            self.shared.publish(state.abandoned(), self.shared.interests.everyone());
         }
     }
 
@@ -78,15 +78,22 @@ impl Follower {
         };
         let mut batch = Vec::with_capacity(BATCH);
         while items.recv_many(&mut batch, BATCH).await > 0 {
+            let known = state.snapshot.revision;
             let taken = self.take(state, &mut batch);
-            state.trim(&self.shared.config);
-            self.shared.publish(Arc::new(state.clone()));
+            self.show(state, known);
             if let Err(error) = taken {
                 return error;
             }
             self.backoff = Backoff::default();
         }
         BackendError::Unavailable("the watch ended".to_owned()).into()
+    }
+
+    /// Publishes a state, which has more changes than the one of revision `known`.
+    fn show(&self, state: &mut State, known: Revision) {
+        let concerned = self.shared.interests.mark(state.changes(known));
+        state.trim(&self.shared.config);
+        self.shared.publish(state.clone(), concerned);
     }
 
     fn take(&self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {

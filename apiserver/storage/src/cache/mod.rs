@@ -14,6 +14,7 @@
 
 mod authority;
 mod follow;
+mod interests;
 mod metrics;
 mod objects;
 mod page;
@@ -38,6 +39,7 @@ use crate::store::{Store, StoreWatcher};
 pub use metrics::Metrics;
 
 use authority::Authority;
+use interests::{Concerned, Interests};
 use read::View;
 use state::State;
 use watcher::{CatchUp, Cursor};
@@ -71,7 +73,10 @@ struct Shared {
     store: Store,
     config: Config,
     state: ArcSwap<State>,
+    /// Wakes readers, and the watchers whom any change may concern.
     changed: tokio::sync::watch::Sender<()>,
+    /// Wakes the other watchers.
+    interests: Arc<Interests>,
     metrics: Arc<Metrics>,
 }
 
@@ -84,6 +89,7 @@ impl Cache {
             config,
             state: ArcSwap::from_pointee(State::default()),
             changed: tokio::sync::watch::Sender::new(()),
+            interests: Arc::default(),
             metrics: Arc::default(),
         });
         let (authority, checking) = Authority::new(shared.clone());
@@ -107,15 +113,17 @@ impl Drop for Cache {
     /// Ends the watchers: nothing would ever wake them again.
     fn drop(&mut self) {
         let state = State::clone(&self.shared.state.load());
-        self.shared.publish(Arc::new(state.abandoned()));
+        self.shared.publish(state.abandoned(), self.shared.interests.everyone());
     }
 }
 
 impl Shared {
-    fn publish(&self, state: Arc<State>) {
+    /// Shows a state, then wakes those whom it concerns: they were marked before.
+    fn publish(&self, state: State, concerned: Concerned<'_>) {
         self.metrics.published(&state);
-        self.state.store(state);
+        self.state.store(Arc::new(state));
         self.changed.send_replace(());
+        concerned.wake();
     }
 }
 

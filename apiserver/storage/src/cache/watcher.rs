@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::Shared;
+use super::interests::Registered;
 use super::objects::damage;
 use super::page::in_scope;
 use super::state::{Change, Snapshot, State};
@@ -20,7 +21,7 @@ const BATCH: usize = 256;
 /// A watcher that reads on in the ring from the revision up to which it was told everything.
 pub(super) struct Cursor {
     shared: Arc<Shared>,
-    changed: watch::Receiver<()>,
+    wakes: Wakes,
     scope: Scope,
     epoch: u64,
     initial: Option<Initial>,
@@ -28,7 +29,17 @@ pub(super) struct Cursor {
     told: Revision,
     /// As `told`, but never ahead of what the cache has seen.
     progress: Revision,
+    /// Whether all was read that there was when the ring was looked at last.
+    drained: bool,
     over: bool,
+}
+
+/// What wakes a watcher.
+enum Wakes {
+    /// Any change.
+    Any(watch::Receiver<()>),
+    /// Those that may concern it.
+    Some(Registered),
 }
 
 /// Present objects still to be told.
@@ -60,8 +71,11 @@ impl Cursor {
         initial: Option<Initial>,
     ) -> Self {
         shared.metrics.watcher_opened();
-        let changed = shared.changed.subscribe();
-        Self { shared, changed, scope, epoch, initial, told, progress, over: false }
+        let wakes = match shared.interests.register(&scope) {
+            Some(registered) => Wakes::Some(registered),
+            None => Wakes::Any(shared.changed.subscribe()),
+        };
+        Self { shared, wakes, scope, epoch, initial, told, progress, drained: false, over: false }
     }
 
     /// The next of the initial events, then the bookmark that ends them.
@@ -91,12 +105,16 @@ impl Cursor {
     /// What the ring holds beyond `told`: a batch of it, or nothing once all is told.
     fn read_ring(&mut self) -> Vec<WatchEvent> {
         let state = self.shared.state.load_full();
+        if state.snapshot.epoch == self.epoch {
+            self.told = self.told.max(self.slept_through(&state));
+        }
         if state.snapshot.epoch != self.epoch || self.told < state.floor() {
             return vec![self.expire(&state)];
         }
         let mut events = Vec::new();
         for change in state.changes(self.told) {
             if events.len() >= BATCH && change.revision > self.told {
+                self.drained = false;
                 return events;
             }
             if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
@@ -111,7 +129,22 @@ impl Cursor {
         }
         self.told = self.told.max(state.snapshot.revision);
         self.progress = self.progress.max(state.snapshot.revision);
+        self.drained = true;
+        if let Wakes::Some(registered) = &self.wakes {
+            registered.read(state.snapshot.revision);
+        }
         events
+    }
+
+    /// Up to where nothing concerned the watcher since it had read everything.
+    fn slept_through(&self, state: &State) -> Revision {
+        match &self.wakes {
+            Wakes::Some(registered) if self.drained => {
+                let next = registered.first().map(|first| Revision(first.0.saturating_sub(1)));
+                next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
+            }
+            _ => Revision::default(),
+        }
     }
 
     fn expire(&mut self, state: &State) -> WatchEvent {
@@ -138,18 +171,29 @@ impl Watcher for Cursor {
             if let Some(events) = self.initial_events() {
                 return Some(events);
             }
-            self.changed.mark_unchanged();
+            if let Wakes::Any(changed) = &mut self.wakes {
+                changed.mark_unchanged();
+            }
             let events = self.read_ring();
             if !events.is_empty() {
                 return Some(events);
             }
-            // The sender lives in `shared`.
-            let _ = self.changed.changed().await;
+            match &mut self.wakes {
+                // The sender lives in `shared`.
+                Wakes::Any(changed) => drop(changed.changed().await),
+                Wakes::Some(registered) => registered.woken().await,
+            }
         }
     }
 
     fn progress(&self) -> Revision {
-        if self.initial.is_some() { Revision(0) } else { self.progress }
+        if self.initial.is_some() {
+            return Revision(0);
+        }
+        // In this order: what the state holds was marked before it could be loaded.
+        let state = self.shared.state.load();
+        let same = state.snapshot.epoch == self.epoch;
+        if same { self.progress.max(self.slept_through(&state)) } else { self.progress }
     }
 }
 

@@ -3,6 +3,7 @@
 mod failures;
 mod gate;
 mod reads;
+mod sleepers;
 mod watchers;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ pub mod reads;
 pub mod watches;
 pub mod writes;
 
-pub use harness::{Fixture, all, object, read_value};
+pub use harness::{Fixture, Follower, all, even, object, read_value};
 
 use std::sync::Arc;
 
