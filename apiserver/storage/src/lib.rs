@@ -19,6 +19,7 @@
 pub mod backend;
 pub mod compaction;
 pub mod etcd;
+pub mod failpoints;
 pub mod fence;
 pub mod migrate;
 pub mod place;

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 use super::error::translate;
 use super::{read, schema};
 use crate::backend::{BackendError, Result, Revision};
+use crate::failpoints;
 
 /// Rows walked in one step: short enough for a write that waits.
 const STEP: usize = 64;
@@ -63,7 +64,9 @@ impl Compaction {
             statement.execute([revision]).map_err(translate)?;
         }
         set(&transaction, "scrubbed", upto)?;
+        failpoints::pass("compaction-walked");
         transaction.commit().map_err(translate)?;
+        failpoints::pass("compaction-committed");
         self.scrubbed = upto;
         Ok(())
     }

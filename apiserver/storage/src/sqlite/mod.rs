@@ -51,13 +51,22 @@ pub struct SqliteOptions {
     pub max_value: usize,
     /// Most bytes the file may grow to (etcd: --quota-backend-bytes); `None` is the disk's size.
     pub max_file: Option<u64>,
+    /// Pages in the write-ahead log at which the writer copies them into the file.
+    pub checkpoint_pages: u32,
     /// Bytes of recent events that are held in memory for watches.
     pub recent_bytes: usize,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { queue: 4096, readers: 4, max_value: 3 << 19, max_file: None, recent_bytes: 16 << 20 }
+        Self {
+            queue: 4096,
+            readers: 4,
+            max_value: 3 << 19,
+            max_file: None,
+            checkpoint_pages: 4000,
+            recent_bytes: 16 << 20,
+        }
     }
 }
 

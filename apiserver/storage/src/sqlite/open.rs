@@ -20,8 +20,6 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const OWNERS_ALONE: u32 = 0o600;
 /// How long to wait for an administrator's sqlite3 that holds the file.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
-/// Pages in the write-ahead log at which the writer copies them into the file.
-const CHECKPOINT_PAGES: u32 = 4000;
 
 /// An opened store.
 pub(super) struct Opened {
@@ -164,9 +162,10 @@ fn connect_writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Conn
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();
     let pages = options.max_file.map_or(0xffff_fffe, |bytes| bytes / page.max(1));
+    let checkpoint = options.checkpoint_pages;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
-         PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864;
+         PRAGMA wal_autocheckpoint = {checkpoint}; PRAGMA journal_size_limit = 67108864;
          PRAGMA max_page_count = {pages};"
     ))?;
     Ok(connection)

@@ -16,6 +16,7 @@ use super::error::translate;
 use super::feed::Feed;
 use super::schema;
 use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
+use crate::failpoints;
 
 /// Most commands in one transaction.
 const BATCH: usize = 512;
@@ -156,6 +157,7 @@ impl Writer {
                 self.compaction = draft.compaction;
                 self.revision = draft.revision;
                 self.feed.publish(draft.events, draft.revision);
+                failpoints::pass("published");
                 batch.into_iter().zip(answers).for_each(|(command, answer)| command.answer(answer));
             }
             Err(error) => batch.into_iter().for_each(|command| command.answer(Err(error.clone()))),
@@ -163,6 +165,7 @@ impl Writer {
     }
 
     fn apply(&mut self, batch: &[Command]) -> Result<(Draft, Vec<Result<WriteOutcome>>)> {
+        failpoints::pass("before-begin");
         let mut draft = Draft::new(self.revision, self.compaction);
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
@@ -173,7 +176,9 @@ impl Writer {
                 Work::Compact(at) => draft.compact(&transaction, *at)?,
             });
         }
+        failpoints::pass("applied");
         transaction.commit().map_err(translate)?;
+        failpoints::pass("committed");
         Ok((draft, answers))
     }
 

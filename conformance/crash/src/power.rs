@@ -1,0 +1,150 @@
+//! Power losses, on a disk of this process: what was not synced is lost in part and out of order, and until then writes
+//! end short, syncs fail and space runs out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use drydock_disk::{Faults, disk};
+use drydock_storage::backend::{Backend, BackendError, WatchItem, prefix_range};
+use drydock_storage::sqlite::SqliteBackend;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::task::JoinSet;
+
+use crate::model::{Model, options};
+use crate::tally::Tally;
+use crate::work::Writer;
+use crate::{Plant, folder};
+
+/// Power losses of one store.
+const LIVES: u64 = 20;
+/// Writes in one life, if the power stays.
+const WRITES: u64 = 150;
+/// Writers in every other life: their writes share commits. With one a seed does the same every time.
+const WAYS: u32 = 4;
+
+/// One store from its making on, through a number of power losses.
+pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result<()> {
+    drydock_disk::install();
+    let folder = folder()?;
+    let path = folder.path().join("store.db");
+    let mut chance = StdRng::seed_from_u64(seed);
+    let mut model = Model::default();
+    drop(SqliteBackend::open(&path, options())?);
+    for life in 0..LIVES {
+        let left = chance.random_range(1..400);
+        let faults = faults(&mut chance, plant);
+        disk().arm(chance.random(), left, faults);
+        live(&path, &mut model, life, &mut chance, tally).await.with_context(|| format!("life {life}"))?;
+        disk().power_cycle()?;
+        model.swap_events = plant == Some(Plant::ReorderedEvent);
+        let looked = model.verify(&path).await.with_context(|| format!("after life {life}"))?;
+        tally.crash("power-loss", looked);
+    }
+    Ok(())
+}
+
+/// A third of the lives go without faults: then every error is the end.
+fn faults(chance: &mut StdRng, plant: Option<Plant>) -> Faults {
+    let lying_sync = if plant == Some(Plant::LostWrite) { 500 } else { 0 };
+    match chance.random_range(0..3) {
+        0 => Faults { lying_sync, ..Faults::default() },
+        _ => Faults { short_write: 5, no_space: 10, bad_sync: 20, lying_sync },
+    }
+}
+
+/// Writes until the power goes or enough is written, and hears what a watch tells.
+async fn live(
+    path: &Path,
+    model: &mut Model,
+    life: u64,
+    chance: &mut StdRng,
+    tally: &mut Tally,
+) -> Result<()> {
+    // The power may go, or a write fail, while it is opened.
+    let Ok(store) = SqliteBackend::open(path, options()) else { return Ok(()) };
+    let store: Arc<dyn Backend> = Arc::new(store);
+    let start = store.current_revision().await?;
+    let mut watch = store.watch(prefix_range("/"), start).await?;
+    let ways = if life.is_multiple_of(2) { 1 } else { WAYS };
+    let mut writers: Vec<_> =
+        (0..ways).map(|way| Writer::new(way, life, StdRng::seed_from_u64(chance.random()))).collect();
+    for _ in 0..WRITES / u64::from(ways) {
+        if disk().is_dead() || !write(&store, &mut writers, model, tally).await? {
+            break;
+        }
+        if chance.random_range(0..20) == 0 {
+            // It may fail as a write may.
+            let _ = store.compact(store.current_revision().await?).await;
+        }
+    }
+    // When it has told everything, no connection is open any more.
+    drop(store);
+    while let Some(item) = watch.recv().await {
+        let WatchItem::Events(events) = item else { continue };
+        for event in events {
+            let value = event.value.map(|value| String::from_utf8_lossy(&value).into_owned());
+            model.acknowledged(event.revision.0, (event.key, value))?;
+        }
+    }
+    Ok(())
+}
+
+/// One write of each writer, all at a time. `false` if nothing can be read any more.
+async fn write(
+    store: &Arc<dyn Backend>,
+    writers: &mut [Writer],
+    model: &mut Model,
+    tally: &mut Tally,
+) -> Result<bool> {
+    let mut sent = JoinSet::new();
+    for writer in writers {
+        let Ok(next) = writer.next(store.as_ref()).await else { return Ok(false) };
+        let (store, wrote) = (store.clone(), next.wrote.clone());
+        model.tried(wrote.clone());
+        sent.spawn(async move { (wrote, next.send(store.as_ref()).await) });
+    }
+    while let Some(answered) = sent.join_next().await {
+        match answered? {
+            (wrote, Ok(Some(revision))) => {
+                model.acknowledged(revision.0, wrote)?;
+                tally.writes += 1;
+            }
+            (wrote, Ok(None)) => anyhow::bail!("{wrote:?} was a conflict, and nobody else writes its key"),
+            (wrote, Err(BackendError::NoSpace(_))) => {
+                model.refused(&wrote);
+                tally.fault("no space");
+            }
+            (_, Err(BackendError::Corrupt(why))) => anyhow::bail!("{why}"),
+            (_, Err(_)) => tally.fault("unknown outcome"),
+        }
+    }
+    Ok(true)
+}
+
+/// A disk that is full for a while: writes are refused and told of, reads go on, and writes go on when there is room.
+pub async fn full_disk() -> Result<()> {
+    drydock_disk::install();
+    let folder = folder()?;
+    let path = folder.path().join("store.db");
+    let store: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&path, options())?);
+    let mut writer = Writer::new(0, 0, StdRng::seed_from_u64(0));
+    let mut model = Model::default();
+    for _ in 0..5 {
+        for full in [false, true, false] {
+            disk().fill(full);
+            let next = writer.next(store.as_ref()).await.context("reads go on")?;
+            let wrote = next.wrote.clone();
+            model.tried(wrote.clone());
+            match next.send(store.as_ref()).await {
+                Ok(Some(revision)) if !full => model.acknowledged(revision.0, wrote)?,
+                Err(BackendError::NoSpace(_)) if full => model.refused(&wrote),
+                other => anyhow::bail!("full: {full}, and a write came to {other:?}"),
+            }
+            ensure!(store.refuses_writes().is_some() == full, "it does not tell");
+        }
+    }
+    drop(store);
+    model.verify(&path).await.map(drop)
+}
