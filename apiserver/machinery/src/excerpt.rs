@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::object::Object;
 
-/// Which fields: a tree of names, where a leaf stands for all below it.
+/// Which fields: a tree of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excerpt {
+    /// All that is below is wanted.
+    whole: bool,
     fields: BTreeMap<String, Excerpt>,
 }
 
@@ -18,30 +20,30 @@ impl Excerpt {
     /// The fields at some dotted paths, each with everything below it; nothing without any.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let mut excerpt = Self::default();
-        paths.into_iter().for_each(|path| excerpt.add(path));
+        paths.into_iter().for_each(|path| excerpt.include(path.split('.')));
         excerpt
+    }
+
+    /// One more field, by the names that lead to it.
+    pub fn include<'p>(&mut self, path: impl IntoIterator<Item = &'p str>) {
+        let mut at = self;
+        for name in path {
+            // Below what is wanted whole there is nothing to add.
+            if at.whole {
+                return;
+            }
+            at = at.fields.entry(name.to_owned()).or_default();
+        }
+        *at = Self { whole: true, fields: BTreeMap::new() };
     }
 
     /// Reads these fields from an object's JSON, and looks at the rest only to pass over it. What is no JSON object
     /// has none.
     pub fn read(&self, json: &[u8]) -> Object {
-        let mut from = serde_json::Deserializer::from_slice(json);
-        let read = (&mut from).deserialize_any(Fields { wanted: self, root: true });
+        let read = Fields { wanted: self }.deserialize(&mut serde_json::Deserializer::from_slice(json));
         match read {
             Ok(Value::Object(fields)) => Object(fields),
             _ => Object::default(),
-        }
-    }
-
-    fn add(&mut self, path: &str) {
-        let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
-        let known = self.fields.get(first);
-        match (known, rest) {
-            (Some(whole), _) if whole.fields.is_empty() => {}
-            (_, None) => {
-                self.fields.insert(first.to_owned(), Self::default());
-            }
-            (_, Some(rest)) => self.fields.entry(first.to_owned()).or_default().add(rest),
         }
     }
 }
@@ -49,15 +51,13 @@ impl Excerpt {
 /// Reads a value: of an object, the wanted fields.
 struct Fields<'e> {
     wanted: &'e Excerpt,
-    /// Nothing wanted of the whole object is nothing; of a field it is all.
-    root: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Fields<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.wanted.fields.is_empty() && !self.root {
+        if self.wanted.whole {
             return serde::Deserialize::deserialize(deserializer);
         }
         deserializer.deserialize_any(self)
@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
         while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             match self.wanted.fields.get(&*name) {
                 Some(wanted) => {
-                    let value = map.next_value_seed(Fields { wanted, root: false })?;
+                    let value = map.next_value_seed(Fields { wanted })?;
                     found.insert(name.into_owned(), value);
                 }
                 None => {

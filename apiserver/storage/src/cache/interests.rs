@@ -6,22 +6,27 @@
 //!                                                └ woken
 //! ```
 //!
-//! A sleeper is marked before the change can be seen and woken afterwards. So whoever is not marked knows that
-//! nothing up to the newest state concerned it, and need not have been awake for that. Nobody registers in between.
-//! (Kubernetes: storage/cacher,
-//! triggers; there a kind names its indexed fields, here whatever selectors in use require is indexed.)
+//! A sleeper is marked before the change can be seen and woken afterwards, and the registry is locked from the one to
+//! the publication, so that nobody registers in between. So whoever is not marked knows that nothing up to the newest
+//! state concerned it, and need not have been awake for that. Lock order: the registry, then a sleeper's mark or an
+//! object. (Kubernetes has triggers for that, storage/cacher: there a kind names its indexed fields, here whatever
+//! selectors in use require is indexed.)
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_machinery::Object;
+use drydock_machinery::excerpt::Excerpt;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
-use tokio::sync::Notify;
 
+use super::sleeper::Sleeper;
 use super::state::Change;
-use crate::backend::Revision;
-use crate::storage::{Scope, Stored};
+use crate::storage::Scope;
+
+/// Most fields that are looked up of each change. Clients choose them: the watchers of more are woken by everything.
+const FIELDS: usize = 16;
 
 /// The watchers that are woken by some changes only.
 #[derive(Default)]
@@ -29,8 +34,16 @@ pub(super) struct Interests {
     registry: Mutex<Registry>,
 }
 
-type Registry = HashMap<Index, ByValue>;
+#[derive(Default)]
+struct Registry {
+    sleepers: HashMap<Index, ByValue>,
+    /// All fields that are looked up: each object is read once for all of them.
+    fields: Excerpt,
+}
+
 type ByValue = HashMap<String, Vec<Arc<Sleeper>>>;
+/// What is known of an object as it became and as it was.
+type States = [Option<Arc<Object>>; 2];
 
 /// What of a change is looked up.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -48,21 +61,8 @@ pub(super) struct Registered {
     interests: Arc<Interests>,
     index: Index,
     value: String,
-    sleeper: Arc<Sleeper>,
-}
-
-/// One watcher's alarm.
-#[derive(Default)]
-pub(super) struct Sleeper {
-    alarm: Notify,
-    marked: Mutex<Option<Marked>>,
-}
-
-/// The first and the last change that concern a watcher and that it may not have read.
-#[derive(Clone, Copy)]
-struct Marked {
-    first: Revision,
-    last: Revision,
+    /// Its alarm.
+    pub(super) sleeper: Arc<Sleeper>,
 }
 
 /// Whom a state concerns that is about to be shown; nobody registers as long as this is held.
@@ -73,26 +73,27 @@ pub(super) struct Concerned<'i> {
 }
 
 impl Interests {
-    /// Registers a watcher by the most selective thing that its scope requires; `None` if any change may concern it.
+    /// Registers a watcher by the most selective thing that its scope requires; `None` if it has to be woken by
+    /// everything.
     pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Option<Registered> {
         let (index, value) = required(scope)?;
         let sleeper = Arc::<Sleeper>::default();
-        let mut registry = self.registry.lock();
-        registry.entry(index.clone()).or_default().entry(value.clone()).or_default().push(sleeper.clone());
-        drop(registry);
-        Some(Registered { interests: self.clone(), index, value, sleeper })
+        self.registry.lock().add(&index, &value, sleeper.clone()).then(|| {
+            let interests = self.clone();
+            Registered { interests, index, value, sleeper }
+        })
     }
 
     /// Marks whom changes concern that cannot be seen yet.
     pub(super) fn mark<'c>(&self, changes: impl Iterator<Item = &'c Arc<Change>>) -> Concerned<'_> {
         let registry = self.registry.lock();
         let mut sleepers = Vec::new();
-        if registry.is_empty() {
+        if registry.sleepers.is_empty() {
             return Concerned { registry, sleepers };
         }
         for change in changes {
             let known = sleepers.len();
-            registry.iter().for_each(|(index, by_value)| find(index, by_value, change, &mut sleepers));
+            registry.find(change, &mut sleepers);
             sleepers[known..].iter().for_each(|sleeper| sleeper.mark(change.revision));
         }
         Concerned { registry, sleepers }
@@ -101,18 +102,8 @@ impl Interests {
     /// Everyone: something happened that is no change of an object.
     pub(super) fn everyone(&self) -> Concerned<'_> {
         let registry = self.registry.lock();
-        let sleepers = registry.values().flat_map(HashMap::values).flatten().cloned().collect();
+        let sleepers = registry.sleepers.values().flat_map(HashMap::values).flatten().cloned().collect();
         Concerned { registry, sleepers }
-    }
-}
-
-/// Adds those whom a change concerns by one index. A change that cannot be read may concern anyone.
-fn find(index: &Index, by_value: &ByValue, change: &Change, found: &mut Vec<Arc<Sleeper>>) {
-    if change.damage.is_some() {
-        return found.extend(by_value.values().flatten().cloned());
-    }
-    for value in index.values(change).iter().flatten() {
-        found.extend(by_value.get(value.as_ref()).into_iter().flatten().cloned());
     }
 }
 
@@ -120,65 +111,80 @@ impl Concerned<'_> {
     /// Wakes them, now that the state is shown.
     pub(super) fn wake(self) {
         drop(self.registry);
-        self.sleepers.iter().for_each(|sleeper| sleeper.alarm.notify_one());
+        self.sleepers.iter().for_each(|sleeper| sleeper.wake());
     }
 }
 
-impl Registered {
-    /// Waits until something may concern the watcher. Cancel safe.
-    pub(super) async fn woken(&self) {
-        self.sleeper.alarm.notified().await;
+impl Registry {
+    /// Whether there was room.
+    fn add(&mut self, index: &Index, value: &str, sleeper: Arc<Sleeper>) -> bool {
+        if !self.sleepers.contains_key(index) {
+            let fields = self.sleepers.keys().filter(|index| matches!(index, Index::Field(_))).count();
+            match index {
+                Index::Field(_) if fields >= FIELDS => return false,
+                Index::Field(path) => self.fields.include(path.iter().map(String::as_str)),
+                Index::Key | Index::Namespace => {}
+            }
+        }
+        self.sleepers.entry(index.clone()).or_default().entry(value.to_owned()).or_default().push(sleeper);
+        true
     }
 
-    /// The first change that concerns the watcher and that it may not have read.
-    pub(super) fn first(&self) -> Option<Revision> {
-        self.sleeper.marked.lock().map(|marked| marked.first)
+    fn remove(&mut self, index: &Index, value: &str, gone: &Arc<Sleeper>) {
+        let Some(by_value) = self.sleepers.get_mut(index) else { return };
+        if let Some(sleepers) = by_value.get_mut(value) {
+            sleepers.retain(|sleeper| !Arc::ptr_eq(sleeper, gone));
+            if sleepers.is_empty() {
+                by_value.remove(value);
+            }
+        }
+        if by_value.is_empty() {
+            self.sleepers.remove(index);
+            self.fields = Excerpt::default();
+            for index in self.sleepers.keys() {
+                if let Index::Field(path) = index {
+                    self.fields.include(path.iter().map(String::as_str));
+                }
+            }
+        }
     }
 
-    /// The watcher has read everything up to a published revision.
-    pub(super) fn read(&self, up_to: Revision) {
-        let mut marked = self.sleeper.marked.lock();
-        *marked = marked
-            .filter(|marked| marked.last > up_to)
-            .map(|marked| Marked { first: marked.first.max(Revision(up_to.0 + 1)), ..marked });
+    /// Adds those whom a change concerns. One that cannot be read may concern anyone.
+    fn find(&self, change: &Change, found: &mut Vec<Arc<Sleeper>>) {
+        if change.damage.is_some() {
+            return found.extend(self.sleepers.values().flat_map(HashMap::values).flatten().cloned());
+        }
+        let states = self.states(change);
+        for (index, by_value) in &self.sleepers {
+            for value in index.values(change, &states).iter().flatten() {
+                found.extend(by_value.get(value.as_ref()).into_iter().flatten().cloned());
+            }
+        }
+    }
+
+    /// The fields that are looked up.
+    fn states(&self, change: &Change) -> States {
+        let read = self.fields != Excerpt::default();
+        [&change.current, &change.previous]
+            .map(|state| state.as_ref().filter(|_| read).map(|stored| stored.excerpt(&self.fields)))
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let mut registry = self.interests.registry.lock();
-        let Some(by_value) = registry.get_mut(&self.index) else { return };
-        if let Some(sleepers) = by_value.get_mut(&self.value) {
-            sleepers.retain(|sleeper| !Arc::ptr_eq(sleeper, &self.sleeper));
-            if sleepers.is_empty() {
-                by_value.remove(&self.value);
-            }
-        }
-        if by_value.is_empty() {
-            registry.remove(&self.index);
-        }
-    }
-}
-
-impl Sleeper {
-    fn mark(&self, revision: Revision) {
-        let mut marked = self.marked.lock();
-        let first = marked.map_or(revision, |marked| marked.first);
-        *marked = Some(Marked { first, last: revision });
+        self.interests.registry.lock().remove(&self.index, &self.value, &self.sleeper);
     }
 }
 
 impl Index {
     /// What is looked up of a change: at most two values.
-    fn values<'c>(&self, change: &'c Change) -> [Option<std::borrow::Cow<'c, str>>; 2] {
+    fn values<'c>(&self, change: &'c Change, states: &'c States) -> [Option<Cow<'c, str>>; 2] {
         match self {
             Self::Key => [Some(change.key.as_str().into()), None],
             Self::Namespace => [change.key.split_once('/').map(|(namespace, _)| namespace.into()), None],
             Self::Field(path) => {
-                let [now, before] =
-                    [&change.current, &change.previous].map(|state| text(state.as_ref(), path));
-                let before = before.filter(|before| now.as_ref() != Some(before));
-                [now, before].map(|value| value.map(Into::into))
+                let [now, before] = states.each_ref().map(|state| Some(text(state.as_ref()?, path)));
+                [now, before.filter(|before| now != Some(before))].map(|value| value.map(Cow::from))
             }
         }
     }
@@ -197,45 +203,43 @@ fn required(scope: &Scope) -> Option<(Index, String)> {
 }
 
 /// The text at a path of an object: empty where there is none, as field selectors have it.
-fn text(state: Option<&Arc<Stored>>, path: &Arc<[String]>) -> Option<String> {
-    let object = state?.object();
-    Some(at(&object, path).unwrap_or_default().to_owned())
-}
-
-fn at<'o>(object: &'o Object, path: &[String]) -> Option<&'o str> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(object.0.get(first)?, |value, name| value.get(name)).and_then(Value::as_str)
+fn text<'o>(object: &'o Object, path: &[String]) -> &'o str {
+    let found = path.split_first().and_then(|(first, rest)| {
+        rest.iter().try_fold(object.0.get(first)?, |value, name| value.get(name)).and_then(Value::as_str)
+    });
+    found.unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::Term;
 
-    fn registered() -> Registered {
-        let interests = Arc::<Interests>::default();
-        let Some(registered) = interests.register(&Scope::object("a/1")) else { unreachable!("one key") };
-        registered
-    }
-
-    #[test]
-    fn what_was_read_is_no_longer_marked_and_what_came_since_is() {
-        let watcher = registered();
-        watcher.sleeper.mark(Revision(5));
-        watcher.sleeper.mark(Revision(9));
-        assert_eq!(watcher.first(), Some(Revision(5)));
-        watcher.read(Revision(7));
-        assert_eq!(watcher.first(), Some(Revision(8)));
-        watcher.read(Revision(9));
-        assert_eq!(watcher.first(), None);
+    fn of_label(key: &str) -> Scope {
+        let mut scope = Scope::all().matching(&["metadata.labels"], |_| true);
+        let path = ["metadata", "labels", key].map(str::to_owned).into();
+        let term = Term { path, value: "v".to_owned() };
+        scope.matches.iter_mut().for_each(|selection| selection.requires = Some(term.clone()));
+        scope
     }
 
     #[test]
     fn who_is_gone_is_forgotten() {
-        let watcher = registered();
-        let interests = watcher.interests.clone();
-        assert_eq!(interests.everyone().sleepers.len(), 1);
-        drop(watcher);
-        assert!(interests.registry.lock().is_empty());
+        let interests = Arc::<Interests>::default();
+        let watchers = [interests.register(&Scope::object("a/1")), interests.register(&of_label("x.y/z"))];
+        assert_eq!(interests.everyone().sleepers.len(), 2);
+        drop(watchers);
+        let registry = interests.registry.lock();
+        assert!(registry.sleepers.is_empty() && registry.fields == Excerpt::default());
+    }
+
+    #[test]
+    fn clients_cannot_have_any_number_of_fields_looked_up() {
+        let interests = Arc::<Interests>::default();
+        let registered: Vec<_> =
+            (0..100).map(|key| interests.register(&of_label(&key.to_string()))).collect();
+        assert_eq!(registered.iter().flatten().count(), FIELDS);
+        assert!(interests.register(&of_label("3")).is_some(), "the label 3 is looked up already");
     }
 
     #[test]

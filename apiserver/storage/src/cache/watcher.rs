@@ -131,7 +131,7 @@ impl Cursor {
         self.progress = self.progress.max(state.snapshot.revision);
         self.drained = true;
         if let Wakes::Some(registered) = &self.wakes {
-            registered.read(state.snapshot.revision);
+            registered.sleeper.read(state.snapshot.revision);
         }
         events
     }
@@ -140,7 +140,7 @@ impl Cursor {
     fn slept_through(&self, state: &State) -> Revision {
         match &self.wakes {
             Wakes::Some(registered) if self.drained => {
-                let next = registered.first().map(|first| Revision(first.0.saturating_sub(1)));
+                let next = registered.sleeper.first().map(|first| Revision(first.0.saturating_sub(1)));
                 next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
             }
             _ => Revision::default(),
@@ -181,7 +181,7 @@ impl Watcher for Cursor {
             match &mut self.wakes {
                 // The sender lives in `shared`.
                 Wakes::Any(changed) => drop(changed.changed().await),
-                Wakes::Some(registered) => registered.woken().await,
+                Wakes::Some(registered) => registered.sleeper.woken().await,
             }
         }
     }

@@ -18,13 +18,23 @@ use crate::load::{Limit, Load};
 use crate::object::{self, SMALL};
 use crate::sample::{Figure, Sample};
 
-const WATCHERS: usize = 1000;
+/// All of them together.
+pub const WATCHERS: usize = 1000;
 /// Connections that they share.
 const CONNECTIONS: usize = 20;
 /// One watcher in so many looks at what it gets; the others count.
 const LOOKS: usize = 16;
 /// How long the last event may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many watch.
+#[derive(Clone, Copy, Debug)]
+pub struct Watchers {
+    /// Who read what they are sent.
+    pub healthy: usize,
+    /// Who never do.
+    pub stalled: usize,
+}
 
 /// Events at a fixed rate.
 pub struct FanOut {
@@ -44,18 +54,18 @@ impl FanOut {
         (self.time.as_secs_f64() * f64::from(self.rate)) as usize
     }
 
-    /// Opens the watches; then `events` creates, each at its time. Of the watchers, so many never read.
-    pub async fn run(&self, subject: &Subject, stalled: usize) -> Result<Sample> {
-        LocalSet::new().run_until(self.write_and_follow(subject, stalled)).await
+    /// Opens the watches; then `events` creates, each at its time.
+    pub async fn run(&self, subject: &Subject, watchers: Watchers) -> Result<Sample> {
+        LocalSet::new().run_until(self.write_and_follow(subject, watchers)).await
     }
 
-    async fn write_and_follow(&self, subject: &Subject, stalled: usize) -> Result<Sample> {
+    async fn write_and_follow(&self, subject: &Subject, watchers: Watchers) -> Result<Sample> {
+        let Watchers { healthy, stalled } = watchers;
         let client = subject.client.clone();
         let first = self.next.replace(self.next.get() + self.events() as u64);
         let revision = client.revision().await?;
         let seen = Rc::new(Seen::new(first, self.events())?);
         let _unread = stall(subject, stalled, &revision).await?;
-        let healthy = WATCHERS - stalled;
         let mut watchers = Vec::with_capacity(healthy);
         for watcher in 0..healthy {
             let body = client.watch(watcher % CONNECTIONS, From::Revision(&revision)).await?;
@@ -203,7 +213,7 @@ impl Row for FanOut {
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         subject.contender.forget_peak()?;
-        self.run(subject, 0).await
+        self.run(subject, Watchers { healthy: WATCHERS, stalled: 0 }).await
     }
 
     /// Each event was looked at when it came.

@@ -1,7 +1,12 @@
 //! Row 12: the memory that objects take, and what it takes to have them again after a restart.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Instant;
+
 use anyhow::Result;
 use async_trait::async_trait;
+use hdrhistogram::Histogram;
 
 use super::list::{fill, listed};
 use super::{Bound, Goal, Row, Subject, sample};
@@ -9,18 +14,18 @@ use crate::contender::Who;
 use crate::load::Load;
 use crate::object::LARGE;
 use crate::sample::{Figure, Sample};
-use hdrhistogram::Histogram;
-use std::time::Instant;
 
 /// A server with many objects.
 pub struct Memory {
     objects: u64,
+    /// MiB that each took before anybody listed.
+    filled: RefCell<HashMap<Who, f64>>,
 }
 
 impl Memory {
     /// So many.
     pub fn new(objects: usize) -> Self {
-        Self { objects: objects as u64 }
+        Self { objects: objects as u64, filled: RefCell::default() }
     }
 
     fn raw_mib(&self) -> f64 {
@@ -63,10 +68,13 @@ impl Row for Memory {
         fill(&subject.client, self.objects, LARGE).await
     }
 
-    /// The memory is that before the list, which others have to make room for.
+    /// The memory is that after filling and before the first list, for which room has to be made: the same in all
+    /// rounds.
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
         let Subject { contender, client } = subject;
-        let (resident, before) = (contender.memory()?.resident as f64 / 1024.0, contender.used()?);
+        let now = contender.memory()?.resident as f64 / 1024.0;
+        let resident = *self.filled.borrow_mut().entry(contender.who).or_insert(now);
+        let before = contender.used()?;
         let (mut latency, began) = (Histogram::new(3)?, Instant::now());
         listed(client, 0).await?;
         latency.record(u64::try_from(began.elapsed().as_nanos())?)?;

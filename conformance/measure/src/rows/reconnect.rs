@@ -28,20 +28,19 @@ const OBJECTS: u64 = 200;
 /// Informers who reconnect.
 pub struct Reconnect {
     resumes: bool,
-    limit: Limit,
     /// Numbers for the names.
     next: Cell<u64>,
 }
 
 impl Reconnect {
     /// They go on behind the revision that they saw last.
-    pub fn resuming(limit: Limit) -> Self {
-        Self { resumes: true, limit, next: Cell::new(OBJECTS) }
+    pub fn resuming() -> Self {
+        Self { resumes: true, next: Cell::new(OBJECTS) }
     }
 
     /// They have everything sent once more (WatchList).
-    pub fn from_the_start(limit: Limit) -> Self {
-        Self { resumes: false, ..Self::resuming(limit) }
+    pub fn from_the_start() -> Self {
+        Self { resumes: false, ..Self::resuming() }
     }
 
     /// Writes what they miss.
@@ -139,7 +138,6 @@ impl Row for Reconnect {
     }
 
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        ensure!(self.limit.operations >= OBJECTS, "--operations: {OBJECTS} at least");
         fill(&subject.client, OBJECTS, SMALL).await
     }
 

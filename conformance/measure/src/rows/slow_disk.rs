@@ -1,12 +1,15 @@
 //! Row 3: row 2 on a disk whose fsync takes a millisecond more. What group commit is for.
 
-use anyhow::Result;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
 use async_trait::async_trait;
 
 use super::create_many::CreateMany;
 use super::{Bound, Goal, Row, Subject};
 use crate::contender::Who;
 use crate::load::Limit;
+use crate::object::{self, SMALL};
 use crate::sample::{Figure, Sample};
 
 /// Three fsyncs, in microseconds, each with the time that it takes by itself.
@@ -49,8 +52,16 @@ impl Row for SlowDisk {
         self.creates.lanes()
     }
 
+    /// One write alone tells whether the disk is what it should be.
     async fn prepare(&self, subject: &Subject) -> Result<()> {
-        self.creates.prepare(subject).await
+        self.creates.prepare(subject).await?;
+        let (name, client) = (object::name(u64::from(u32::MAX)), &subject.client);
+        let (object, began) = (client.api().object(&name, SMALL)?, Instant::now());
+        client.create(0, &name, object).await?;
+        let slow = subject.contender.who == Who::SlowDisk;
+        ensure!(!slow || began.elapsed() >= Duration::from_millis(1), "its fsync is no slower");
+        self.creates.acknowledge(subject.contender.who, 1);
+        Ok(())
     }
 
     async fn measure(&self, subject: &Subject) -> Result<Sample> {
