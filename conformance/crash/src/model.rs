@@ -47,9 +47,11 @@ impl Model {
         self.open.push(wrote);
     }
 
-    /// It was answered: it stands at a revision. No revision is given out twice.
+    /// It was answered, or a watch told of it, or both: it stands at a revision. No revision is given out twice.
     pub fn acknowledged(&mut self, revision: u64, wrote: Wrote) -> Result<()> {
-        self.answered(&wrote);
+        if !self.promised.contains_key(&revision) {
+            self.answered(&wrote);
+        }
         self.promise(revision, wrote)
     }
 
@@ -165,4 +167,33 @@ async fn history(store: &dyn Backend, oldest: u64, newest: u64) -> Result<Vec<Ba
         }
     }
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn deleted() -> Wrote {
+        ("/a".to_owned(), None)
+    }
+
+    #[test]
+    fn an_event_that_is_told_late_answers_no_later_write() {
+        let mut model = Model::default();
+        model.tried(deleted());
+        model.acknowledged(5, deleted()).unwrap();
+        model.tried(deleted());
+        model.acknowledged(5, deleted()).unwrap();
+        assert!(model.stands(9, deleted()).unwrap(), "the second one was sent, and may be there");
+        assert!(model.stands(10, deleted()).is_err(), "a third one was not");
+    }
+
+    #[test]
+    fn a_revision_is_given_out_once() {
+        let mut model = Model::default();
+        model.acknowledged(5, deleted()).unwrap();
+        assert!(model.acknowledged(5, ("/b".to_owned(), None)).is_err());
+        assert!(model.stands(5, ("/a".to_owned(), Some("x".to_owned()))).is_err());
+    }
 }
