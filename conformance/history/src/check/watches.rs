@@ -1,0 +1,137 @@
+//! A watch tells every change of its keys above its start, in order, once, and nothing else.
+
+use std::ops::Bound;
+
+use super::Faults;
+use super::truth::{Truth, Version};
+use crate::record::{Event, From, History, Item, Kind, Pair, Rev, Stamp, Stream};
+
+pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+    for stream in &history.streams {
+        let before = faults.0.len();
+        initial(stream, truth, faults);
+        changes(history, stream, truth, faults);
+        expiry(history, stream, faults);
+        for fault in &mut faults.0[before..] {
+            *fault = format!("{}, watch of {:?} from {:?}: {fault}", stream.by, stream.keys, stream.from);
+        }
+    }
+}
+
+/// The present objects are the state at the revision that ends them, which is as new as was asked for.
+fn initial(stream: &Stream, truth: &Truth, faults: &mut Faults) {
+    let (From::Initial(least), Some(at)) = (stream.from, stream.base()) else { return };
+    if at < least {
+        faults.add(format!("it began at {at}, and {least} was asked for"));
+    }
+    let told: Vec<&Pair> = stream.items.iter().filter_map(|(_, item)| present(item)).collect();
+    let state = truth.state(&stream.keys, at);
+    let expected: Vec<_> = state.into_iter().filter(|(_, version)| selects(stream, version)).collect();
+    let equal = told.len() == expected.len()
+        && told.iter().zip(&expected).all(|(pair, (key, v))| pair.key == *key && pair.modified == v.modified);
+    if !equal {
+        faults.add(format!("it began with {} objects at {at} instead of {}", told.len(), expected.len()));
+    }
+}
+
+fn changes(history: &History, stream: &Stream, truth: &Truth, faults: &mut Faults) {
+    let Some(base) = stream.base() else { return };
+    let mut upto = base;
+    let mut told: Vec<(Stamp, &Event)> = Vec::new();
+    for (stamp, item) in &stream.items {
+        match item {
+            Item::Event(event) => {
+                if event.revision <= upto {
+                    faults.add(format!("{event:?} came after everything up to {upto} had been told"));
+                    return;
+                }
+                upto = event.revision;
+                told.push((*stamp, event));
+            }
+            // A watch of the future may know of nothing yet.
+            Item::Progress(at) => upto = upto.max(*at),
+            _ => {}
+        }
+    }
+    let mut expected = expected(stream, truth, base, upto);
+    for (stamp, event) in told {
+        match expected.next() {
+            Some(due) if agrees(history, stream, stamp, event, &due) => {}
+            due => return faults.add(format!("{event:?} was told where {due:?} was due")),
+        }
+    }
+    if let Some(due) = expected.next() {
+        faults.add(format!("everything up to {upto} was told but {due:?}"));
+    }
+}
+
+/// The changes that a watcher must be told.
+fn expected<'t>(
+    stream: &'t Stream,
+    truth: &'t Truth,
+    base: Rev,
+    upto: Rev,
+) -> impl Iterator<Item = Event> + 't {
+    let span = (Bound::Excluded(base), Bound::Included(upto));
+    let entries = truth.log.range(span).filter(|(_, entry)| stream.keys.contains(&entry.key));
+    entries.filter_map(move |(at, entry)| {
+        let seen = |revision| truth.at(&entry.key, revision).filter(|version| selects(stream, version));
+        let (before, now) = (seen(at - 1), seen(*at));
+        let kind = match (before, now) {
+            (None, None) => return None,
+            (None, Some(_)) => Kind::Added,
+            (Some(_), Some(_)) => Kind::Modified,
+            (Some(_), None) => Kind::Deleted,
+        };
+        let value = now.or(before).map(|version| version.value);
+        let previous = before.map(|version| Pair {
+            key: entry.key.clone(),
+            value: version.value,
+            modified: version.modified,
+            created: Some(version.created),
+        });
+        Some(Event { revision: *at, key: entry.key.clone(), kind, value, previous })
+    })
+}
+
+/// The state before need not be told when it was compacted meanwhile.
+fn agrees(history: &History, stream: &Stream, stamp: Stamp, told: &Event, due: &Event) -> bool {
+    let compacted = || history.compactions.iter().any(|c| c.called < stamp && c.at >= told.revision);
+    let previous = match (&told.previous, &due.previous) {
+        (Some(told), Some(due)) => told == due,
+        (Some(_), None) => false,
+        (None, Some(_)) => !stream.tells_previous || compacted(),
+        (None, None) => true,
+    };
+    let value = told.value == due.value || (told.value.is_none() && compacted());
+    previous && value && (told.revision, &told.key, told.kind) == (due.revision, &due.key, due.kind)
+}
+
+/// A watch ends for want of history only where history was given up.
+fn expiry(history: &History, stream: &Stream, faults: &mut Faults) {
+    let mut upto = stream.base().unwrap_or_default();
+    for (stamp, item) in &stream.items {
+        match item {
+            Item::Event(event) => upto = event.revision,
+            Item::Progress(at) => upto = upto.max(*at),
+            Item::Expired => {
+                let mut before = history.compactions.iter().filter(|c| c.called < *stamp);
+                if !before.any(|compaction| compaction.at > upto + 1) {
+                    faults.add(format!("it expired at {upto}, which was never compacted"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn present(item: &Item) -> Option<&Pair> {
+    match item {
+        Item::Present(pair) => Some(pair),
+        _ => None,
+    }
+}
+
+fn selects(stream: &Stream, version: &Version) -> bool {
+    !stream.even || version.value.is_multiple_of(2)
+}

@@ -1,0 +1,85 @@
+//! Each write that happened was asked for, compared as it was told to, and was made once; no revision is missing.
+
+use std::collections::HashMap;
+
+use super::Faults;
+use super::truth::Truth;
+use crate::record::{History, Op, Rev, What, Write, Written};
+
+pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+    origins(history, truth, faults);
+    comparisons(history, truth, faults);
+    if history.exclusive {
+        let missing = (history.start + 1..=truth.newest()).find(|at| !truth.log.contains_key(at));
+        if let Some(at) = missing {
+            faults.add(format!("nobody was told what was written at revision {at}"));
+        }
+    }
+}
+
+/// What stands in the log was asked for by somebody who was not told that it failed.
+fn origins(history: &History, truth: &Truth, faults: &mut Faults) {
+    let writes: Vec<(&Op, &Write)> = writes(history).collect();
+    let by_value: HashMap<_, _> =
+        writes.iter().filter_map(|(_, write)| Some((write.value?, *write))).collect();
+    let deletes: HashMap<(&str, Option<Rev>), usize> =
+        writes.iter().filter(|(_, write)| write.value.is_none() && may_be_made(write)).fold(
+            HashMap::new(),
+            |mut all, (_, write)| {
+                *all.entry((write.key.as_str(), write.expected)).or_default() += 1;
+                all
+            },
+        );
+    for (at, entry) in &truth.log {
+        let Some(value) = entry.value else {
+            let before = truth.at(&entry.key, at - 1).map(|version| version.modified);
+            if !deletes.contains_key(&(entry.key.as_str(), before)) {
+                faults.add(format!("{} was deleted at {at}, and nobody asked for it", entry.key));
+            }
+            continue;
+        };
+        match by_value.get(&value) {
+            Some(write) if write.key != entry.key => {
+                faults.add(format!("value {value} was for {} and is at {at} in {}", write.key, entry.key));
+            }
+            Some(write) if !may_be_made(write) => {
+                faults.add(format!("{write:?} was not made, and is in the log at {at}"));
+            }
+            Some(_) => {}
+            None => faults.add(format!("{} is {value} at {at}, which nobody wrote", entry.key)),
+        }
+    }
+}
+
+fn may_be_made(write: &Write) -> bool {
+    matches!(write.outcome, Written::Committed(_) | Written::Unknown)
+}
+
+/// A write that was made found what it expected, and one that was not made did not.
+fn comparisons(history: &History, truth: &Truth, faults: &mut Faults) {
+    for (op, write) in writes(history) {
+        let made = match (&write.outcome, write.value) {
+            (Written::Committed(at), _) => Some(*at),
+            (Written::Unknown, Some(value)) => truth.written_at.get(&value).copied(),
+            _ => None,
+        };
+        let Some(at) = made else { continue };
+        let found = truth.at(&write.key, at - 1).map(|version| version.modified);
+        if found != write.expected {
+            faults.add(format!("{}: {write:?} was made at {at} over version {found:?}", op.by));
+        }
+        if let Some((guard, revision)) = &write.guard {
+            let stood = truth.at(guard, at - 1).map(|version| version.modified);
+            if stood != Some(*revision) {
+                faults.add(format!("{}: {write:?} was made at {at} while its guard was {stood:?}", op.by));
+            }
+        }
+    }
+}
+
+pub fn writes(history: &History) -> impl Iterator<Item = (&Op, &Write)> {
+    history.ops.iter().filter_map(|op| match &op.what {
+        What::Write(write) => Some((op, write)),
+        _ => None,
+    })
+}

@@ -1,0 +1,132 @@
+//! What clients, watchers and faults share: the store as it is now, the notes, and when it is over.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use anyhow::Result;
+use drydock_storage::backend::Backend;
+use drydock_storage::cache::{Cache, Config};
+use drydock_storage::storage::Storage;
+use drydock_storage::store::Store;
+use parking_lot::Mutex;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::object::{GROUP, RESOURCE};
+use crate::place::Place;
+use crate::plant::{Plant, Planted};
+use crate::record::{Recorder, Rev};
+
+/// One server's way to the store, from its opening to its end.
+pub struct Server {
+    pub backend: Arc<dyn Backend>,
+    pub store: Arc<dyn Storage>,
+    pub cache: Arc<dyn Storage>,
+    /// Cancelled when it is taken down: whoever waits for an answer gets none.
+    pub gone: CancellationToken,
+}
+
+/// All that is shared.
+pub struct Context {
+    pub recorder: Recorder,
+    pub place: Arc<dyn Place>,
+    plant: Option<Arc<Plant>>,
+    servers: Vec<watch::Sender<Option<Arc<Server>>>>,
+    /// The version of each key that somebody saw last.
+    known: Mutex<BTreeMap<String, Option<Rev>>>,
+    /// How far the watch that sees everything has come: what it still needs is not compacted.
+    pub witnessed: AtomicU64,
+    /// Cancelled when no more is asked for.
+    pub over: CancellationToken,
+}
+
+impl Context {
+    /// Opens every server of a place.
+    pub async fn open(place: Arc<dyn Place>, planted: Option<Planted>) -> Result<Arc<Self>> {
+        let servers = (0..place.servers()).map(|_| watch::Sender::new(None)).collect();
+        let start = place.open(0).await?.current_revision().await?;
+        let context = Arc::new(Self {
+            recorder: Recorder::new(start.0, true),
+            place,
+            plant: planted.map(|planted| Arc::new(Plant::new(planted))),
+            servers,
+            known: Mutex::default(),
+            witnessed: AtomicU64::new(start.0),
+            over: CancellationToken::new(),
+        });
+        for which in 0..context.servers.len() {
+            context.raise(which).await?;
+        }
+        Ok(context)
+    }
+
+    /// A server, once it is up.
+    pub async fn server(&self, which: usize) -> Arc<Server> {
+        let mut servers = self.servers[which % self.servers.len()].subscribe();
+        loop {
+            if let Some(server) = servers.borrow_and_update().clone() {
+                return server;
+            }
+            // The sender lives in `self`.
+            let _ = servers.changed().await;
+        }
+    }
+
+    /// Takes a server down in the middle of whatever it does, and opens it again.
+    pub async fn restart(&self, which: usize) -> Result<()> {
+        if let Some(server) = self.servers[which].send_replace(None) {
+            server.gone.cancel();
+        }
+        self.raise(which).await
+    }
+
+    async fn raise(&self, which: usize) -> Result<()> {
+        let backend = self.place.open(which).await?;
+        let backend = match &self.plant {
+            Some(plant) => plant.over(backend),
+            None => backend,
+        };
+        let store = || Store::new(backend.clone(), GROUP, RESOURCE);
+        let cache = Cache::start(store(), Config::default());
+        let gone = CancellationToken::new();
+        let server = Server { store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
+        self.servers[which].send_replace(Some(Arc::new(server)));
+        Ok(())
+    }
+
+    /// The version of a key that was seen last.
+    pub fn known(&self, key: &str) -> Option<Rev> {
+        self.known.lock().get(key).copied().flatten()
+    }
+
+    /// Somebody saw a version.
+    pub fn saw(&self, key: &str, version: Option<Rev>) {
+        self.known.lock().insert(key.to_owned(), version);
+        self.recorder.reached(version.unwrap_or_default());
+    }
+
+    /// How far all has been witnessed.
+    pub fn witnessed(&self) -> Rev {
+        self.witnessed.load(SeqCst)
+    }
+}
+
+impl Server {
+    /// Waits for an answer unless the server goes down, or the client goes away first, which it does now and then.
+    pub async fn ask<T>(&self, rng: &mut StdRng, answer: impl Future<Output = T>) -> Option<T> {
+        let patience = match rng.random_ratio(1, 40) {
+            true => Duration::from_micros(rng.random_range(0..3_000)),
+            false => Duration::from_secs(60),
+        };
+        tokio::select! {
+            answer = answer => Some(answer),
+            () = self.gone.cancelled() => None,
+            () = tokio::time::sleep(patience) => None,
+        }
+    }
+}

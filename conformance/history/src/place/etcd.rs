@@ -1,0 +1,230 @@
+//! A cluster of etcd members whose members and ways can fail.
+//!
+//! ```text
+//!   server ──> way to each member ──> member ──> way to each peer ──> peer
+//! ```
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use async_trait::async_trait;
+use drydock_conformance::host::{Processes, free_ports};
+use drydock_storage::backend::Backend;
+use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::Place;
+use super::links::{CLIENTS, Links};
+
+/// How long a cluster may take to answer.
+const START: Duration = Duration::from_secs(60);
+
+/// A running cluster.
+pub struct Etcd {
+    members: Vec<Member>,
+    links: Links,
+    processes: Processes,
+    directory: TempDir,
+    servers: usize,
+    prefix: String,
+}
+
+/// Ports of one member: its own, and those of the ways to it.
+struct Member {
+    name: String,
+    client: u16,
+    peer: u16,
+    client_way: u16,
+    peer_way: u16,
+}
+
+impl Etcd {
+    /// Starts a cluster that `servers` use.
+    pub async fn start(members: usize, servers: usize, prefix: &str) -> Result<Arc<Self>> {
+        let directory = tempfile::Builder::new().prefix("drydock-history-").tempdir()?;
+        let processes = Processes::new(&directory.path().join("etcd"))?;
+        let ports = free_ports(4 * members)?;
+        let member = |(at, p): (usize, &[u16])| Member {
+            name: format!("member-{at}"),
+            client: p[0],
+            peer: p[1],
+            client_way: p[2],
+            peer_way: p[3],
+        };
+        let members: Vec<Member> = ports.chunks(4).enumerate().map(member).collect();
+        let links = Links::new();
+        let etcd = Self { members, links, processes, directory, servers, prefix: prefix.to_owned() };
+        for (at, member) in etcd.members.iter().enumerate() {
+            etcd.links.lead(member.client_way, at, Some(CLIENTS), member.client).await?;
+            etcd.links.lead(member.peer_way, at, None, member.peer).await?;
+            etcd.run(at)?;
+        }
+        etcd.learn_ids().await?;
+        Ok(Arc::new(etcd))
+    }
+
+    /// URLs of all members, by the ways to them.
+    pub fn urls(&self) -> Vec<String> {
+        self.members.iter().map(|member| format!("http://127.0.0.1:{}", member.client_way)).collect()
+    }
+
+    fn run(&self, at: usize) -> Result<()> {
+        let member = &self.members[at];
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let peers: Vec<String> =
+            self.members.iter().map(|member| format!("{}={}", member.name, url(member.peer_way))).collect();
+        let flags = [
+            format!("--name={}", member.name),
+            format!("--data-dir={}", self.directory.path().join(&member.name).display()),
+            format!("--listen-client-urls={}", url(member.client)),
+            format!("--advertise-client-urls={}", url(member.client_way)),
+            format!("--listen-peer-urls={}", url(member.peer)),
+            format!("--initial-advertise-peer-urls={}", url(member.peer_way)),
+            format!("--initial-cluster={}", peers.join(",")),
+            "--log-level=error".to_owned(),
+        ];
+        let bin = std::env::var_os("DRYDOCK_HOST_BIN")
+            .context("DRYDOCK_HOST_BIN must name the folder that conformance/host/build prints")?;
+        self.processes.start(&member.name, &std::path::Path::new(&bin).join("etcd"), &flags)
+    }
+
+    /// The members' ids are known once they have a leader.
+    async fn learn_ids(&self) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            match self.ids().await {
+                Ok(ids) if ids.len() == self.members.len() => {
+                    ids.into_iter().for_each(|(id, at)| self.links.name(id, at));
+                    return Ok(());
+                }
+                _ if began.elapsed() > START => bail!("etcd does not answer: {}", self.last_words()),
+                _ => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    async fn ids(&self) -> Result<Vec<(u64, usize)>> {
+        let url = format!("http://127.0.0.1:{}", self.members[0].client);
+        let mut client = etcd_client::Client::connect([url], None).await?;
+        let list = tokio::time::timeout(Duration::from_secs(5), client.member_list()).await??;
+        let at = |name: &str| self.members.iter().position(|member| member.name == name);
+        Ok(list.members().iter().filter_map(|member| Some((member.id(), at(member.name())?))).collect())
+    }
+
+    fn last_words(&self) -> String {
+        self.members.iter().map(|member| self.processes.last_words(&member.name)).collect()
+    }
+
+    fn signal(&self, at: usize, signal: Signal) -> Result<()> {
+        let pid = self.processes.pid(&self.members[at].name).context("the member does not run")?;
+        let pid = Pid::from_raw(i32::try_from(pid)?).context("no pid")?;
+        Ok(kill_process(pid, signal)?)
+    }
+
+    /// Kills a member on the spot, and starts it again after a while.
+    pub async fn kill(&self, at: usize, down: Duration) -> Result<()> {
+        self.processes.kill(&self.members[at].name)?;
+        tokio::time::sleep(down).await;
+        self.run(at)
+    }
+
+    /// Stops a member's clock for a while.
+    pub async fn pause(&self, at: usize, down: Duration) -> Result<()> {
+        self.signal(at, Signal::STOP)?;
+        tokio::time::sleep(down).await;
+        self.signal(at, Signal::CONT)
+    }
+
+    /// Parts a member from its peers for a while, and from the clients too if told.
+    pub async fn part(&self, at: usize, from_clients: bool, down: Duration) {
+        let peers = (0..self.members.len()).filter(|peer| *peer != at).map(|peer| (peer, at));
+        self.links.hold(peers.chain(from_clients.then_some((CLIENTS, at))));
+        tokio::time::sleep(down).await;
+        self.links.mend();
+    }
+
+    /// Parts every member from every other.
+    pub async fn part_all(&self, down: Duration) {
+        let count = self.members.len();
+        self.links.hold((0..count).flat_map(|one| (0..one).map(move |other| (one, other))));
+        tokio::time::sleep(down).await;
+        self.links.mend();
+    }
+}
+
+#[async_trait]
+impl Place for Etcd {
+    fn name(&self) -> &'static str {
+        if self.members.len() == 1 { "etcd" } else { "etcd with three members" }
+    }
+
+    fn servers(&self) -> usize {
+        self.servers
+    }
+
+    async fn open(&self, _which: usize) -> Result<Arc<dyn Backend>> {
+        let config =
+            EtcdConfig { servers: self.urls(), prefix: self.prefix.clone(), ..EtcdConfig::default() };
+        let began = Instant::now();
+        loop {
+            match EtcdBackend::connect(&config).await {
+                Ok(backend) => return Ok(Arc::new(backend)),
+                Err(error) if began.elapsed() > START => return Err(error).context(self.last_words()),
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn fault(&self, rng: &mut StdRng) -> Result<Option<&'static str>> {
+        let at = rng.random_range(0..self.members.len());
+        let down = Duration::from_millis(rng.random_range(50..3_000));
+        let kinds = if self.members.len() == 1 { 4 } else { 7 };
+        Ok(Some(match rng.random_range(0..kinds) {
+            0 => {
+                self.kill(at, down / 4).await?;
+                "members killed"
+            }
+            1 => {
+                self.pause(at, down).await?;
+                "members paused"
+            }
+            2 => {
+                self.links.cut(at);
+                "connections cut"
+            }
+            3 => {
+                self.links.hold([(CLIENTS, at)]);
+                tokio::time::sleep(down).await;
+                self.links.mend();
+                "connections held up"
+            }
+            4 => {
+                self.part(at, false, down * 2).await;
+                "members parted from the others"
+            }
+            5 => {
+                self.part(at, true, down * 2).await;
+                "members parted from all"
+            }
+            _ => {
+                self.part_all(down).await;
+                "majorities lost"
+            }
+        }))
+    }
+
+    async fn mend(&self) -> Result<()> {
+        self.links.mend();
+        for at in 0..self.members.len() {
+            match self.processes.runs(&self.members[at].name) {
+                true => self.signal(at, Signal::CONT)?,
+                false => self.run(at)?,
+            }
+        }
+        Ok(())
+    }
+}

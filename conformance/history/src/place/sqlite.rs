@@ -1,0 +1,56 @@
+//! The embedded store in a temporary folder.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use drydock_storage::backend::Backend;
+use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
+use rand::rngs::StdRng;
+use tempfile::TempDir;
+
+use super::Place;
+
+/// How long the file may stay in use after its server was taken down.
+const RELEASE: Duration = Duration::from_secs(30);
+
+/// One file.
+pub struct Sqlite(TempDir);
+
+impl Sqlite {
+    pub fn new() -> Result<Self> {
+        Ok(Self(tempfile::Builder::new().prefix("drydock-history-").tempdir()?))
+    }
+}
+
+#[async_trait]
+impl Place for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn servers(&self) -> usize {
+        1
+    }
+
+    /// What the last server still had on its way holds the file for a moment.
+    async fn open(&self, _which: usize) -> Result<Arc<dyn Backend>> {
+        let began = Instant::now();
+        loop {
+            match SqliteBackend::open(self.0.path().join("store.db"), SqliteOptions::default()) {
+                Ok(backend) => return Ok(Arc::new(backend)),
+                Err(error) if began.elapsed() > RELEASE => return Err(error).context("the file is not free"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    }
+
+    async fn fault(&self, _rng: &mut StdRng) -> Result<Option<&'static str>> {
+        Ok(None)
+    }
+
+    async fn mend(&self) -> Result<()> {
+        Ok(())
+    }
+}

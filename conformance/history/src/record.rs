@@ -1,0 +1,258 @@
+//! What was asked and what came back, in the order in which it happened.
+//!
+//! A stamp is taken before a request is made and after its answer came: an operation whose answer has an earlier stamp
+//! than another's request was over before that one began. All strings are whole keys of the backend, whichever layer
+//! was asked.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use parking_lot::Mutex;
+
+/// A moment: greater is later.
+pub type Stamp = u64;
+/// A revision of the store.
+pub type Rev = u64;
+/// What a write wrote: no two write the same.
+pub type Value = u64;
+
+/// A version of a key, as a reader saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The key.
+    pub key: String,
+    /// What was written.
+    pub value: Value,
+    /// When.
+    pub modified: Rev,
+    /// When the key came to be, where the layer tells.
+    pub created: Option<Rev>,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// Before it was made.
+    pub called: Stamp,
+    /// After its answer; none if there was none, or one that leaves open what happened.
+    pub returned: Option<Stamp>,
+    /// Who asked, for messages.
+    pub by: &'static str,
+    /// What it was.
+    pub what: What,
+}
+
+/// What was asked, and the answer.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A compare-and-swap.
+    Write(Write),
+    /// The latest state of one key.
+    Get { key: String, found: Option<Pair>, revision: Option<Rev> },
+    /// One key or more as of a revision that the answer names; `least` is what the reader asked for at least.
+    Range { keys: Range<String>, found: Vec<Pair>, revision: Rev, latest: bool, least: Rev, whole: bool },
+    /// One key in any state that is not older than a revision.
+    NotOlder { key: String, found: Option<Pair>, least: Rev },
+    /// "This revision is compacted."
+    Expired { asked: Rev },
+}
+
+/// A compare-and-swap.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The key.
+    pub key: String,
+    /// The version that it must have.
+    pub expected: Option<Rev>,
+    /// The new value; none deletes.
+    pub value: Option<Value>,
+    /// Another key that must have this version.
+    pub guard: Option<(String, Rev)>,
+    /// What came of it.
+    pub outcome: Written,
+}
+
+/// What came of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It was made, at this revision.
+    Committed(Rev),
+    /// It was not, because this stood there.
+    Conflict(Present),
+    /// It was not, because the guard had moved.
+    Guarded,
+    /// It was not.
+    Refused,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What stood in a write's way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Present {
+    /// This version, or nothing.
+    Version(Option<Rev>),
+    /// Something.
+    Something,
+}
+
+/// One watch, from its start to its end.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Who watched, for messages.
+    pub by: &'static str,
+    /// The keys.
+    pub keys: Range<String>,
+    /// Where it starts.
+    pub from: From,
+    /// Whether it is told of even values only.
+    pub even: bool,
+    /// Whether it is told of the version before.
+    pub tells_previous: bool,
+    /// What came, and when.
+    pub items: Vec<(Stamp, Item)>,
+}
+
+/// Where a watch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Above a revision.
+    After(Rev),
+    /// With the present objects, at least this new.
+    Initial(Rev),
+}
+
+/// What a watcher is told.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// An object that was there at the start.
+    Present(Pair),
+    /// The end of those, which are the state at this revision.
+    InitialEnd(Rev),
+    /// A change.
+    Event(Event),
+    /// All up to here has been told.
+    Progress(Rev),
+    /// The history is gone.
+    Expired,
+    /// The watch is over for another reason.
+    Failed,
+}
+
+/// A change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub revision: Rev,
+    /// Of which key.
+    pub key: String,
+    /// How it looks to the watcher.
+    pub kind: Kind,
+    /// The new value, or the last one of what is gone, where it is told.
+    pub value: Option<Value>,
+    /// The version before, where the layer tells.
+    pub previous: Option<Pair>,
+}
+
+/// How a change looks to a watcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// A compaction that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Compaction {
+    pub called: Stamp,
+    pub at: Rev,
+}
+
+/// Everything that happened.
+#[derive(Debug, Default)]
+pub struct History {
+    pub ops: Vec<Op>,
+    pub streams: Vec<Stream>,
+    pub compactions: Vec<Compaction>,
+    /// The revision before everything, and whether all revisions above it are ours.
+    pub start: Rev,
+    pub exclusive: bool,
+    /// How often what happened beside: faults by kind, requests that failed.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+/// Takes notes.
+#[derive(Default)]
+pub struct Recorder {
+    clock: AtomicU64,
+    values: AtomicU64,
+    newest: AtomicU64,
+    history: Mutex<History>,
+}
+
+impl Recorder {
+    pub fn new(start: Rev, exclusive: bool) -> Self {
+        let recorder = Self::default();
+        recorder.newest.store(start, SeqCst);
+        *recorder.history.lock() = History { start, exclusive, ..History::default() };
+        recorder
+    }
+
+    /// Now.
+    pub fn stamp(&self) -> Stamp {
+        self.clock.fetch_add(1, SeqCst)
+    }
+
+    /// A value that nobody wrote yet.
+    pub fn value(&self) -> Value {
+        self.values.fetch_add(1, SeqCst)
+    }
+
+    /// Notes an operation.
+    pub fn op(&self, by: &'static str, called: Stamp, what: What) {
+        let open = matches!(&what, What::Write(write) if write.outcome == Written::Unknown);
+        if let What::Write(Write { outcome: Written::Committed(revision), .. }) = what {
+            self.reached(revision);
+        }
+        let returned = (!open).then(|| self.stamp());
+        self.history.lock().ops.push(Op { called, returned, by, what });
+    }
+
+    /// Notes a watch that is over.
+    pub fn stream(&self, stream: Stream) {
+        self.history.lock().streams.push(stream);
+    }
+
+    /// Notes a compaction before it is asked for.
+    pub fn compaction(&self, at: Rev) {
+        let called = self.stamp();
+        self.history.lock().compactions.push(Compaction { called, at });
+    }
+
+    /// Counts something.
+    pub fn count(&self, what: &'static str) {
+        *self.history.lock().counts.entry(what).or_default() += 1;
+    }
+
+    /// The newest revision that a client has heard of.
+    pub fn newest(&self) -> Rev {
+        self.newest.load(SeqCst)
+    }
+
+    /// A client has heard of a revision.
+    pub fn reached(&self, revision: Rev) {
+        self.newest.fetch_max(revision, SeqCst);
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> usize {
+        self.history.lock().ops.len()
+    }
+
+    /// The end.
+    pub fn finish(&self) -> History {
+        std::mem::take(&mut *self.history.lock())
+    }
+}

@@ -1,0 +1,133 @@
+//! One run: clients and faults for a while, then all that happened is checked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use drydock_storage::backend::prefix_range;
+use drydock_storage::storage::{ListOptions, ReadAt, Scope};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio_util::sync::CancellationToken;
+
+use crate::check::{Faults, check, summary};
+use crate::context::Context;
+use crate::object::{self, PREFIX};
+use crate::place::Place;
+use crate::plant::Planted;
+use crate::record::{History, What};
+use crate::work::{self, typed::pair_of, witness};
+
+/// Most operations of one run: what is checked has to end.
+const MOST: usize = 60_000;
+/// How long all that was written may take to be told.
+const CATCH_UP: Duration = Duration::from_secs(60);
+
+/// What one run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub seed: u64,
+    pub length: Duration,
+    pub planted: Option<Planted>,
+}
+
+/// Runs and checks; returns what was found and how much was checked.
+pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, String)> {
+    let context = Context::open(place, options.planted).await?;
+    let enough = CancellationToken::new();
+    let witness = tokio::spawn(witness::run(context.clone(), enough.clone()));
+    let mut clients = work::start(&context, options.seed);
+    let rng = StdRng::seed_from_u64(options.seed);
+    let time = tokio::time::sleep(options.length);
+    tokio::select! {
+        result = faults(&context, rng) => result.context("a fault could not be made")?,
+        () = time => {}
+        () = full(&context) => {}
+    }
+    // A fault that was under way is not: start from a server that is.
+    context.place.mend().await?;
+    context.over.cancel();
+    while let Some(ended) = clients.join_next().await {
+        ended.context("a client failed")?;
+    }
+    for which in 0..context.place.servers() {
+        context.restart(which).await?;
+        last_look(&context, which).await?;
+    }
+    let late = catch_up(&context).await;
+    enough.cancel();
+    witness.await.context("the witness failed")?;
+    let history = context.recorder.finish();
+    let mut faults = tokio::task::spawn_blocking(move || judged(history)).await?;
+    faults.0.0.extend(late.err().map(|error| error.to_string()));
+    Ok(faults)
+}
+
+fn judged(history: History) -> (Faults, String) {
+    (check(&history), summary(&history))
+}
+
+/// Takes servers down and makes the place's own faults, for ever.
+async fn faults(context: &Context, mut rng: StdRng) -> Result<()> {
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(50..1_500))).await;
+        if rng.random_ratio(1, 3) || !place_fault(context, &mut rng).await? {
+            context.restart(rng.random_range(0..context.place.servers())).await?;
+            context.recorder.count("servers restarted");
+        }
+    }
+}
+
+async fn place_fault(context: &Context, rng: &mut StdRng) -> Result<bool> {
+    let made = context.place.fault(rng).await?;
+    made.into_iter().for_each(|what| context.recorder.count(what));
+    Ok(made.is_some())
+}
+
+async fn full(context: &Context) {
+    while context.recorder.len() < MOST {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Reads everything once more, by each layer of a server that was just opened.
+async fn last_look(context: &Context, which: usize) -> Result<()> {
+    let server = context.server(which).await;
+    let keys = prefix_range(PREFIX);
+    let called = context.recorder.stamp();
+    let all = server.backend.range(keys.clone(), 0, None).await?;
+    let found = all.items.iter().map(object::pair).collect::<Result<Vec<_>>>()?;
+    let revision = all.revision.0;
+    context.recorder.reached(revision);
+    let look = |found, revision| What::Range {
+        keys: keys.clone(),
+        found,
+        revision,
+        latest: true,
+        least: 0,
+        whole: true,
+    };
+    context.recorder.op("the last look", called, look(found, revision));
+    for storage in [&server.store, &server.cache] {
+        let called = context.recorder.stamp();
+        let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+        let page = storage.list(&Scope::all(), &options).await?;
+        let found = page.items.iter().map(|stored| pair_of(stored)).collect();
+        context.recorder.op("the last look", called, look(found, page.revision.0));
+    }
+    Ok(())
+}
+
+/// Waits until the witness has been told of everything.
+async fn catch_up(context: &Context) -> Result<()> {
+    let newest = context.recorder.newest();
+    let reached = async {
+        while context.witnessed() < newest {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(CATCH_UP, reached).await.is_err() {
+        bail!("the watch of everything stands at {} and never came to {newest}", context.witnessed());
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Clients that ask at random, each by a seed of its own.
+
+pub mod bytes;
+pub mod compactor;
+pub mod typed;
+pub mod watcher;
+pub mod witness;
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::task::JoinSet;
+
+use crate::context::Context;
+use crate::object;
+use crate::record::Rev;
+
+/// Which layer a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    Store,
+    Cache,
+}
+
+/// Starts all clients; they end when it is over.
+pub fn start(context: &Arc<Context>, seed: u64) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let mut rngs = (1_u64..).map(|client| StdRng::seed_from_u64(seed ^ (client << 32)));
+    let mut rng = || rngs.next().unwrap_or_else(|| StdRng::seed_from_u64(seed));
+    for which in 0..3 {
+        tasks.spawn(bytes::run(context.clone(), which, rng()));
+        tasks.spawn(watcher::bytes(context.clone(), which, rng()));
+    }
+    for which in 0..2 {
+        for layer in [Layer::Store, Layer::Cache] {
+            tasks.spawn(typed::run(context.clone(), which, layer, rng()));
+            tasks.spawn(watcher::typed(context.clone(), which, layer, rng()));
+        }
+    }
+    tasks.spawn(compactor::run(context.clone(), rng()));
+    tasks
+}
+
+/// A key below the prefix.
+pub fn any_key(rng: &mut StdRng) -> String {
+    let keys = object::keys();
+    keys[rng.random_range(0..keys.len())].clone()
+}
+
+/// The version to expect: the one that was seen last, or for one in eight some other.
+pub fn expected(context: &Context, key: &str, rng: &mut StdRng) -> Option<Rev> {
+    let known = context.known(key);
+    match rng.random_range(0..16) {
+        0 => None,
+        1 => known.map(|known| known.saturating_sub(rng.random_range(1..20)).max(1)),
+        _ => known,
+    }
+}
+
+/// A revision of the last few that were heard of.
+pub fn recent(context: &Context, rng: &mut StdRng) -> Rev {
+    let newest = context.recorder.newest();
+    newest.saturating_sub(rng.random_range(0..60)).max(1)
+}

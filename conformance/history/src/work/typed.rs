@@ -1,0 +1,231 @@
+//! A client of typed storage: the store, or the cache over it.
+
+use std::sync::Arc;
+
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::backend::{Guard, Revision, prefix_range};
+use drydock_storage::storage::{
+    Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored,
+};
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::{Layer, any_key, expected, recent};
+use crate::context::{Context, Server};
+use crate::object::{GUARD, PREFIX, object, value_of};
+use crate::record::{Pair, Present, Rev, Stamp, Value, What, Write, Written};
+
+pub async fn run(context: Arc<Context>, which: usize, layer: Layer, mut rng: StdRng) {
+    while !context.over.is_cancelled() {
+        let server = tokio::select! {
+            server = context.server(which) => server,
+            () = context.over.cancelled() => return,
+        };
+        let by = if layer == Layer::Cache { "a client of the cache" } else { "a client of the store" };
+        let client = Client { context: &context, server: &server, storage: storage(&server, layer), by };
+        match rng.random_range(0..100) {
+            0..15 => client.create(&mut rng).await,
+            15..60 => client.update(&mut rng).await,
+            60..82 => client.get(&mut rng).await,
+            _ => client.list(&mut rng).await,
+        }
+    }
+}
+
+/// The layer to ask.
+pub fn storage(server: &Server, layer: Layer) -> &Arc<dyn Storage> {
+    match layer {
+        Layer::Store => &server.store,
+        Layer::Cache => &server.cache,
+    }
+}
+
+/// An object as it was told. One without its number is taken for the first, which it is not.
+pub fn pair_of(stored: &Stored) -> Pair {
+    let value = value_of(&stored.object().0).unwrap_or_default();
+    Pair { key: format!("{PREFIX}{}", stored.key), value, modified: stored.revision.0, created: None }
+}
+
+struct Client<'a> {
+    context: &'a Context,
+    server: &'a Server,
+    storage: &'a Arc<dyn Storage>,
+    by: &'static str,
+}
+
+/// What an update is to do.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// The version that it insists on, if it insists.
+    insists: Option<Option<Rev>>,
+    /// What to write; none deletes.
+    value: Option<Value>,
+}
+
+impl Client<'_> {
+    async fn create(&self, rng: &mut StdRng) {
+        let (name, value, guard) = (any_key(rng), self.context.recorder.value(), self.guard(rng));
+        let called = self.context.recorder.stamp();
+        let created = self.storage.create(&name, object(&name, value), guard.as_ref());
+        let outcome = match self.server.ask(rng, created).await {
+            Some(Ok(stored)) => Written::Committed(stored.revision.0),
+            Some(Err(error)) => self.failed(&error, None),
+            None => Written::Unknown,
+        };
+        self.note(called, &name, None, Some(value), guard, outcome);
+    }
+
+    async fn update(&self, rng: &mut StdRng) {
+        let (name, guard) = (any_key(rng), self.guard(rng));
+        let key = format!("{PREFIX}{name}");
+        let insists = rng.random_ratio(2, 3).then(|| expected(self.context, &key, rng));
+        let deletes = rng.random_ratio(1, 4);
+        let plan = Plan { insists, value: (!deletes).then(|| self.context.recorder.value()) };
+        let mut seen: Option<Rev> = None;
+        let called = self.context.recorder.stamp();
+        let mut decide = |stored: Option<&Stored>| {
+            seen = stored.map(|stored| stored.revision.0);
+            plan.decide(&name, stored)
+        };
+        let updated = self.storage.update(&name, guard.as_ref(), &mut decide);
+        let outcome = match self.server.ask(rng, updated).await {
+            Some(Ok((stored, true))) => Written::Committed(stored.revision.0),
+            // Each decision changes something.
+            Some(Ok((_, false))) => Written::Refused,
+            Some(Err(error)) => self.failed(&error, seen),
+            None => Written::Unknown,
+        };
+        self.note(called, &name, seen, plan.value, guard, outcome);
+    }
+
+    fn guard(&self, rng: &mut StdRng) -> Option<Guard> {
+        let revision = self.context.known(GUARD).filter(|_| rng.random_ratio(1, 6))?;
+        Some(Guard { key: GUARD.to_owned(), revision: Revision(revision) })
+    }
+
+    fn failed(&self, error: &StorageError, seen: Option<Rev>) -> Written {
+        match error {
+            StorageError::AlreadyExists => Written::Conflict(Present::Something),
+            StorageError::Refused(_) => Written::Conflict(Present::Version(seen)),
+            StorageError::NotFound => Written::Conflict(Present::Version(None)),
+            StorageError::Guarded => Written::Guarded,
+            _ => {
+                self.context.recorder.count("writes that failed");
+                Written::Unknown
+            }
+        }
+    }
+
+    fn note(
+        &self,
+        called: Stamp,
+        name: &str,
+        expected: Option<Rev>,
+        value: Option<Value>,
+        guard: Option<Guard>,
+        outcome: Written,
+    ) {
+        let key = format!("{PREFIX}{name}");
+        match &outcome {
+            Written::Committed(at) => self.context.saw(&key, value.map(|_| *at)),
+            Written::Conflict(Present::Version(version)) => self.context.saw(&key, *version),
+            _ => {}
+        }
+        let guard = guard.map(|guard| (guard.key, guard.revision.0));
+        let write = Write { key, expected, value, guard, outcome };
+        self.context.recorder.op(self.by, called, What::Write(write));
+    }
+
+    async fn get(&self, rng: &mut StdRng) {
+        let name = any_key(rng);
+        let key = format!("{PREFIX}{name}");
+        let least = recent(self.context, rng);
+        let at = [ReadAt::Latest, ReadAt::NotOlderThan(Revision(least)), ReadAt::Exact(Revision(least))]
+            [rng.random_range(0..3)];
+        let called = self.context.recorder.stamp();
+        let found = match self.server.ask(rng, self.storage.get(&name, at)).await {
+            Some(Ok(stored)) => Some(pair_of(&stored)),
+            Some(Err(StorageError::NotFound)) => None,
+            Some(Err(error)) => return self.refused(called, least, &error),
+            None => return,
+        };
+        let what = match at {
+            ReadAt::Latest => What::Get { key, found, revision: None },
+            ReadAt::NotOlderThan(_) => What::NotOlder { key, found, least },
+            ReadAt::Exact(_) => {
+                let (keys, found) = (key.clone()..format!("{key}\0"), found.into_iter().collect());
+                What::Range { keys, found, revision: least, latest: false, least, whole: true }
+            }
+        };
+        self.context.recorder.op(self.by, called, what);
+    }
+
+    /// A list, in pages of any size.
+    async fn list(&self, rng: &mut StdRng) {
+        let (scope, keys) = match rng.random_bool(0.5) {
+            true => (Scope::all(), prefix_range(PREFIX)),
+            false => (Scope::namespace("ab"), prefix_range(&format!("{PREFIX}ab/"))),
+        };
+        let least = recent(self.context, rng);
+        let at = [ReadAt::Latest, ReadAt::NotOlderThan(Revision(least)), ReadAt::Exact(Revision(least))]
+            [rng.random_range(0..3)];
+        let mut options = ListOptions { at, limit: rng.random_range(0..5), start: None };
+        let called = self.context.recorder.stamp();
+        let mut found = Vec::new();
+        let (revision, whole) = loop {
+            let page = match self.server.ask(rng, self.storage.list(&scope, &options)).await {
+                Some(Ok(page)) => page,
+                Some(Err(error)) => {
+                    let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };
+                    return self.refused(called, asked, &error);
+                }
+                None => return,
+            };
+            found.extend(page.items.iter().map(|stored| pair_of(stored)));
+            self.count_of(&page);
+            match page.next {
+                Some(next) => {
+                    options.at = ReadAt::Exact(page.revision);
+                    options.start = Some(next);
+                }
+                None => break (page.revision.0, true),
+            }
+        };
+        let latest = at == ReadAt::Latest;
+        let least = if latest { 0 } else { least };
+        let exact = matches!(at, ReadAt::Exact(_));
+        // An exact list that is of another revision is not the one that was asked for.
+        let least = if exact && revision != least { Rev::MAX } else { least };
+        let what = What::Range { keys, found, revision, latest, least, whole };
+        self.context.recorder.op(self.by, called, what);
+    }
+
+    fn count_of(&self, page: &Page) {
+        if page.next.is_some() {
+            self.context.recorder.count("pages that had a next one");
+        }
+    }
+
+    fn refused(&self, called: Stamp, asked: Rev, error: &StorageError) {
+        match error {
+            StorageError::Expired { .. } => {
+                self.context.recorder.op(self.by, called, What::Expired { asked });
+            }
+            _ => self.context.recorder.count("reads that failed"),
+        }
+    }
+}
+
+impl Plan {
+    fn decide(&self, name: &str, stored: Option<&Stored>) -> Result<Change, ApiError> {
+        let found = stored.map(|stored| stored.revision.0);
+        if self.insists.is_some_and(|expected| expected != found) {
+            return Err(ApiError::conflict("test.example", "widgets", name, "another version stands there"));
+        }
+        Ok(match (self.value, stored) {
+            (Some(value), _) => Change::Write(object(name, value)),
+            (None, Some(stored)) => Change::Delete(Object::clone(&stored.object())),
+            (None, None) => Change::Keep,
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! The watch that sees everything: it goes on after each fault where it was, until all is told.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use drydock_storage::backend::{Revision, WatchItem, prefix_range};
+use tokio_util::sync::CancellationToken;
+
+use super::watcher::{Notes, item};
+use crate::context::Context;
+use crate::object::PREFIX;
+use crate::record::{From, Rev};
+
+/// How often it asks to be told how far it is. Not a measurement.
+const ASK: Duration = Duration::from_millis(100);
+
+/// Watches until `enough`; returns the revision that it reached.
+pub async fn run(context: Arc<Context>, enough: CancellationToken) -> Rev {
+    while !enough.is_cancelled() {
+        let server = tokio::select! {
+            server = context.server(0) => server,
+            () = enough.cancelled() => break,
+        };
+        let after = context.witnessed();
+        let keys = prefix_range(PREFIX);
+        let mut notes = Notes::bytes(&context, "the witness", keys.clone(), From::After(after));
+        let Ok(mut items) = server.backend.watch(keys, Revision(after)).await else { continue };
+        loop {
+            let next = tokio::select! {
+                next = items.recv() => next,
+                () = server.gone.cancelled() => None,
+                () = enough.cancelled() => None,
+                () = tokio::time::sleep(ASK) => {
+                    // A failure shows in the watch itself.
+                    let _ = server.backend.request_progress().await;
+                    continue;
+                }
+            };
+            let Some(next) = next else { break };
+            let failed = matches!(next, WatchItem::Failed(_));
+            for item in item(next) {
+                notes.item(item);
+            }
+            context.witnessed.store(notes.upto(), SeqCst);
+            if failed {
+                break;
+            }
+        }
+    }
+    context.witnessed()
+}
