@@ -45,7 +45,7 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
         BackendError::TooLarge => ApiError::request_entity_too_large("request is too large"),
         BackendError::Unavailable(why) => {
             tracing::warn!(resource, operation, why, "storage is unavailable");
-            ApiError::server_timeout(names.group, resource, operation, 2)
+            unavailable(names, operation)
         }
         BackendError::NoSpace(_) => {
             tracing::warn!(resource, operation, %error, "a write was refused");
@@ -58,10 +58,18 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
     }
 }
 
+/// A read may be asked for again. A write may have been made: an answer that names a time to try again would have
+/// client-go send it once more by itself, and a create find its own object (client-go: rest/with_retry.go). What is
+/// left is what a kube-apiserver says of a request that it gave up.
+fn unavailable(names: &Names, operation: &str) -> ApiError {
+    match operation {
+        "get" | "list" | "watch" => ApiError::server_timeout(names.group, names.plural, operation, 2),
+        _ => ApiError::timeout("request did not complete within the allotted timeout", 0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use drydock_machinery::kind::Names;
-
     use super::*;
 
     const NAMES: Names = Names {
@@ -74,6 +82,21 @@ mod tests {
         categories: &[],
         namespaced: false,
     };
+
+    /// A write that etcd had taken and not answered was told to try again in two seconds. client-go did, by itself, and
+    /// the create that had been made was told that somebody else had made it.
+    #[test]
+    fn a_write_of_unknown_outcome_is_not_asked_to_be_sent_again() {
+        let unknown = || StorageError::Backend(BackendError::Unavailable("no answer".to_owned()));
+        for operation in ["create", "update", "patch", "delete"] {
+            let status = translate(unknown(), &NAMES, "a", operation).status;
+            assert_eq!((status.code, status.reason.as_str()), (504, "Timeout"), "{operation}");
+            assert_eq!(status.details.map_or(0, |details| details.retry_after_seconds), 0, "{operation}");
+        }
+        let status = translate(unknown(), &NAMES, "a", "get").status;
+        assert_eq!((status.code, status.reason.as_str()), (500, "ServerTimeout"));
+        assert_eq!(status.details.map_or(0, |details| details.retry_after_seconds), 2);
+    }
 
     #[test]
     fn a_full_disk_is_507_and_a_full_queue_429() {

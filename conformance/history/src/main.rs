@@ -65,7 +65,9 @@ async fn main() -> Result<ExitCode> {
     let flags = Flags::parse();
     let first = flags.seed.unwrap_or_else(rand::random);
     let mut right = true;
-    for (seed, on) in (first..first.saturating_add(flags.runs)).flat_map(|seed| flags.on.iter().map(move |on| (seed, *on))) {
+    for (seed, on) in
+        (first..first.saturating_add(flags.runs)).flat_map(|seed| flags.on.iter().map(move |on| (seed, *on)))
+    {
         let options = |planted| Options { seed, length: Duration::from_secs(flags.seconds), planted };
         if flags.plant_each {
             for planted in Planted::value_variants() {

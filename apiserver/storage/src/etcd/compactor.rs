@@ -22,7 +22,7 @@ pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
         .when([Compare::version(KEY, CompareOp::Equal, time)])
         .and_then([TxnOp::put(KEY, requests.signed(last.revision).max(0).to_string(), None)])
         .or_else([TxnOp::get(KEY, None)]);
-    let response = requests.transact(transaction).await?;
+    let response = requests.members().transact(transaction).await?;
     let revision = requests.header(response.header.as_ref())?;
     if !response.succeeded {
         return Ok(Turn { time: others_turn(requests, response), revision });

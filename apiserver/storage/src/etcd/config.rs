@@ -56,9 +56,15 @@ impl Connector {
         Ok(Self { servers: config.servers.clone(), options })
     }
 
-    /// A channel over all members; connections are made when they are used, and again when they break.
-    pub async fn connect(&self) -> Result<Client> {
-        Client::connect(&self.servers, Some(self.options.clone())).await.map_err(translate)
+    /// How many members there are.
+    pub fn members(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// A channel to a member; its connection is made when it is used, and again when it breaks.
+    pub async fn connect(&self, member: usize) -> Result<Client> {
+        let server = &self.servers[member % self.servers.len()];
+        Client::connect([server], Some(self.options.clone())).await.map_err(translate)
     }
 }
 

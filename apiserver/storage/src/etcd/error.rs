@@ -30,6 +30,21 @@ pub(super) fn translate(error: Error) -> BackendError {
     }
 }
 
+/// Whether a request was certainly not carried out, so that even a write may be sent again: no connection was made, or
+/// the member saw no leader and let it in no further (etcd: api/v3rpc, where unary calls come in), or had nobody to propose it to.
+pub(super) fn is_not_carried_out(error: &Error) -> bool {
+    let Error::GRpcStatus(status) = error else { return false };
+    let mut source = std::error::Error::source(status);
+    while let Some(error) = source {
+        if error.is::<tonic::ConnectError>() {
+            return true;
+        }
+        source = error.source();
+    }
+    let refused = ["etcdserver: no leader", "raft proposal dropped"];
+    refused.contains(&status.message())
+}
+
 /// Says which revision an error is about.
 pub(super) fn about(error: BackendError, at: Revision) -> BackendError {
     match error {

@@ -1,14 +1,14 @@
 //! The etcd backend: for production, and for several API servers on one store.
 //!
 //! ```text
-//!   get, range, write ──> Requests ──(one balanced channel, deadlines)──> etcd
+//!   get, range, write ──> Requests ──(deadlines)──> Members ──(a channel each)──> the one that is asked
 //!   watch ──> one task and one connection a watch ──> Assembler ──> channel
 //!   turn  ──> compactor: one replica at a time, the same key as Kubernetes' own
 //! ```
 //!
 //! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not
 //! read would otherwise hold up requests and other watches. Reads are tried again within their deadline; writes
-//! never, because their outcome may be unknown.
+//! only where it is certain that they were not carried out.
 
 mod assemble;
 mod compactor;
@@ -16,8 +16,10 @@ mod config;
 mod error;
 mod import;
 mod keys;
+mod members;
 mod origin;
 mod requests;
+mod tries;
 mod watch;
 
 use std::ops::Range;
@@ -32,6 +34,7 @@ use config::Connector;
 pub use config::EtcdConfig;
 pub use import::Import;
 use keys::Prefix;
+use members::Members;
 use origin::Origin;
 use requests::Requests;
 
@@ -39,7 +42,7 @@ use requests::Requests;
 /// their events: etcd issue 15220).
 pub struct EtcdBackend {
     requests: Requests,
-    connector: Connector,
+    members: Members,
     prefix: Prefix,
     /// Counts the requests for progress.
     progress: tokio::sync::watch::Sender<u64>,
@@ -48,22 +51,21 @@ pub struct EtcdBackend {
 impl EtcdBackend {
     /// Reads the certificates, and checks that the cluster answers and that the prefix can be served from.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
-        let (_, requests) = reach(config, Origin::default()).await?;
+        let (members, requests) = reach(config, Origin::default()).await?;
         let origin = origin::claim(&requests).await.map_err(|error| about(&config.prefix, error))?;
-        let (connector, requests) = reach(config, origin).await?;
         let prefix = Prefix::new(&config.prefix, origin);
-        let backend = Self { requests, connector, prefix, progress: Default::default() };
+        let requests = Requests::new(members.clone(), prefix.clone());
+        let backend = Self { requests, members, prefix, progress: Default::default() };
         backend.current_revision().await?;
         Ok(backend)
     }
 }
 
 /// Requests of a prefix whose revisions begin at `origin`.
-async fn reach(config: &EtcdConfig, origin: Origin) -> Result<(Connector, Requests)> {
-    let connector = Connector::new(config).await?;
-    let prefix = Prefix::new(&config.prefix, origin);
-    let requests = Requests::new(connector.connect().await?.kv_client(), prefix);
-    Ok((connector, requests))
+async fn reach(config: &EtcdConfig, origin: Origin) -> Result<(Members, Requests)> {
+    let members = Members::new(Connector::new(config).await?).await?;
+    let requests = Requests::new(members.clone(), Prefix::new(&config.prefix, origin));
+    Ok((members, requests))
 }
 
 /// Says under which prefix.
@@ -95,7 +97,7 @@ impl Backend for EtcdBackend {
 
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
         let progress = self.progress.subscribe();
-        let watch = watch::Watch::new(self.connector.clone(), self.prefix.clone(), keys, after, progress);
+        let watch = watch::Watch::new(self.members.clone(), self.prefix.clone(), keys, after, progress);
         Ok(watch.start())
     }
 

@@ -1,45 +1,44 @@
-//! Requests with an answer, each under a deadline.
+//! Requests with an answer.
 
-use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbResponseOp, PbTxnOpResponse, PbTxnResponse};
-use etcd_client::{Compare, CompareOp, GetOptions, GetResponse, KvClient, Txn, TxnOp};
+use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbResponseOp, PbTxnOpResponse};
+use etcd_client::{Compare, CompareOp, GetOptions, GetResponse, Txn, TxnOp};
 
-use super::error::{about, translate};
+use super::error::about;
 use super::keys::Prefix;
+use super::members::Members;
 use super::origin::Origin;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
 
-/// How long a caller waits for an answer.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// The first pause before a read is tried again; it doubles.
-const PAUSE: Duration = Duration::from_millis(20);
 /// Keys in one request of a longer range.
 const PAGE: usize = 2000;
 
 /// Makes requests.
 #[derive(Clone)]
 pub(super) struct Requests {
-    client: KvClient,
+    members: Members,
     prefix: Prefix,
     /// The highest compaction boundary heard of, for error texts: etcd does not tell it with a refusal.
     compacted: Arc<AtomicU64>,
 }
 
 impl Requests {
-    pub fn new(client: KvClient, prefix: Prefix) -> Self {
-        let client = client.max_decoding_message_size(usize::MAX);
-        Self { client, prefix, compacted: Arc::default() }
+    pub fn new(members: Members, prefix: Prefix) -> Self {
+        Self { members, prefix, compacted: Arc::default() }
+    }
+
+    /// Who is asked.
+    pub fn members(&self) -> &Members {
+        &self.members
     }
 
     /// The revision of a linearizable read, as far as the quorum.
     pub async fn current_revision(&self) -> Result<Revision> {
         let options = GetOptions::new().with_count_only();
-        let response = self.read(self.prefix.key("revision"), options).await?;
+        let response = self.members.read(self.prefix.key("revision"), options).await?;
         self.header(response.0.header.as_ref())
     }
 
@@ -79,7 +78,7 @@ impl Requests {
         }
     }
 
-    /// Compares and swaps. An error that leaves the outcome open is `Unavailable`, and it is not tried again.
+    /// Compares and swaps. An error that leaves the outcome open is `Unavailable`.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
         let key = self.prefix.key(&write.key);
         let expected = write.expected.map_or(0, |at| self.signed(at));
@@ -96,7 +95,7 @@ impl Requests {
             reads.push(TxnOp::get(key.as_str(), None));
         }
         let transaction = Txn::new().when(compares).and_then([operation]).or_else(reads);
-        let response = self.transact(transaction).await?;
+        let response = self.members.transact(transaction).await?;
         let at = self.header(response.header.as_ref())?;
         if response.succeeded {
             return Ok(WriteOutcome::Committed(at));
@@ -112,19 +111,10 @@ impl Requests {
         Ok(WriteOutcome::Conflict(written, at))
     }
 
-    /// One transaction, one try.
-    pub async fn transact(&self, transaction: Txn) -> Result<PbTxnResponse> {
-        let mut client = self.client.clone();
-        let response = within(async move { client.txn(transaction).await.map_err(translate) }).await?;
-        Ok(response.0)
-    }
-
     /// Forgets what is below `at`.
     pub async fn compact(&self, at: Revision) -> Result<()> {
-        let (mut client, number) = (self.client.clone(), self.signed(at));
-        let result = within(async move { client.compact(number, None).await.map_err(translate) }).await;
-        match result {
-            Ok(_) => {
+        match self.members.compact(self.signed(at)).await {
+            Ok(()) => {
                 self.compacted(at);
                 Ok(())
             }
@@ -186,29 +176,10 @@ impl Requests {
             }
             None => options,
         };
-        match self.read(key, options).await {
+        match self.members.read(key, options).await {
             Err(error) => Err(self.explain(error, at).await),
             response => response,
         }
-    }
-
-    /// Reads, again and again if etcd cannot be reached, up to the deadline.
-    async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        let mut client = self.client.clone();
-        within(async move {
-            let mut pause = PAUSE;
-            loop {
-                match client.get(key.clone(), Some(options.clone())).await.map_err(translate) {
-                    Err(BackendError::Unavailable(error)) => {
-                        tracing::debug!(%error, "reading from etcd again");
-                        tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(Duration::from_secs(1));
-                    }
-                    result => return result,
-                }
-            }
-        })
-        .await
     }
 
     /// Completes an error with the revisions that etcd left out.
@@ -226,11 +197,6 @@ impl Requests {
             other => other,
         }
     }
-}
-
-async fn within<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let late = |_| BackendError::Unavailable(format!("etcd did not answer within {} s", DEADLINE.as_secs()));
-    tokio::time::timeout(DEADLINE, work).await.map_err(late)?
 }
 
 fn present(response: PbResponseOp) -> Option<PbKeyValue> {

@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::assemble::Assembler;
-use super::config::Connector;
 use super::error::translate;
 use super::keys::Prefix;
+use super::members::{Members, Turn};
 use super::origin::Origin;
 use super::requests::header;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -23,8 +23,11 @@ const CHANNEL: usize = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long opening a stream may take.
-const OPEN: Duration = Duration::from_secs(10);
+/// How long opening a stream may take, and how long it may be silent when it was asked for its progress. It doubles with
+/// each that was: a member that has much to catch up with is silent too.
+const SILENCE: Duration = Duration::from_secs(2);
+/// The longest.
+const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// etcd answers a request for progress only when the watch has caught up, and else forgets it: ask again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// The id in an answer to a request for progress (etcd: clientv3.InvalidWatchID).
@@ -34,7 +37,11 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// One watch.
 pub(super) struct Watch {
-    connector: Connector,
+    members: Members,
+    /// The member that the stream is from.
+    turn: Turn,
+    /// How long the next stream may be silent when it should answer.
+    patience: Duration,
     range: Option<(String, String)>,
     origin: Origin,
     assembler: Assembler,
@@ -54,6 +61,8 @@ enum End {
     Failed(BackendError),
     /// The stream broke; another one may go on after it.
     Broken(BackendError),
+    /// Nothing came that should have; another one may go on.
+    Silent,
 }
 
 impl From<BackendError> for End {
@@ -67,7 +76,7 @@ impl From<BackendError> for End {
 
 impl Watch {
     pub fn new(
-        connector: Connector,
+        members: Members,
         prefix: Prefix,
         keys: Range<String>,
         after: Revision,
@@ -76,7 +85,9 @@ impl Watch {
         let range = prefix.range(&keys);
         let answered = *progress.borrow();
         Self {
-            connector,
+            turn: members.turn(),
+            members,
+            patience: SILENCE,
             range,
             origin: prefix.origin,
             assembler: Assembler::new(prefix, after),
@@ -117,8 +128,13 @@ impl Watch {
                     return;
                 }
                 End::Broken(error) => tracing::warn!(%error, "a watch of etcd is opened again"),
+                End::Silent => {
+                    self.patience = (self.patience * 2).min(LONGEST_SILENCE);
+                    tracing::warn!("a watch of etcd is silent, and is opened again");
+                }
             }
             pause = if lived { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            self.members.leave(self.turn);
             tokio::time::sleep(pause).await;
         }
     }
@@ -126,13 +142,16 @@ impl Watch {
     /// Delivers from one stream until it ends.
     async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
         let after = self.assembler.restart();
-        let opened = tokio::time::timeout(OPEN, self.open(after)).await;
+        let mut turns = self.members.turns();
+        self.turn = *turns.borrow_and_update();
+        let opened = tokio::time::timeout(self.patience, self.open(after)).await;
         let (mut requests, mut responses) = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => return error.into(),
-            Err(_) => return End::Broken(BackendError::Unavailable("no stream within 10 s".to_owned())),
+            Err(_) => return End::Silent,
         };
         let mut ask_at = Instant::now();
+        let mut silent_at = None;
         loop {
             let owed = self.answered != *self.progress.borrow();
             tokio::select! {
@@ -142,12 +161,22 @@ impl Watch {
                     if let Err(end) = self.deliver(response.map_err(translate), after, items).await {
                         return end;
                     }
+                    silent_at = None;
                     if self.answered != before {
                         ask_at = Instant::now();
                     }
                 }
+                () = until(silent_at) => return End::Silent,
+                // Somebody found the member wanting: does it still answer here? A silent connection tells nothing.
+                Ok(()) = turns.changed() => {
+                    silent_at.get_or_insert(Instant::now() + self.patience);
+                    if let Err(error) = requests.request_progress().await {
+                        return translate(error).into();
+                    }
+                }
                 () = tokio::time::sleep_until(ask_at), if owed => {
                     ask_at = Instant::now() + ASK_AGAIN;
+                    silent_at.get_or_insert(Instant::now() + self.patience);
                     self.asked = *self.progress.borrow_and_update();
                     if let Err(error) = requests.request_progress().await {
                         return translate(error).into();
@@ -174,8 +203,8 @@ impl Watch {
             .with_prev_key()
             .with_progress_notify()
             .with_fragment();
-        let client = self.connector.connect().await?;
-        let mut client = client.watch_client().max_decoding_message_size(LARGEST_MESSAGE);
+        let client = self.members.watch_client(self.turn).await?;
+        let mut client = client.max_decoding_message_size(LARGEST_MESSAGE);
         let stream = client.watch(start, Some(options)).await.map_err(translate)?;
         Ok(stream.split())
     }
@@ -201,7 +230,10 @@ impl Watch {
                 .map(WatchItem::Events),
         };
         match item {
-            Some(item) => items.send(item).await.map_err(|_| End::Gone),
+            Some(item) => {
+                self.patience = SILENCE;
+                items.send(item).await.map_err(|_| End::Gone)
+            }
             None => Ok(()),
         }
     }
@@ -219,5 +251,13 @@ impl Watch {
             0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
             at => BackendError::Compacted { requested: after, oldest: self.origin.revision(at) },
         }
+    }
+}
+
+/// Waits for a moment, for ever if there is none.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }

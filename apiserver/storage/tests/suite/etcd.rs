@@ -56,6 +56,10 @@ impl Etcd {
         Self { process, client, peer, directory }
     }
 
+    pub fn client_port(&self) -> u16 {
+        self.client
+    }
+
     pub fn config(&self, prefix: &str) -> EtcdConfig {
         let servers = vec![format!("http://127.0.0.1:{}", self.client)];
         EtcdConfig { servers, prefix: prefix.to_owned(), ..EtcdConfig::default() }

@@ -35,6 +35,7 @@ macro_rules! behaviours {
 }
 
 mod etcd;
+mod members;
 mod sqlite;
 
 #[macro_use]

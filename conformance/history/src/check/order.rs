@@ -18,13 +18,13 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
     let points = points(history, truth);
     let mut told: Vec<(Stamp, Rev)> =
         points.iter().filter_map(|point| Some((point.told?, point.revision))).collect();
-    told.extend(history.streams.iter().flat_map(|stream| &stream.items).filter_map(|(stamp, item)| {
-        match item {
+    told.extend(history.streams.iter().flat_map(|stream| &stream.items).filter_map(
+        |(stamp, item)| match item {
             Item::Event(event) => Some((*stamp, event.revision)),
             Item::Progress(revision) => Some((*stamp, *revision)),
             _ => None,
-        }
-    }));
+        },
+    ));
     told.sort_unstable();
     let mut calls: Vec<&Point> = points.iter().collect();
     calls.sort_unstable_by_key(|point| point.called);

@@ -43,7 +43,8 @@ fn same<'t>(
     let equal = found.len() == expected.len()
         && found.iter().zip(&expected).all(|(pair, (key, version))| pair.key == *key && is(pair, version));
     if !equal {
-        let different = found.iter().find(|pair| !expected.iter().any(|(k, v)| *k == pair.key && is(pair, v)));
+        let different =
+            found.iter().find(|pair| !expected.iter().any(|(k, v)| *k == pair.key && is(pair, v)));
         let missing = expected.iter().find(|(k, v)| !found.iter().any(|pair| *k == pair.key && is(pair, v)));
         faults.add(format!(
             "{}: a read at {at} found {} keys instead of {}: {different:?} instead of {missing:?}",

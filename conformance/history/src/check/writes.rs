@@ -22,14 +22,13 @@ fn origins(history: &History, truth: &Truth, faults: &mut Faults) {
     let writes: Vec<(&Op, &Write)> = writes(history).collect();
     let by_value: HashMap<_, _> =
         writes.iter().filter_map(|(_, write)| Some((write.value?, *write))).collect();
-    let deletes: HashMap<(&str, Option<Rev>), usize> =
-        writes.iter().filter(|(_, write)| write.value.is_none() && may_be_made(write)).fold(
-            HashMap::new(),
-            |mut all, (_, write)| {
-                *all.entry((write.key.as_str(), write.expected)).or_default() += 1;
-                all
-            },
-        );
+    let deletes: HashMap<(&str, Option<Rev>), usize> = writes
+        .iter()
+        .filter(|(_, write)| write.value.is_none() && may_be_made(write))
+        .fold(HashMap::new(), |mut all, (_, write)| {
+            *all.entry((write.key.as_str(), write.expected)).or_default() += 1;
+            all
+        });
     for (at, entry) in &truth.log {
         let Some(value) = entry.value else {
             let before = truth.at(&entry.key, at - 1).map(|version| version.modified);

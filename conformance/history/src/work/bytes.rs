@@ -54,8 +54,7 @@ impl Client<'_> {
     async fn raise_guard(&self, rng: &mut StdRng) {
         let expected = expected(self.context, GUARD, rng);
         let value = Some(self.context.recorder.value());
-        let write =
-            Write { key: GUARD.to_owned(), expected, value, guard: None, outcome: Written::Unknown };
+        let write = Write { key: GUARD.to_owned(), expected, value, guard: None, outcome: Written::Unknown };
         self.swap("fence/leader".to_owned(), write, rng).await;
     }
 

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, prefix_range};
-use drydock_storage::storage::{
-    Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored,
-};
+use drydock_storage::storage::{Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored};
 use rand::RngExt;
 use rand::rngs::StdRng;
 

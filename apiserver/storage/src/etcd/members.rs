@@ -1,0 +1,80 @@
+//! The members of the cluster, and which of them is asked.
+//!
+//! All requests and watches of a server go to one member until it fails or falls silent; then to the next one. A channel
+//! balanced over all of them would go on sending to one that accepts connections and never answers, as a paused process
+//! or a lost route does, and would refuse writes for each one that is down.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use etcd_client::{KvClient, WatchClient};
+use tokio::sync::watch;
+
+use super::config::Connector;
+use crate::backend::Result;
+
+/// Every member.
+#[derive(Clone)]
+pub(super) struct Members {
+    connector: Connector,
+    clients: Arc<[KvClient]>,
+    turn: watch::Sender<Turn>,
+}
+
+/// How often the member that is asked was changed: whoever finds that one has failed says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn(usize);
+
+impl Members {
+    /// A channel to each. Servers begin with different ones, so that they share the load.
+    pub async fn new(connector: Connector) -> Result<Self> {
+        let mut clients = Vec::new();
+        for member in 0..connector.members() {
+            let client = connector.connect(member).await?.kv_client();
+            clients.push(client.max_decoding_message_size(usize::MAX));
+        }
+        let first = RandomState::new().build_hasher().finish() % clients.len().max(1) as u64;
+        let turn = watch::Sender::new(Turn(usize::try_from(first).unwrap_or_default()));
+        Ok(Self { connector, clients: clients.into(), turn })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// The member that is asked at present.
+    pub fn turn(&self) -> Turn {
+        *self.turn.borrow()
+    }
+
+    /// Tells when another one is asked.
+    pub fn turns(&self) -> watch::Receiver<Turn> {
+        self.turn.subscribe()
+    }
+
+    /// Its channel.
+    pub fn client(&self, turn: Turn) -> KvClient {
+        self.clients[turn.0 % self.clients.len()].clone()
+    }
+
+    /// A watch's connection of its own to it.
+    pub async fn watch_client(&self, turn: Turn) -> Result<WatchClient> {
+        Ok(self.connector.connect(turn.0 % self.clients.len()).await?.watch_client())
+    }
+
+    /// It has failed: the next one is asked from now on, unless another request has found that out before.
+    pub fn leave(&self, turn: Turn) {
+        let next = Turn(turn.0.wrapping_add(1));
+        let left = self.turn.send_if_modified(|present| {
+            let is_first = *present == turn;
+            if is_first {
+                *present = next;
+            }
+            is_first
+        });
+        if left && self.count() > 1 {
+            tracing::info!(member = next.0 % self.count(), "another member of etcd is asked from now on");
+        }
+    }
+}

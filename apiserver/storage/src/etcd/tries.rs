@@ -1,0 +1,112 @@
+//! How often a request is made, and of whom, under one deadline.
+//!
+//! A read may be made again at any time. A write is sent again only while it is certain that it was not carried out:
+//! one that may have been would find its own effect, and tell its caller that somebody else was there first.
+
+use std::future::Future;
+use std::time::Duration;
+
+use etcd_client::proto::PbTxnResponse;
+use etcd_client::{GetOptions, GetResponse, Txn};
+
+use super::error::{is_not_carried_out, translate};
+use super::members::{Members, Turn};
+use crate::backend::{BackendError, Result};
+
+/// How long a caller waits for an answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long one of several members may be silent before another is asked; it doubles with each that is.
+const SILENCE: Duration = Duration::from_secs(2);
+/// The first pause before a request is made again; it doubles up to the longest.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The longest pause: an election takes about a second.
+const LONGEST_PAUSE: Duration = Duration::from_millis(300);
+
+impl Members {
+    /// Reads, again and again if a member cannot be reached or is silent, up to the deadline.
+    pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
+        within(async {
+            // Of one member alone the answer is waited for.
+            let mut patience = if self.count() > 1 { SILENCE } else { DEADLINE };
+            let mut pause = PAUSE;
+            loop {
+                let turn = self.turn();
+                let mut client = self.client(turn);
+                let answer = client.get(key.clone(), Some(options.clone()));
+                let why = match tokio::time::timeout(patience, answer).await.map(|got| got.map_err(translate))
+                {
+                    Ok(Err(BackendError::Unavailable(why))) => why,
+                    Ok(result) => return result,
+                    Err(_) => {
+                        patience *= 2;
+                        "it is silent".to_owned()
+                    }
+                };
+                tracing::debug!(why, "reading from etcd again");
+                self.leave(turn);
+                wait(&mut pause).await;
+            }
+        })
+        .await
+    }
+
+    /// One transaction.
+    pub async fn transact(&self, transaction: Txn) -> Result<PbTxnResponse> {
+        within(async {
+            let mut pause = PAUSE;
+            loop {
+                let turn = self.turn();
+                let mut client = self.client(turn);
+                match self.suspecting(turn, client.txn(transaction.clone())).await {
+                    Ok(response) => return Ok(response.0),
+                    Err(error) if is_not_carried_out(&error) => {
+                        tracing::debug!(%error, "writing to etcd again");
+                        self.leave(turn);
+                        wait(&mut pause).await;
+                    }
+                    Err(error) => return Err(self.failed(turn, translate(error))),
+                }
+            }
+        })
+        .await
+    }
+
+    /// Forgets what is below a revision.
+    pub async fn compact(&self, at: i64) -> Result<()> {
+        let turn = self.turn();
+        let mut client = self.client(turn);
+        let compacted = within(async { client.compact(at, None).await.map_err(translate) }).await;
+        compacted.map(drop).map_err(|error| self.failed(turn, error))
+    }
+
+    /// Waits for a member's answer, and leaves it meanwhile if that does not come soon: what becomes of this request is
+    /// for it to say, but others need not wait as well.
+    async fn suspecting<T>(&self, turn: Turn, answer: impl Future<Output = T>) -> T {
+        let mut answer = std::pin::pin!(answer);
+        match tokio::time::timeout(SILENCE, answer.as_mut()).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.leave(turn);
+                answer.await
+            }
+        }
+    }
+
+    /// The error of a member, which is left if that is what failed.
+    fn failed(&self, turn: Turn, error: BackendError) -> BackendError {
+        if matches!(error, BackendError::Unavailable(_)) {
+            self.leave(turn);
+        }
+        error
+    }
+}
+
+async fn wait(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause * 2).min(LONGEST_PAUSE);
+}
+
+async fn within<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let late = |_| BackendError::Unavailable(format!("etcd did not answer within {} s", DEADLINE.as_secs()));
+    tokio::time::timeout(DEADLINE, work).await.map_err(late)?
+}
