@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio_util::sync::CancellationToken;
 
-use crate::check::{Faults, check, summary};
+use crate::check::{Counts, Faults, check, counts};
 use crate::context::Context;
 use crate::object::{self, PREFIX};
 use crate::place::Place;
@@ -32,7 +32,7 @@ pub struct Options {
 }
 
 /// Runs and checks; returns what was found and how much was checked.
-pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, String)> {
+pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Counts)> {
     let context = Context::open(place, options.planted).await?;
     let enough = CancellationToken::new();
     let witness = tokio::spawn(witness::run(context.clone(), enough.clone()));
@@ -58,13 +58,13 @@ pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Str
     enough.cancel();
     witness.await.context("the witness failed")?;
     let history = context.recorder.finish();
-    let mut faults = tokio::task::spawn_blocking(move || judged(history)).await?;
-    faults.0.0.extend(late.err().map(|error| error.to_string()));
-    Ok(faults)
+    let (mut faults, counts) = tokio::task::spawn_blocking(move || judged(history)).await?;
+    faults.0.extend(late.err().map(|error| error.to_string()));
+    Ok((faults, counts))
 }
 
-fn judged(history: History) -> (Faults, String) {
-    (check(&history), summary(&history))
+fn judged(history: History) -> (Faults, Counts) {
+    (check(&history), counts(&history))
 }
 
 /// Takes servers down and makes the place's own faults, for ever.

@@ -7,6 +7,9 @@ mod truth;
 mod watches;
 mod writes;
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use crate::record::{History, Item, What, Written};
 use truth::Truth;
 
@@ -32,22 +35,42 @@ pub fn check(history: &History) -> Faults {
     faults
 }
 
-/// How much was checked, in words.
-pub fn summary(history: &History) -> String {
+/// How much was checked, by what it is.
+pub fn counts(history: &History) -> Counts {
     let is_unknown = |what: &What| matches!(what, What::Write(write) if write.outcome == Written::Unknown);
-    let writes = history.ops.iter().filter(|op| matches!(op.what, What::Write(_))).count();
-    let unknown = history.ops.iter().filter(|op| is_unknown(&op.what)).count();
     let items = || history.streams.iter().flat_map(|stream| &stream.items).map(|(_, item)| item);
-    let events = items().filter(|item| matches!(item, Item::Event(_) | Item::Present(_))).count();
-    let bookmarks = items().filter(|item| matches!(item, Item::Progress(_) | Item::InitialEnd(_))).count();
-    let counts: Vec<String> = history.counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
-    format!(
-        "{} operations ({writes} writes, {unknown} of unknown outcome), {} watches, {events} events, {bookmarks} bookmarks, {} compactions; {}",
-        history.ops.len(),
-        history.streams.len(),
-        history.compactions.len(),
-        counts.join(", "),
-    )
+    let counted = [
+        ("operations", history.ops.len()),
+        ("writes", history.ops.iter().filter(|op| matches!(op.what, What::Write(_))).count()),
+        ("unknown outcomes", history.ops.iter().filter(|op| is_unknown(&op.what)).count()),
+        ("watches", history.streams.len()),
+        ("events", items().filter(|item| matches!(item, Item::Event(_) | Item::Present(_))).count()),
+        ("bookmarks", items().filter(|item| matches!(item, Item::Progress(_) | Item::InitialEnd(_))).count()),
+        ("compactions", history.compactions.len()),
+    ];
+    let mut counts = Counts(history.counts.clone());
+    counts.0.extend(counted.map(|(what, count)| (what, count as u64)));
+    counts
+}
+
+/// How many of what.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(BTreeMap<&'static str, u64>);
+
+impl Counts {
+    /// Adds those of another run.
+    pub fn add(&mut self, other: &Self) {
+        for (what, count) in &other.0 {
+            *self.0.entry(what).or_default() += count;
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        f.write_str(&all.join(", "))
+    }
 }
 
 #[cfg(test)]
