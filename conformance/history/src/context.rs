@@ -17,10 +17,11 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::object::{GROUP, RESOURCE};
+use crate::object::{GROUP, PREFIX, RESOURCE};
 use crate::place::Place;
 use crate::plant::{Plant, Planted};
-use crate::record::{Recorder, Rev};
+use crate::record::Rev;
+use crate::recorder::Recorder;
 
 /// One server's way to the store, from its opening to its end.
 pub struct Server {
@@ -34,6 +35,8 @@ pub struct Server {
 /// All that is shared.
 pub struct Context {
     pub recorder: Recorder,
+    /// All keys that are written.
+    pub prefix: &'static str,
     pub place: Arc<dyn Place>,
     plant: Option<Arc<Plant>>,
     servers: Vec<watch::Sender<Option<Arc<Server>>>>,
@@ -46,12 +49,17 @@ pub struct Context {
 }
 
 impl Context {
-    /// Opens every server of a place.
-    pub async fn open(place: Arc<dyn Place>, planted: Option<Planted>) -> Result<Arc<Self>> {
+    /// Opens every server of a place. Where the keys are ours alone, every revision is a write of theirs.
+    pub async fn open(
+        place: Arc<dyn Place>,
+        prefix: &'static str,
+        planted: Option<Planted>,
+    ) -> Result<Arc<Self>> {
         let servers = (0..place.servers()).map(|_| watch::Sender::new(None)).collect();
         let start = place.open(0).await?.current_revision().await?;
         let context = Arc::new(Self {
-            recorder: Recorder::new(start.0, true),
+            recorder: Recorder::new(start.0, prefix == PREFIX),
+            prefix,
             place,
             plant: planted.map(|planted| Arc::new(Plant::new(planted))),
             servers,

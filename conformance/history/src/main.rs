@@ -15,6 +15,7 @@ mod object;
 mod place;
 mod plant;
 mod record;
+mod recorder;
 mod run;
 mod work;
 
@@ -28,15 +29,19 @@ use clap::{Parser, ValueEnum};
 use check::{Counts, Faults};
 use place::Place;
 use place::etcd::Etcd;
+use place::servers::Servers;
 use place::sqlite::Sqlite;
 use plant::Planted;
 use run::Options;
+
+/// Stands before every key in etcd.
+const PREFIX: &str = "/history";
 
 /// Looks for faults of the store by what its clients see.
 #[derive(Parser)]
 struct Flags {
     /// Where objects are kept; may be given again
-    #[arg(long, value_enum, default_values = ["sqlite", "etcd", "cluster"])]
+    #[arg(long, value_enum, default_values = ["sqlite", "etcd", "cluster", "servers"])]
     on: Vec<On>,
     /// Seconds of each run
     #[arg(long, default_value_t = 10)]
@@ -58,7 +63,10 @@ struct Flags {
 enum On {
     Sqlite,
     Etcd,
+    /// Three members of etcd, used by two servers within this process
     Cluster,
+    /// The same, used by two real API servers
+    Servers,
 }
 
 #[tokio::main]
@@ -107,15 +115,9 @@ impl Flags {
 
 /// One run, and what was found in it.
 async fn one(on: On, options: Options) -> Result<(Faults, Counts)> {
-    let place: Arc<dyn Place> = match on {
-        On::Sqlite => Arc::new(Sqlite::new()?),
-        On::Etcd => Etcd::start(1, 1, "/history").await?,
-        On::Cluster => Etcd::start(3, 2, "/history").await?,
-    };
     let planted = options.planted.map(|planted| format!(", planted: {planted:?}")).unwrap_or_default();
-    let name = place.name();
-    println!("{name}, seed {}{planted}", options.seed);
-    let (faults, counts) = run::run(place, options).await?;
+    println!("{}, seed {}{planted}", on.name(), options.seed);
+    let (faults, counts) = on.run(options).await?;
     println!("  {counts}");
     let shown = if options.planted.is_some() { 1 } else { 20 };
     for fault in faults.0.iter().take(shown) {
@@ -125,4 +127,29 @@ async fn one(on: On, options: Options) -> Result<(Faults, Counts)> {
         println!("  and {} more", faults.0.len() - shown);
     }
     Ok((faults, counts))
+}
+
+impl On {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Etcd => "one etcd",
+            Self::Cluster => "three members of etcd",
+            Self::Servers => "two API servers on three members of etcd",
+        }
+    }
+
+    async fn run(self, options: Options) -> Result<(Faults, Counts)> {
+        let place: Arc<dyn Place> = match self {
+            Self::Sqlite => Arc::new(Sqlite::new()?),
+            Self::Etcd => Etcd::start(1, 1, PREFIX).await?,
+            Self::Cluster => Etcd::start(3, 2, PREFIX).await?,
+            Self::Servers => {
+                let etcd = Etcd::start(3, 1, PREFIX).await?;
+                let servers = Servers::start(etcd.urls(), PREFIX, 2).await?;
+                return run::run_servers(etcd, servers, options).await;
+            }
+        };
+        run::run(place, options).await
+    }
 }

@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
-use parking_lot::Mutex;
 
 /// A moment: greater is later.
 pub type Stamp = u64;
@@ -78,6 +75,8 @@ pub struct Write {
 pub enum Written {
     /// It was made, at this revision.
     Committed(Rev),
+    /// It was made, and nobody said at which revision.
+    Made,
     /// It was not, because this stood there.
     Conflict(Present),
     /// It was not, because the guard had moved.
@@ -170,6 +169,15 @@ pub struct Compaction {
     pub at: Rev,
 }
 
+/// A read that failed.
+#[derive(Clone, Debug)]
+pub struct Unanswered {
+    pub called: Stamp,
+    pub returned: Stamp,
+    pub by: &'static str,
+    pub why: String,
+}
+
 /// Everything that happened.
 #[derive(Debug, Default)]
 pub struct History {
@@ -179,80 +187,10 @@ pub struct History {
     /// The revision before everything, and whether all revisions above it are ours.
     pub start: Rev,
     pub exclusive: bool,
+    /// Reads that got no answer in their time, and from when to when they were right to: while most of the store's members
+    /// were gone. A store of one member is right at any time.
+    pub unanswered: Vec<Unanswered>,
+    pub outages: Option<Vec<(Stamp, Stamp)>>,
     /// How often what happened beside: faults by kind, requests that failed.
     pub counts: BTreeMap<&'static str, u64>,
-}
-
-/// Takes notes.
-#[derive(Default)]
-pub struct Recorder {
-    clock: AtomicU64,
-    values: AtomicU64,
-    newest: AtomicU64,
-    history: Mutex<History>,
-}
-
-impl Recorder {
-    pub fn new(start: Rev, exclusive: bool) -> Self {
-        let recorder = Self::default();
-        recorder.newest.store(start, SeqCst);
-        *recorder.history.lock() = History { start, exclusive, ..History::default() };
-        recorder
-    }
-
-    /// Now.
-    pub fn stamp(&self) -> Stamp {
-        self.clock.fetch_add(1, SeqCst)
-    }
-
-    /// A value that nobody wrote yet.
-    pub fn value(&self) -> Value {
-        self.values.fetch_add(1, SeqCst)
-    }
-
-    /// Notes an operation.
-    pub fn op(&self, by: &'static str, called: Stamp, what: What) {
-        let open = matches!(&what, What::Write(write) if write.outcome == Written::Unknown);
-        if let What::Write(Write { outcome: Written::Committed(revision), .. }) = what {
-            self.reached(revision);
-        }
-        let returned = (!open).then(|| self.stamp());
-        self.history.lock().ops.push(Op { called, returned, by, what });
-    }
-
-    /// Notes a watch that is over.
-    pub fn stream(&self, stream: Stream) {
-        self.history.lock().streams.push(stream);
-    }
-
-    /// Notes a compaction before it is asked for.
-    pub fn compaction(&self, at: Rev) {
-        let called = self.stamp();
-        self.history.lock().compactions.push(Compaction { called, at });
-    }
-
-    /// Counts something.
-    pub fn count(&self, what: &'static str) {
-        *self.history.lock().counts.entry(what).or_default() += 1;
-    }
-
-    /// The newest revision that a client has heard of.
-    pub fn newest(&self) -> Rev {
-        self.newest.load(SeqCst)
-    }
-
-    /// A client has heard of a revision.
-    pub fn reached(&self, revision: Rev) {
-        self.newest.fetch_max(revision, SeqCst);
-    }
-
-    /// How many operations there are.
-    pub fn len(&self) -> usize {
-        self.history.lock().ops.len()
-    }
-
-    /// The end.
-    pub fn finish(&self) -> History {
-        std::mem::take(&mut *self.history.lock())
-    }
 }

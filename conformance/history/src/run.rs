@@ -8,15 +8,17 @@ use drydock_storage::backend::prefix_range;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::check::{Counts, Faults, check, counts};
 use crate::context::Context;
 use crate::object::{self, PREFIX};
 use crate::place::Place;
+use crate::place::servers::Servers;
 use crate::plant::Planted;
-use crate::record::{History, What};
-use crate::work::{self, typed::pair_of, witness};
+use crate::record::{History, Pair, Rev, Stamp, What};
+use crate::work::{self, http, typed::pair_of, witness};
 
 /// Most operations of one run: what is checked has to end.
 const MOST: usize = 60_000;
@@ -31,30 +33,66 @@ pub struct Options {
     pub planted: Option<Planted>,
 }
 
-/// Runs and checks; returns what was found and how much was checked.
+/// Runs clients of storage itself and checks; returns what was found and how much was checked.
 pub async fn run(place: Arc<dyn Place>, options: Options) -> Result<(Faults, Counts)> {
-    let context = Context::open(place, options.planted).await?;
+    let context = Context::open(place, PREFIX, options.planted).await?;
+    let clients = work::start(&context, options.seed);
+    witnessed(&context, options, clients, faults(&context, options.seed), async {
+        for which in 0..context.place.servers() {
+            context.restart(which).await?;
+            last_look(&context, which).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// The same by clients of real API servers.
+pub async fn run_servers(
+    place: Arc<dyn Place>,
+    servers: Arc<Servers>,
+    options: Options,
+) -> Result<(Faults, Counts)> {
+    let context = Context::open(place, http::PREFIX, None).await?;
+    let clients = http::start(&context, &servers, work::rngs(options.seed));
+    let made = server_faults(&context, &servers, options.seed);
+    witnessed(&context, options, clients, made, async {
+        for which in 0..servers.count() {
+            servers.ready(which).await?;
+            http::Asker { context: &context, client: servers.client(which) }.look().await?;
+        }
+        look_at_bytes(&context, 0).await
+    })
+    .await
+}
+
+/// Lets clients ask while faults are made, under a watch that sees everything; looks once more, and checks.
+async fn witnessed(
+    context: &Arc<Context>,
+    options: Options,
+    mut clients: JoinSet<()>,
+    faults: impl Future<Output = Result<()>>,
+    look: impl Future<Output = Result<()>>,
+) -> Result<(Faults, Counts)> {
+    if context.place.survives() {
+        context.recorder.survives();
+    }
     let enough = CancellationToken::new();
     let witness = tokio::spawn(witness::run(context.clone(), enough.clone()));
-    let mut clients = work::start(&context, options.seed);
-    let rng = StdRng::seed_from_u64(options.seed);
-    let time = tokio::time::sleep(options.length);
     tokio::select! {
-        result = faults(&context, rng) => result.context("a fault could not be made")?,
-        () = time => {}
-        () = full(&context) => {}
+        result = faults => result.context("a fault could not be made")?,
+        () = tokio::time::sleep(options.length) => {}
+        () = full(context) => {}
     }
-    // A fault that was under way is not: start from a server that is.
+    // A fault that was broken off may have been the loss of a majority.
+    context.recorder.broken_off();
     context.place.mend().await?;
     context.over.cancel();
     while let Some(ended) = clients.join_next().await {
         ended.context("a client failed")?;
     }
-    for which in 0..context.place.servers() {
-        context.restart(which).await?;
-        last_look(&context, which).await?;
-    }
-    let late = catch_up(&context).await;
+    look.await?;
+    let late = catch_up(context).await;
     enough.cancel();
     witness.await.context("the witness failed")?;
     let history = context.recorder.finish();
@@ -68,7 +106,8 @@ fn judged(history: History) -> (Faults, Counts) {
 }
 
 /// Takes servers down and makes the place's own faults, for ever.
-async fn faults(context: &Context, mut rng: StdRng) -> Result<()> {
+async fn faults(context: &Context, seed: u64) -> Result<()> {
+    let mut rng = StdRng::seed_from_u64(seed);
     loop {
         tokio::time::sleep(Duration::from_millis(rng.random_range(50..1_500))).await;
         if rng.random_ratio(1, 3) || !place_fault(context, &mut rng).await? {
@@ -78,8 +117,22 @@ async fn faults(context: &Context, mut rng: StdRng) -> Result<()> {
     }
 }
 
+/// Kills API servers and makes the place's own faults, for ever.
+async fn server_faults(context: &Context, servers: &Servers, seed: u64) -> Result<()> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.random_range(50..1_500))).await;
+        if rng.random_ratio(1, 6) {
+            servers.restart(rng.random_range(0..servers.count())).await?;
+            context.recorder.count("API servers killed");
+        } else {
+            place_fault(context, &mut rng).await?;
+        }
+    }
+}
+
 async fn place_fault(context: &Context, rng: &mut StdRng) -> Result<bool> {
-    let made = context.place.fault(rng).await?;
+    let made = context.place.fault(rng, &context.recorder).await?;
     made.into_iter().for_each(|what| context.recorder.count(what));
     Ok(made.is_some())
 }
@@ -92,30 +145,32 @@ async fn full(context: &Context) {
 
 /// Reads everything once more, by each layer of a server that was just opened.
 async fn last_look(context: &Context, which: usize) -> Result<()> {
+    look_at_bytes(context, which).await?;
     let server = context.server(which).await;
-    let keys = prefix_range(PREFIX);
-    let called = context.recorder.stamp();
-    let all = server.backend.range(keys.clone(), 0, None).await?;
-    let found = all.items.iter().map(object::pair).collect::<Result<Vec<_>>>()?;
-    let revision = all.revision.0;
-    context.recorder.reached(revision);
-    let look = |found, revision| What::Range {
-        keys: keys.clone(),
-        found,
-        revision,
-        latest: true,
-        least: 0,
-        whole: true,
-    };
-    context.recorder.op("the last look", called, look(found, revision));
     for storage in [&server.store, &server.cache] {
         let called = context.recorder.stamp();
         let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
         let page = storage.list(&Scope::all(), &options).await?;
         let found = page.items.iter().map(|stored| pair_of(stored)).collect();
-        context.recorder.op("the last look", called, look(found, page.revision.0));
+        looked(context, called, found, page.revision.0);
     }
     Ok(())
+}
+
+async fn look_at_bytes(context: &Context, which: usize) -> Result<()> {
+    let server = context.server(which).await;
+    let called = context.recorder.stamp();
+    let all = server.backend.range(prefix_range(context.prefix), 0, None).await?;
+    let found = all.items.iter().map(object::pair).collect::<Result<Vec<_>>>()?;
+    looked(context, called, found, all.revision.0);
+    Ok(())
+}
+
+fn looked(context: &Context, called: Stamp, found: Vec<Pair>, revision: Rev) {
+    context.recorder.reached(revision);
+    let keys = prefix_range(context.prefix);
+    let what = What::Range { keys, found, revision, latest: true, least: 0, whole: true };
+    context.recorder.op("the last look", called, what);
 }
 
 /// Waits until the witness has been told of everything.

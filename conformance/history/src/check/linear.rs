@@ -56,9 +56,9 @@ fn step<'h>(op: &'h Op, truth: &Truth) -> Option<(&'h str, Step)> {
                 (Written::Conflict(Present::Version(found)), _) => Step::Read(*found),
                 (Written::Conflict(Present::Something), _) => Step::Something,
                 (Written::Guarded | Written::Refused, _) => return None,
-                (Written::Unknown, None) => Step::Swap(write.expected, None),
+                (Written::Unknown | Written::Made, None) => Step::Swap(write.expected, None),
                 // One that nobody ever saw explains nothing that somebody saw.
-                (Written::Unknown, Some(value)) => {
+                (Written::Unknown | Written::Made, Some(value)) => {
                     Step::Swap(write.expected, Some(*truth.written_at.get(&value)?))
                 }
             };

@@ -5,6 +5,7 @@ use super::truth::{Truth, Version};
 use crate::record::{History, Op, Pair, Rev, What};
 
 pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
+    unanswered(history, faults);
     for op in &history.ops {
         match &op.what {
             What::Get { key, found, revision: Some(at) } => {
@@ -28,6 +29,16 @@ pub fn check(history: &History, truth: &Truth, faults: &mut Faults) {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+/// With most members alive every read is answered.
+fn unanswered(history: &History, faults: &mut Faults) {
+    let Some(outages) = &history.outages else { return };
+    for read in &history.unanswered {
+        if !outages.iter().any(|(from, upto)| read.called < *upto && *from < read.returned) {
+            faults.add(format!("{}: a read failed though most members lived: {}", read.by, read.why));
         }
     }
 }

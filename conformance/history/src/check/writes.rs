@@ -51,7 +51,7 @@ fn origins(history: &History, truth: &Truth, faults: &mut Faults) {
 }
 
 fn may_be_made(write: &Write) -> bool {
-    matches!(write.outcome, Written::Committed(_) | Written::Unknown)
+    matches!(write.outcome, Written::Committed(_) | Written::Made | Written::Unknown)
 }
 
 /// A write that was made found what it expected, and one that was not made did not.

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use super::Place;
 use super::links::{CLIENTS, Links};
+use crate::recorder::Recorder;
 
 /// How long a cluster may take to answer.
 const START: Duration = Duration::from_secs(60);
@@ -115,6 +116,20 @@ impl Etcd {
         Ok(list.members().iter().filter_map(|member| Some((member.id(), at(member.name())?))).collect())
     }
 
+    /// Waits until each member answers with the others' agreement.
+    async fn settle(&self) -> Result<()> {
+        let began = Instant::now();
+        for member in &self.members {
+            while let Err(error) = agrees(member.client).await {
+                if began.elapsed() > START {
+                    return Err(error).context(self.last_words());
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        Ok(())
+    }
+
     fn last_words(&self) -> String {
         self.members.iter().map(|member| self.processes.last_words(&member.name)).collect()
     }
@@ -158,10 +173,6 @@ impl Etcd {
 
 #[async_trait]
 impl Place for Etcd {
-    fn name(&self) -> &'static str {
-        if self.members.len() == 1 { "etcd" } else { "etcd with three members" }
-    }
-
     fn servers(&self) -> usize {
         self.servers
     }
@@ -179,11 +190,17 @@ impl Place for Etcd {
         }
     }
 
-    async fn fault(&self, rng: &mut StdRng) -> Result<Option<&'static str>> {
+    fn survives(&self) -> bool {
+        self.members.len() > 2
+    }
+
+    /// The next one comes when all members are well again: two at a time would be most of three.
+    async fn fault(&self, rng: &mut StdRng, recorder: &Recorder) -> Result<Option<&'static str>> {
         let at = rng.random_range(0..self.members.len());
         let down = Duration::from_millis(rng.random_range(50..3_000));
-        let kinds = if self.members.len() == 1 { 4 } else { 7 };
-        Ok(Some(match rng.random_range(0..kinds) {
+        let kinds = if self.survives() { 7 } else { 4 };
+        let began = recorder.fault();
+        let what = match rng.random_range(0..kinds) {
             0 => {
                 self.kill(at, down / 4).await?;
                 "members killed"
@@ -214,7 +231,12 @@ impl Place for Etcd {
                 self.part_all(down).await;
                 "majorities lost"
             }
-        }))
+        };
+        self.settle().await?;
+        if what == "majorities lost" {
+            recorder.outage(began);
+        }
+        Ok(Some(what))
     }
 
     async fn mend(&self) -> Result<()> {
@@ -227,4 +249,11 @@ impl Place for Etcd {
         }
         Ok(())
     }
+}
+
+/// A linearizable read by one member.
+async fn agrees(port: u16) -> Result<()> {
+    let mut client = etcd_client::Client::connect([format!("http://127.0.0.1:{port}")], None).await?;
+    tokio::time::timeout(Duration::from_secs(2), client.get("health", None)).await??;
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub mod etcd;
 pub mod links;
+pub mod servers;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -11,17 +12,21 @@ use async_trait::async_trait;
 use drydock_storage::backend::Backend;
 use rand::rngs::StdRng;
 
+use crate::recorder::Recorder;
+
 /// A store that faults can be made in.
 #[async_trait]
 pub trait Place: Send + Sync {
-    /// What it is called.
-    fn name(&self) -> &'static str;
     /// How many servers use it.
     fn servers(&self) -> usize;
     /// Opens it for one of them.
     async fn open(&self, which: usize) -> Result<Arc<dyn Backend>>;
     /// Makes a fault and mends it again; says what it was. None if this kind of place has none of its own.
-    async fn fault(&self, rng: &mut StdRng) -> Result<Option<&'static str>>;
+    async fn fault(&self, rng: &mut StdRng, recorder: &Recorder) -> Result<Option<&'static str>>;
+    /// Whether it is to answer while any one of its parts has failed.
+    fn survives(&self) -> bool {
+        false
+    }
     /// Mends a fault that was broken off.
     async fn mend(&self) -> Result<()>;
 }

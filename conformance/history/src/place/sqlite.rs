@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use tempfile::TempDir;
 
 use super::Place;
+use crate::recorder::Recorder;
 
 /// How long the file may stay in use after its server was taken down.
 const RELEASE: Duration = Duration::from_secs(30);
@@ -26,10 +27,6 @@ impl Sqlite {
 
 #[async_trait]
 impl Place for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
     fn servers(&self) -> usize {
         1
     }
@@ -46,7 +43,7 @@ impl Place for Sqlite {
         }
     }
 
-    async fn fault(&self, _rng: &mut StdRng) -> Result<Option<&'static str>> {
+    async fn fault(&self, _rng: &mut StdRng, _recorder: &Recorder) -> Result<Option<&'static str>> {
         Ok(None)
     }
 

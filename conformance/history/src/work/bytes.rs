@@ -113,7 +113,7 @@ impl Client<'_> {
                 self.context.saw(&key, found.as_ref().map(|pair| pair.modified));
                 self.context.recorder.op(BY, called, What::Get { key, found, revision: Some(at.0) });
             }
-            Some(Err(_)) => self.context.recorder.count("reads that failed"),
+            Some(Err(error)) => self.context.recorder.unanswered(BY, called, error),
             None => {}
         }
     }
@@ -168,7 +168,7 @@ impl Client<'_> {
     fn refused(&self, called: u64, asked: Rev, error: &BackendError) {
         match error {
             BackendError::Compacted { .. } => self.context.recorder.op(BY, called, What::Expired { asked }),
-            _ => self.context.recorder.count("reads that failed"),
+            _ => self.context.recorder.unanswered(BY, called, error),
         }
     }
 }

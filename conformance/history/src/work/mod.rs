@@ -2,6 +2,9 @@
 
 pub mod bytes;
 pub mod compactor;
+pub mod http;
+pub mod http_watch;
+pub mod notes;
 pub mod typed;
 pub mod watcher;
 pub mod witness;
@@ -26,8 +29,7 @@ pub enum Layer {
 /// Starts all clients; they end when it is over.
 pub fn start(context: &Arc<Context>, seed: u64) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    let mut rngs = (1_u64..).map(|client| StdRng::seed_from_u64(seed ^ (client << 32)));
-    let mut rng = || rngs.next().unwrap_or_else(|| StdRng::seed_from_u64(seed));
+    let mut rng = rngs(seed);
     for which in 0..3 {
         tasks.spawn(bytes::run(context.clone(), which, rng()));
         tasks.spawn(watcher::bytes(context.clone(), which, rng()));
@@ -40,6 +42,15 @@ pub fn start(context: &Arc<Context>, seed: u64) -> JoinSet<()> {
     }
     tasks.spawn(compactor::run(context.clone(), rng()));
     tasks
+}
+
+/// A source of chance for each client.
+pub fn rngs(seed: u64) -> impl FnMut() -> StdRng {
+    let mut client = 0_u64;
+    move || {
+        client += 1;
+        StdRng::seed_from_u64(seed ^ (client << 32))
+    }
 }
 
 /// A key below the prefix.

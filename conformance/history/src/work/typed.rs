@@ -209,7 +209,7 @@ impl Client<'_> {
             StorageError::Expired { .. } => {
                 self.context.recorder.op(self.by, called, What::Expired { asked });
             }
-            _ => self.context.recorder.count("reads that failed"),
+            _ => self.context.recorder.unanswered(self.by, called, error),
         }
     }
 }

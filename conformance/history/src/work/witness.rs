@@ -7,9 +7,8 @@ use std::time::Duration;
 use drydock_storage::backend::{Revision, WatchItem, prefix_range};
 use tokio_util::sync::CancellationToken;
 
-use super::watcher::{Notes, item};
+use super::notes::{Notes, item};
 use crate::context::Context;
-use crate::object::PREFIX;
 use crate::record::{From, Rev};
 
 /// How often it asks to be told how far it is. Not a measurement.
@@ -23,7 +22,7 @@ pub async fn run(context: Arc<Context>, enough: CancellationToken) -> Rev {
             () = enough.cancelled() => break,
         };
         let after = context.witnessed();
-        let keys = prefix_range(PREFIX);
+        let keys = prefix_range(context.prefix);
         let mut notes = Notes::bytes(&context, "the witness", keys.clone(), From::After(after));
         let Ok(mut items) = server.backend.watch(keys, Revision(after)).await else { continue };
         loop {

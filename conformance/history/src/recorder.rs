@@ -1,0 +1,117 @@
+//! Takes notes while everything happens.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use parking_lot::Mutex;
+
+use crate::record::{Compaction, History, Op, Rev, Stamp, Stream, Unanswered, Value, What, Write, Written};
+
+/// Takes notes.
+#[derive(Default)]
+pub struct Recorder {
+    clock: AtomicU64,
+    values: AtomicU64,
+    newest: AtomicU64,
+    /// When the last fault began.
+    fault: AtomicU64,
+    history: Mutex<History>,
+}
+
+impl Recorder {
+    pub fn new(start: Rev, exclusive: bool) -> Self {
+        let recorder = Self::default();
+        recorder.newest.store(start, SeqCst);
+        *recorder.history.lock() = History { start, exclusive, ..History::default() };
+        recorder
+    }
+
+    /// Now.
+    pub fn stamp(&self) -> Stamp {
+        self.clock.fetch_add(1, SeqCst)
+    }
+
+    /// A value that nobody wrote yet.
+    pub fn value(&self) -> Value {
+        self.values.fetch_add(1, SeqCst)
+    }
+
+    /// Notes an operation.
+    pub fn op(&self, by: &'static str, called: Stamp, what: What) {
+        let open = matches!(&what, What::Write(write) if write.outcome == Written::Unknown);
+        if let What::Write(Write { outcome: Written::Committed(revision), .. }) = what {
+            self.reached(revision);
+        }
+        let returned = (!open).then(|| self.stamp());
+        self.history.lock().ops.push(Op { called, returned, by, what });
+    }
+
+    /// Notes a watch that is over.
+    pub fn stream(&self, stream: Stream) {
+        self.history.lock().streams.push(stream);
+    }
+
+    /// Notes a compaction before it is asked for.
+    pub fn compaction(&self, at: Rev) {
+        let called = self.stamp();
+        self.history.lock().compactions.push(Compaction { called, at });
+    }
+
+    /// Notes a read that failed.
+    pub fn unanswered(&self, by: &'static str, called: Stamp, why: impl std::fmt::Display) {
+        self.count("reads that failed");
+        let (returned, why) = (self.stamp(), why.to_string());
+        self.history.lock().unanswered.push(Unanswered { called, returned, by, why });
+    }
+
+    /// Notes a time in which reads could not be answered.
+    pub fn outage(&self, from: Stamp) {
+        let upto = self.stamp();
+        self.history.lock().outages.get_or_insert_default().push((from, upto));
+    }
+
+    /// The last fault was broken off: since it began nobody knows whether reads could be answered.
+    pub fn broken_off(&self) {
+        let from = self.fault.load(SeqCst);
+        let mut history = self.history.lock();
+        if let Some(outages) = &mut history.outages {
+            outages.push((from, Stamp::MAX));
+        }
+    }
+
+    /// A fault begins.
+    pub fn fault(&self) -> Stamp {
+        let now = self.stamp();
+        self.fault.store(now, SeqCst);
+        now
+    }
+
+    /// Reads have to be answered at all other times.
+    pub fn survives(&self) {
+        self.history.lock().outages.get_or_insert_default();
+    }
+
+    /// Counts something.
+    pub fn count(&self, what: &'static str) {
+        *self.history.lock().counts.entry(what).or_default() += 1;
+    }
+
+    /// The newest revision that a client has heard of.
+    pub fn newest(&self) -> Rev {
+        self.newest.load(SeqCst)
+    }
+
+    /// A client has heard of a revision.
+    pub fn reached(&self, revision: Rev) {
+        self.newest.fetch_max(revision, SeqCst);
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> usize {
+        self.history.lock().ops.len()
+    }
+
+    /// The end.
+    pub fn finish(&self) -> History {
+        std::mem::take(&mut *self.history.lock())
+    }
+}
