@@ -101,6 +101,7 @@ pub async fn a_watch_of_the_future_waits_for_it(store: Store) {
     assert_eq!(told(&events), [("/a", Some(&b"3"[..]), Revision(now.0 + 4)), ("/a", Some(b"4"), last)]);
 }
 
+/// etcd's record (issue 15220): progress was told ahead of events that were still on their way.
 pub async fn progress_comes_after_the_events_up_to_it(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/a/", start).await;
@@ -179,7 +180,8 @@ pub async fn concurrent_writers_lose_no_event(store: Store) {
     }
 }
 
-/// Far more than any buffer on the way holds, so that a write that waited for the watch would never return.
+/// Far more than any buffer on the way holds, so that a write that waited for the watch would never return. etcd's
+/// record (issue 17529): watches that shared a starved stream lost events.
 pub async fn a_watch_that_is_not_read_holds_up_nobody_and_loses_nothing(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut idle = Watch::start(&store, "/big/", start).await;
