@@ -1,6 +1,6 @@
 //! A kind: names, schema and strategy (Kubernetes: registry/rest strategies). All of it pure.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::field::ErrorList;
 use crate::names::{self, NameRule};
@@ -62,9 +62,11 @@ pub trait Kind: Send + Sync + 'static {
     fn schema(&self) -> &Schema;
     /// Fills in defaults; runs after decoding, before admission, and before managed fields are tracked.
     fn default(&self, _object: &mut Object) {}
-    /// Before a create is validated: drops what a client may not set (status).
+    /// Before a create is validated: takes back what a client may not set (status).
     fn prepare_for_create(&self, object: &mut Object) {
-        object.0.remove("status");
+        if self.has_status() {
+            reset_status(object);
+        }
     }
     /// Errors of a new object, beyond those of its metadata.
     fn validate_create(&self, _object: &Object, _now: Now) -> ErrorList {
@@ -151,6 +153,12 @@ pub const NAME_AND_AGE: [Column; 2] = [
         priority: 0,
     },
 ];
+
+/// A new object's status: there, and empty, as the Go struct is that nobody has written to. A JSON patch of one of its
+/// fields finds where to put it.
+pub fn reset_status(object: &mut Object) {
+    object.0.insert("status".to_owned(), Value::Object(Map::new()));
+}
 
 fn keep(new: &mut Object, old: &Object, field: &str) {
     match old.0.get(field) {

@@ -66,8 +66,12 @@ pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
 
 /// The body of an apply; what stands twice in it is warned of or refused.
 pub fn applied(patch: &[u8], call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
-    let undecodable =
-        |e: ApiError| ApiError::bad_request(format!("error decoding YAML: {}", e.status.message));
+    let undecodable = |e: ApiError| {
+        let why = e.status.message;
+        // What the reader itself refuses is refused on the way to JSON.
+        let way = if why.starts_with("yaml: ") { "error converting YAML to JSON: " } else { "" };
+        ApiError::bad_request(format!("error decoding YAML: {way}{why}"))
+    };
     let (value, errors) = decode::decode_yaml_strictly(patch).map_err(undecodable)?;
     if errors.is_empty() || options.field_validation == FieldValidation::Ignore {
         return Ok(value);

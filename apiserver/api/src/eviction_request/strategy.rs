@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
-use drydock_machinery::kind::{Column, Kind, Names, Now};
+use drydock_machinery::kind::{Column, Kind, Names, Now, reset_status};
 use drydock_machinery::schema::Schema;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ impl Kind for EvictionRequestKind {
     fn default(&self, _object: &mut Object) {}
 
     fn prepare_for_create(&self, object: &mut Object) {
-        object.0.remove("status");
+        reset_status(object);
     }
 
     fn validate_create(&self, object: &Object, _now: Now) -> ErrorList {

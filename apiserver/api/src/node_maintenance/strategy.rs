@@ -2,7 +2,7 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
-use drydock_machinery::kind::{Column, Kind, Names, Now};
+use drydock_machinery::kind::{Column, Kind, Names, Now, reset_status};
 use drydock_machinery::schema::Schema;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl Kind for NodeMaintenanceKind {
     }
 
     fn prepare_for_create(&self, object: &mut Object) {
-        object.0.remove("status");
+        reset_status(object);
         if places_finalizer(None, stage_of(object)) {
             add_finalizer(object);
         }

@@ -78,7 +78,9 @@ impl Context {
             Some(name) => format!("struct field {name}.{}", self.fields.join(".")),
             None => "value".to_owned(),
         };
-        self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {}", go_type(schema)))
+        let named = self.fields.last().and_then(|field| go_name(self.structs.last()?, field));
+        let type_ = named.map_or_else(|| go_type(schema), str::to_owned);
+        self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {type_}"))
     }
 
     pub(super) fn unknown(&mut self, key: &str) {
@@ -162,6 +164,17 @@ fn go_type(schema: &Schema) -> String {
             let (name, version) = (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
             if version.is_empty() { name.to_owned() } else { format!("{version}.{name}") }
         }
+    }
+}
+
+/// Texts of any kind's metadata and conditions that have a type of their own in Go.
+fn go_name(of: &str, field: &str) -> Option<&'static str> {
+    match (of, field) {
+        ("ObjectMeta" | "OwnerReference", "uid") => Some("types.UID"),
+        ("Condition", "status") => Some("v1.ConditionStatus"),
+        ("LabelSelectorRequirement", "operator") => Some("v1.LabelSelectorOperator"),
+        ("ManagedFieldsEntry", "operation") => Some("v1.ManagedFieldsOperationType"),
+        _ => None,
     }
 }
 

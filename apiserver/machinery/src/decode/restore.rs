@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::bytes::base64_text;
 use super::context::STRICT_ERRORS_MAX;
 use crate::go_format::type_name;
 use crate::schema::{ObjectShape, Schema, Shape};
@@ -29,7 +30,7 @@ impl Walk {
             (Shape::Time | Shape::MicroTime, Value::String(_)) => Ok(()),
             (Shape::Time | Shape::MicroTime, other) => Err(not_json(other, "string")),
             (Shape::IntOrString, value) => int_or_string(value),
-            (Shape::Bytes, Value::String(_)) => Ok(()),
+            (Shape::Bytes, Value::String(text)) => bytes(text),
             (Shape::Bytes, other) => Err(format!("cannot restore slice from {}", kind(other))),
             (Shape::Object(shape), Value::Object(map)) => self.fields(map, shape),
             (Shape::Object(_), other) => Err(format!("cannot restore struct from: {}", kind(other))),
@@ -109,6 +110,12 @@ fn int_or_string(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
+/// Text that stands for bytes: the converter goes by JSON here, and says so.
+fn bytes(text: &mut String) -> Result<(), String> {
+    *text = base64_text(text).map_err(|why| format!("error decoding from json: {why}"))?;
+    Ok(())
+}
+
 /// A value of the wrong type, as Go's JSON decoder tells of it.
 fn not_json(value: &Value, wanted: &str) -> String {
     let given = match value {
@@ -172,6 +179,7 @@ mod tests {
             optional("map", 5, strings_map("")),
             optional("time", 6, Schema::new("", Shape::Time)),
             optional("amount", 7, Schema::new("", Shape::IntOrString)),
+            optional("bytes", 8, Schema::new("", Shape::Bytes)),
         ];
         object("", "x.Thing", fields)
     }
@@ -210,6 +218,7 @@ mod tests {
             (json!({"items": [{"on": 1}]}), "unrecognized type: bool"),
             (json!({"amount": true}), "json: cannot unmarshal bool into Go value of type int32"),
             (json!({"amount": 1.5}), "json: cannot unmarshal number 1.5 into Go value of type int32"),
+            (json!({"bytes": "odd!"}), "error decoding from json: illegal base64 data at input byte 3"),
             (json!({"time": 5}), "json: cannot unmarshal number into Go value of type string"),
         ];
         for (given, why) in cases {

@@ -118,6 +118,17 @@ fn the_last_of_duplicate_fields_wins() {
 }
 
 #[test]
+fn texts_with_a_type_of_their_own_are_refused_by_its_name() {
+    let refused = |owner: &str| {
+        json(&format!(r#"{{"metadata":{{"ownerReferences":[{owner}]}}}}"#)).map(drop).unwrap_err()
+    };
+    let error = refused(r#"{"uid":1}"#);
+    assert!(error.status.message.ends_with("OwnerReference.metadata.ownerReferences.uid of type types.UID"));
+    let error = refused(r#"{"name":1}"#);
+    assert!(error.status.message.ends_with("OwnerReference.metadata.ownerReferences.name of type string"));
+}
+
+#[test]
 fn wrong_types_are_refused_as_go_words_it() {
     assert_eq!(
         spec_refused(r#"{"count":"1"}"#),

@@ -14,6 +14,8 @@ const MAX_CAUSES: usize = 1000;
 
 /// 409 with a cause per field (managedfields/internal NewConflictError).
 pub(super) fn conflict_error(conflicts: &Conflicts) -> ApiError {
+    let mut conflicts: Vec<&(Manager, Set)> = conflicts.iter().collect();
+    conflicts.sort_by_cached_key(|(manager, _)| identifier(manager));
     let mut fields: Vec<(usize, String)> = Vec::new();
     for (index, (_, set)) in conflicts.iter().enumerate() {
         set.for_each(&mut |path| fields.push((index, print_path(path))));
@@ -42,6 +44,18 @@ fn message(who: &[String], fields: &[(usize, String)]) -> String {
     format!("Apply failed with {} conflicts: {}", fields.len(), lines.join("\n"))
 }
 
+/// The text by which kube-apiserver tells managers apart, and sorts them (BuildManagerIdentifier).
+fn identifier(manager: &Manager) -> String {
+    let operation = if manager.operation == Operation::Update { "Update" } else { "Apply" };
+    let mut out = format!("{{\"manager\":{},\"operation\":\"{operation}\"", go_quote(&manager.name));
+    for (field, value) in [("apiVersion", &manager.api_version), ("subresource", &manager.subresource)] {
+        if !value.is_empty() {
+            out.push_str(&format!(",\"{field}\":{}", go_quote(value)));
+        }
+    }
+    out + "}"
+}
+
 fn print_path(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }
@@ -55,4 +69,30 @@ fn print_manager(manager: &Manager) -> String {
         out.push_str(&format!(" using {}", manager.api_version));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn managers_come_in_the_order_of_their_identifiers() {
+        let manager = |operation, api_version: &str, subresource: &str| Manager {
+            name: "m".to_owned(),
+            operation,
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
+        };
+        let mut sorted = [
+            manager(Operation::Update, "a/v1", ""),
+            manager(Operation::Apply, "", ""),
+            manager(Operation::Update, "a/v1", "status"),
+            manager(Operation::Apply, "", "status"),
+        ];
+        sorted.sort_by_cached_key(identifier);
+        let printed = sorted.map(|manager| print_manager(&manager));
+        let status = r#""m" with subresource "status""#;
+        let [update, with_status] = [r#""m" using a/v1"#.to_owned(), format!("{status} using a/v1")];
+        assert_eq!(printed, [status.to_owned(), r#""m""#.to_owned(), with_status, update]);
+    }
 }

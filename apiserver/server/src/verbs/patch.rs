@@ -119,7 +119,8 @@ impl Patching<'_> {
     fn check(&self, new: &mut Object) -> Result<(), ApiError> {
         metadata::check_namespace(self.call, new)?;
         metadata::check_name(self.call, new)?;
-        metadata::dedup_owner_references(self.call, new);
+        // The host looks at what a patch made after admission alone, and says so.
+        metadata::dedup_owner_references_after_admission(self.call, new);
         Ok(())
     }
 
