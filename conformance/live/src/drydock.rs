@@ -55,6 +55,15 @@ pub struct Drydock {
 impl Drydock {
     /// Starts both programs and waits until the host serves our API.
     pub async fn start(host: Arc<Host>, options: Options) -> Result<Drydock> {
+        let drydock = Self::start_without_controllers(host, options).await?;
+        for name in drydock.managers() {
+            drydock.start_manager_as(name)?;
+        }
+        Ok(drydock)
+    }
+
+    /// Starts the API server and nothing that acts on objects, and waits until the host serves our API.
+    pub async fn start_without_controllers(host: Arc<Host>, options: Options) -> Result<Drydock> {
         let port = free_ports(1)?.first().copied().context("no free port")?;
         let drydock = Drydock { host, options, port };
         grant(&drydock.host)?;
@@ -63,9 +72,6 @@ impl Drydock {
             drydock.register().await
         };
         served.await.with_context(|| drydock.last_words())?;
-        for name in drydock.managers() {
-            drydock.start_manager_as(name)?;
-        }
         Ok(drydock)
     }
 
@@ -236,7 +242,8 @@ impl Drydock {
         self.host.dir.join("drydock")
     }
 
-    fn ca(&self) -> PathBuf {
+    /// What the certificate of our API server is signed with.
+    pub fn ca(&self) -> PathBuf {
         self.dir().join(APISERVER).join("ca.crt")
     }
 }

@@ -10,6 +10,7 @@
 pub mod host;
 
 pub mod cluster;
+pub mod crd;
 pub mod daemon;
 pub mod drydock;
 pub mod go_client;
