@@ -17,6 +17,12 @@ struct Flags {
     /// Prints the names and runs nothing
     #[arg(long)]
     list: bool,
+    /// Prints every field that differs on a line of its own, as the list of deliberate differences has them
+    #[arg(long)]
+    fields: bool,
+    /// Seed of the generated sequences
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
     /// Puts a fault into all that we answer, which must be found
     #[arg(long, hide = true)]
     plant: Option<Plant>,
@@ -25,7 +31,8 @@ struct Flags {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let flags = Flags::parse();
-    let all = sequences::all();
+    println!("seed of the generated sequences: {}", flags.seed);
+    let all = sequences::all(flags.seed);
     are_named(&all)?;
     let chosen: Vec<Sequence> = all.into_iter().filter(|sequence| is_chosen(sequence, &flags.only)).collect();
     if flags.list {
@@ -34,6 +41,9 @@ async fn main() -> Result<ExitCode> {
     }
     let stage = Stage::start().await?;
     let outcomes = suite::run_all(&stage, &chosen, flags.plant).await;
+    if flags.fields {
+        report::print_fields(&outcomes);
+    }
     let mut good = report::report(&outcomes);
     if flags.only.is_empty() {
         good &= report::all_differences_occur(&outcomes);

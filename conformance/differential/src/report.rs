@@ -6,6 +6,7 @@ use crate::area::Area;
 use crate::compare::Mismatch;
 use crate::differences::DIFFERENCES;
 use crate::plant::Plant;
+use crate::request::Body;
 use crate::sequence::{Sequence, Step};
 use crate::stage::{Door, Stage};
 use crate::suite::Outcome;
@@ -21,10 +22,22 @@ pub fn report(outcomes: &[Outcome<'_>]) -> bool {
     bad == 0
 }
 
+/// Prints sequence, answer and field of each difference.
+pub fn print_fields(outcomes: &[Outcome<'_>]) {
+    for outcome in outcomes {
+        for (door, Mismatch { answer, field, .. }) in &outcome.found {
+            println!("{door:?}\t{}\t{answer}\t{field}", outcome.sequence.title());
+        }
+    }
+}
+
 fn print_outcome(outcome: &Outcome<'_>) {
     println!("\n{}", outcome.sequence.title());
     if let Some(failure) = &outcome.failure {
         println!("  could not be run: {failure}");
+    }
+    if outcome.sequence.name.starts_with("generated") {
+        print_requests(outcome.sequence);
     }
     for (at, (door, mismatch)) in outcome.found.iter().enumerate() {
         // What differs at our port differs through the aggregator too, as a rule.
@@ -46,9 +59,27 @@ fn follows_from_the_code(found: &[(Door, Mismatch)], door: Door, mismatch: &Mism
     other_code && !["code", "body.message"].contains(&mismatch.field.as_str())
 }
 
+/// Most of a body that is printed.
+const BODY: usize = 1000;
+
+/// What was sent: of a generated sequence nobody knows it by heart.
+fn print_requests(sequence: &Sequence) {
+    let asked = sequence.steps.iter().filter_map(|step| match step {
+        Step::Ask(request) => Some(request),
+        _ => None,
+    });
+    for (at, request) in asked.enumerate() {
+        let Body::Text(text) = &request.body else { continue };
+        println!("  sent {at}: {} {}", request.title(), text.chars().take(BODY).collect::<String>());
+    }
+}
+
+fn step(sequence: &Sequence, answer: usize) -> Option<&Step> {
+    sequence.steps.iter().filter(|step| !matches!(step, Step::Later)).nth(answer)
+}
+
 fn title(sequence: &Sequence, answer: usize) -> String {
-    let mut answered = sequence.steps.iter().filter(|step| !matches!(step, Step::Later));
-    match answered.nth(answer) {
+    match step(sequence, answer) {
         Some(Step::Ask(request) | Step::Open(request)) => request.title(),
         Some(_) => "events".into(),
         None => String::new(),
@@ -58,7 +89,7 @@ fn title(sequence: &Sequence, answer: usize) -> String {
 /// Prints entries of the list that no answer bore out, and returns whether there are none.
 pub fn all_differences_occur(outcomes: &[Outcome<'_>]) -> bool {
     let mut all = true;
-    for entry in DIFFERENCES {
+    for entry in DIFFERENCES.iter() {
         let seen = entry.doors.iter().filter(|_| outcomes.iter().any(|o| o.seen.contains(&entry))).count();
         if seen == 0 {
             println!("no longer occurs: {} answer {} {}", entry.sequence, entry.answer, entry.field);

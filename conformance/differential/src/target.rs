@@ -39,6 +39,34 @@ pub const CONFIG_MAP: Target = Target::twin("ConfigMap", "configmaps", Api { gro
 pub const LEASE: Target =
     Target::twin("Lease", "leases", Api { group: "coordination.k8s.io", version: "v1" });
 
+/// RuntimeClass: without a namespace, with a field that must be there, a map and a list that are atomic.
+pub const RUNTIME_CLASS: Target = Target {
+    namespaced: false,
+    ..Target::twin("RuntimeClass", "runtimeclasses", Api { group: "node.k8s.io", version: "v1" })
+};
+
+/// Group of the custom resources that have the schemas of our own kinds.
+pub const CUSTOM: Api = Api { group: "custom.drydock.test", version: "v1alpha1" };
+/// Group of our own kinds.
+pub const OWN: Api = Api { group: drydock_api::GROUP, version: drydock_api::VERSION };
+
+/// EvictionRequest, beside a custom resource of its schema.
+pub const REQUEST: Target = Target {
+    kind: "EvictionRequest",
+    plural: drydock_api::eviction_request::RESOURCE,
+    namespaced: true,
+    theirs: CUSTOM,
+    ours: OWN,
+};
+/// NodeMaintenance, beside a custom resource of its schema.
+pub const MAINTENANCE: Target = Target {
+    kind: "NodeMaintenance",
+    plural: drydock_api::node_maintenance::RESOURCE,
+    namespaced: false,
+    theirs: CUSTOM,
+    ours: OWN,
+};
+
 impl Target {
     const fn twin(kind: &'static str, plural: &'static str, theirs: Api) -> Self {
         Self { kind, plural, namespaced: true, theirs, ours: TWINS }

@@ -24,15 +24,17 @@ pub fn normal(text: &str, symbols: &Symbols<'_>) -> String {
     if !api.group.is_empty() && text == api.group {
         return "<group>".into();
     }
-    let mut text = text.replace(&symbols.record.namespace, "<namespace>").replace(&api.root(), "<root>");
+    let mut text = text.to_owned();
+    // A generated name may begin with the namespace's.
+    for (name, symbol) in &symbols.facts.generated {
+        text = text.replace(name, symbol);
+    }
+    text = text.replace(&symbols.record.namespace, "<namespace>").replace(&api.root(), "<root>");
     let known: Vec<String> = uids(&text).map(str::to_owned).collect();
     for uid in known {
         if let Some(ordinal) = symbols.facts.uids.iter().position(|known| *known == uid) {
             text = text.replace(&uid, &format!("<uid {ordinal}>"));
         }
-    }
-    for (name, symbol) in &symbols.facts.generated {
-        text = text.replace(name, symbol);
     }
     text = with_group(text, symbols);
     text = without_key(&without_body(&text));
@@ -52,6 +54,7 @@ fn with_group(text: String, symbols: &Symbols<'_>) -> String {
     if group.is_empty() {
         let text = text.replace("API group \"\"", "API group \"<group>\"");
         let text = text.replace(&format!("/{}, Kind=", symbols.api.version), "<apiVersion>, Kind=");
+        let text = text.replace(&format!("\" using {}", symbols.api.version), "\" using <apiVersion>");
         let text = text.replace(&format!("{plural} \""), &format!("{plural}.<group> \""));
         let text = text.replace(&format!("{plural} is forbidden"), &format!("{plural}.<group> is forbidden"));
         return match text.strip_prefix(&format!("{kind} \"")) {

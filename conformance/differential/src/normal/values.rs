@@ -31,8 +31,17 @@ fn normal_map(map: &Map<String, Value>, symbols: &Symbols<'_>) -> Map<String, Va
     }
     if map.get("kind").is_some_and(|kind| kind == "Status") {
         name_the_core_group(&mut normal_of, symbols);
+        sort_conflicts(&mut normal_of);
     }
     normal_of
+}
+
+/// Conflicts with several managers are in the order in which Go walks a map, which is another each time.
+fn sort_conflicts(status: &mut Map<String, Value>) {
+    let causes = status.get_mut("details").and_then(|details| details["causes"].as_array_mut());
+    if let Some(causes) = causes.filter(|all| all.iter().all(|one| one["reason"] == "FieldManagerConflict")) {
+        causes.sort_by_key(Value::to_string);
+    }
 }
 
 /// Objects and lists of the target, and entries of managed fields: elsewhere `v1` may be something else.

@@ -1,7 +1,7 @@
 //! Refusals that belong to no verb.
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{budget, budget_with, map};
 use crate::area::Area::Errors;
@@ -94,7 +94,31 @@ fn sizes() -> Vec<Sequence> {
         of("a JSON patch of as many operations as may be")
             .post(budget("x"))
             .json_patch("x", operations(10_000)),
+        of("a JSON patch that doubles what there is with each operation")
+            .post(budget("x"))
+            .json_patch("x", doubled())
+            .get("x"),
+        of("an apply whose aliases explode")
+            .apply("x", "one", json!({}))
+            .with(|r| r.body("application/apply-patch+yaml", explosive())),
         of("annotations of as much as may be")
             .post(budget_with("x", json!({"metadata": {"annotations": {"a": "x".repeat(262_143)}}}))),
     ]
+}
+
+/// Thirty doublings of a thousand characters.
+fn doubled() -> Value {
+    let annotations = json!({"op": "add", "path": "/metadata/annotations", "value": {"a": "x".repeat(1000)}});
+    let copy = |number: usize| json!({"op": "copy", "from": "/metadata/annotations", "path": format!("/metadata/annotations/c{number}")});
+    std::iter::once(annotations).chain((0..30).map(copy)).collect()
+}
+
+/// Ten times ten times ten and so on, in a few lines.
+fn explosive() -> String {
+    let mut yaml = "apiVersion: $(apiVersion)\nkind: $(kind)\nmetadata: {name: x}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let below = vec![format!("*a{}", level - 1); 10].join(", ");
+        yaml.push_str(&format!("a{level}: &a{level} [{below}]\n"));
+    }
+    yaml
 }

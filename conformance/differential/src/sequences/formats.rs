@@ -152,6 +152,13 @@ fn bodies() -> Vec<Sequence> {
     let mut all: Vec<Sequence> = types.map(typed).into();
     all.extend(patches.map(patched));
     all.push(of("a body of protobuf that is none").post(budget("y")).with(|r| r.bytes(PROTOBUF, *b"hello")));
+    let metadata = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    for type_ in ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"] {
+        let empty = of(&format!("metadata of an empty list in {type_}"));
+        all.push(empty.list("").with(|r| r.accept(&format!("{type_};{metadata}"))));
+    }
+    let pretty = of("metadata of an empty list, indented").list("pretty=true");
+    all.push(pretty.with(|r| r.accept(&format!("application/json;{metadata}"))));
     all.push(of("a body of protobuf that is empty").post(budget("y")).with(|r| r.bytes(PROTOBUF, *b"k8s\0")));
     all
 }

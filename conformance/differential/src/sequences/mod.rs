@@ -3,13 +3,17 @@
 mod apply;
 mod apply_owners;
 mod auth;
+mod cluster;
 mod create;
 mod delete;
+mod dice;
 mod errors;
 mod formats;
+mod generated;
 mod json_patch;
 mod list;
 mod merge_patch;
+mod own;
 mod strategic;
 mod update;
 mod watch;
@@ -18,14 +22,14 @@ use serde_json::{Value, json};
 
 use crate::sequence::{Sequence, merge, object};
 
-/// Every sequence.
-pub fn all() -> Vec<Sequence> {
+/// Every sequence; the generated ones are those of a seed.
+pub fn all(seed: u64) -> Vec<Sequence> {
     let areas = [
         create::all(),
         update::all(),
         json_patch::all(),
         merge_patch::all(),
-        strategic::all(),
+        strategic::all(seed),
         apply::all(),
         apply_owners::all(),
         delete::all(),
@@ -34,6 +38,9 @@ pub fn all() -> Vec<Sequence> {
         formats::all(),
         errors::all(),
         auth::all(),
+        cluster::all(),
+        own::all(),
+        generated::all(seed),
     ];
     areas.into_iter().flatten().collect()
 }

@@ -21,11 +21,11 @@ impl Clients {
         Self::of(&Kubeconfig::read_from(host.admin())?).await
     }
 
-    /// Of a server of ours on a port of loopback.
-    pub async fn of_port(host: &Host, port: u16, ca: &Path) -> Result<Self> {
+    /// Of a server of ours on loopback (`https://127.0.0.1:PORT`).
+    pub async fn of_url(host: &Host, url: &str, ca: &Path) -> Result<Self> {
         let mut file = Kubeconfig::read_from(host.admin())?;
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-            cluster.server = Some(format!("https://127.0.0.1:{port}"));
+            cluster.server = Some(url.to_owned());
             cluster.certificate_authority = Some(ca.display().to_string());
         }
         Self::of(&file).await

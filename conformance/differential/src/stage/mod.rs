@@ -1,17 +1,19 @@
 //! The servers: one host, the twins and our two kinds beside it, and the ways to reach each.
 
 mod clients;
+mod custom;
 mod servers;
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use drydock_conformance::drydock::{Drydock, Options};
 use drydock_conformance::host::Host;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api as KubeApi, PostParams};
 use kube::{Client, Resource};
 
-use crate::target::{Api, Target};
+use crate::target::{Api, TWINS, Target};
 use clients::Clients;
 
 /// A way to a kind.
@@ -31,6 +33,7 @@ pub struct Stage {
     pub host: Arc<Host>,
     theirs: Clients,
     twins: Clients,
+    drydock: Clients,
 }
 
 impl Stage {
@@ -39,7 +42,10 @@ impl Stage {
         let host = Host::start_without_controllers().await?;
         servers::allow_users(&host)?;
         let twins = servers::start_twins(&host).await.context("the twins do not come up")?;
-        Ok(Self { theirs: Clients::of_host(&host).await?, twins, host })
+        let drydock = Drydock::start_without_controllers(host.clone(), Options::default()).await?;
+        custom::define(&drydock).await.context("our kinds are not served as custom resources")?;
+        let drydock = Clients::of_url(&host, &drydock.url(), &drydock.ca()).await?;
+        Ok(Self { theirs: Clients::of_host(&host).await?, twins, drydock, host })
     }
 
     /// Where a kind is.
@@ -48,8 +54,12 @@ impl Stage {
     }
 
     /// The client for a way to a kind.
-    pub fn client(&self, _target: &Target, door: Door, anonymous: bool) -> &Client {
-        let clients = if door == Door::Direct { &self.twins } else { &self.theirs };
+    pub fn client(&self, target: &Target, door: Door, anonymous: bool) -> &Client {
+        let clients = match door {
+            Door::Direct if target.ours == TWINS => &self.twins,
+            Door::Direct => &self.drydock,
+            Door::Theirs | Door::Aggregated => &self.theirs,
+        };
         if anonymous { &clients.nobody } else { &clients.admin }
     }
 

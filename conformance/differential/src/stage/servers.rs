@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::clients::Clients;
 use crate::target::TWINS;
 
-const LIMIT: Duration = Duration::from_secs(60);
+/// Within this, whatever is waited for has come or never will.
+pub const LIMIT: Duration = Duration::from_secs(60);
 const NAME: &str = "twins";
 const NAMESPACE: &str = "twins";
 
@@ -29,7 +30,7 @@ pub async fn start_twins(host: &Host) -> Result<Clients> {
     register(host, port, &ca)?;
     let service = format!("{}.{}", TWINS.version, TWINS.group);
     api_available(&host.client().await?, &service, LIMIT).await?;
-    Clients::of_port(host, port, &ca).await
+    Clients::of_url(host, &format!("https://127.0.0.1:{port}"), &ca).await
 }
 
 /// A Service that leads to loopback, and the APIService that names it.
@@ -52,7 +53,7 @@ fn register(host: &Host, port: u16, ca: &Path) -> Result<()> {
 
 /// Users that sequences act as, with the same rights on both kinds of a target.
 pub fn allow_users(host: &Host) -> Result<()> {
-    let groups = ["", "policy", "coordination.k8s.io", TWINS.group];
+    let groups = ["", "policy", "coordination.k8s.io", "node.k8s.io", TWINS.group];
     let role = |name: &str, verbs: &[&str]| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
                "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": verbs}]})

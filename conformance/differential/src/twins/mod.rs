@@ -6,6 +6,7 @@
 mod budget;
 mod config_map;
 mod lease;
+mod runtime_class;
 mod service_account;
 
 use drydock_machinery::kind::{Kind, Names};
@@ -20,6 +21,7 @@ pub fn all() -> Vec<Box<dyn Kind>> {
         Box::new(budget::Budget::new()),
         Box::new(config_map::ConfigMap::new()),
         Box::new(lease::Lease::new()),
+        Box::new(runtime_class::RuntimeClass::new()),
         Box::new(service_account::ServiceAccount::new()),
     ]
 }

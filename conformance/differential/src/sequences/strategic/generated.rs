@@ -1,4 +1,5 @@
-//! Strategic merge patches that nobody thought of: objects and patches by dice, the same in every run.
+//! Strategic merge patches that nobody thought of: objects and patches by dice, the same in every run
+//! of a seed.
 //!
 //! Left out is what the host answers differently from time to time, because it walks Go's maps: a list that is both
 //! patched and deleted from; and what it panics over: lists and maps in place of keys.
@@ -7,23 +8,25 @@ use serde_json::{Map, Value, json};
 
 use crate::area::Area::StrategicMergePatch;
 use crate::sequence::{Sequence, object};
+use crate::sequences::dice::Dice;
 use crate::target::{ACCOUNT, BUDGET};
 
 /// Sequences of each kind, and patches in each.
 const SEQUENCES: u64 = 20;
 const PATCHES: usize = 5;
 
-pub(super) fn all() -> Vec<Sequence> {
-    let accounts = (0..SEQUENCES).map(|number| sequence(number, "an account", account));
-    let budgets = (0..SEQUENCES).map(|number| sequence(number, "a budget", budget));
+pub(super) fn all(seed: u64) -> Vec<Sequence> {
+    let accounts =
+        (0..SEQUENCES).map(|number| sequence(Dice::new(seed, number + 1), number, "an account", account));
+    let budgets =
+        (0..SEQUENCES).map(|number| sequence(Dice::new(seed, number + 1), number, "a budget", budget));
     accounts.chain(budgets).collect()
 }
 
 /// Makes the next patch.
 type Patcher = fn(&mut Dice) -> Value;
 
-fn sequence(number: u64, what: &str, make: fn(&mut Dice) -> (Sequence, Patcher)) -> Sequence {
-    let mut dice = Dice(number + 1);
+fn sequence(mut dice: Dice, number: u64, what: &str, make: fn(&mut Dice) -> (Sequence, Patcher)) -> Sequence {
     let (mut sequence, patch) = make(&mut dice);
     sequence.name = format!("generated strategic patches of {what}, {number}");
     for _ in 0..PATCHES {
@@ -164,36 +167,5 @@ fn odd(dice: &mut Dice, patch: &mut Map<String, Value>) {
     let values = [json!(1), json!("x"), json!(["a"]), json!({"a": 1}), json!(null)];
     if dice.one_in(6) {
         patch.insert((*dice.one(&keys)).to_owned(), dice.one(&values).clone());
-    }
-}
-
-/// Numbers that look random and are the same in every run (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    fn one_in(&mut self, chances: u64) -> bool {
-        self.below(chances) == 0
-    }
-
-    fn one<'t, T>(&mut self, all: &'t [T]) -> &'t T {
-        let at = usize::try_from(self.below(all.len() as u64)).unwrap_or_default();
-        &all[at]
-    }
-
-    /// Some of them, each once, in any order.
-    fn some<T: Copy>(&mut self, all: &[T]) -> Vec<T> {
-        let mut some: Vec<T> = all.iter().copied().filter(|_| self.one_in(2)).collect();
-        for at in (1..some.len()).rev() {
-            let other = usize::try_from(self.below(at as u64 + 1)).unwrap_or_default();
-            some.swap(at, other);
-        }
-        some
     }
 }

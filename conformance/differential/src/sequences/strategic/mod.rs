@@ -12,7 +12,7 @@ use crate::area::Area::StrategicMergePatch;
 use crate::sequence::{Sequence, object};
 use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, LEASE};
 
-pub(super) fn all() -> Vec<Sequence> {
+pub(super) fn all(seed: u64) -> Vec<Sequence> {
     let areas = [
         maps(),
         lists::lists(),
@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<Sequence> {
         refusals::validation(),
         writes::writes(),
         writes::status(),
-        generated::all(),
+        generated::all(seed),
     ];
     areas.into_iter().flatten().collect()
 }

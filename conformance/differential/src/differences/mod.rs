@@ -1,0 +1,55 @@
+//! Where we differ from the host on purpose. One entry is one field of one answer of one sequence, with the source of
+//! the difference; one that no longer occurs fails the suite.
+
+mod own;
+
+use std::sync::LazyLock;
+
+use crate::stage::Door::{self, Aggregated, Direct};
+
+/// A deliberate difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Title of the sequence: `area: name`.
+    pub sequence: &'static str,
+    /// Number of the answer.
+    pub answer: usize,
+    /// The field, as a mismatch names it.
+    pub field: &'static str,
+    /// The ways on which it is seen.
+    pub doors: &'static [Door],
+    /// Why, and where that is written.
+    pub source: &'static str,
+}
+
+/// All of them.
+pub static DIFFERENCES: LazyLock<Vec<Difference>> = LazyLock::new(|| {
+    let hosts = [
+        each("create: an amount of 1000.0", NUMBER, &[(0, "body.message")]),
+        each("create: a list of objects", SCHEME, &[(0, "body.message")]),
+        each("create: YAML with a key twice", YAML, &[(0, "headers.warning.0")]),
+        proxied("formats: a large object is compressed", 0),
+        proxied("formats: a large object is not compressed unasked", 0),
+        proxied("formats: a large object is not compressed unasked", 1),
+        proxied("errors: annotations of as much as may be", 0),
+    ];
+    [hosts.concat(), own::all()].concat()
+});
+
+/// Fields of answers of a sequence that differ both ways for the same reason.
+fn each(sequence: &'static str, source: &'static str, fields: &[(usize, &'static str)]) -> Vec<Difference> {
+    let one = |&(answer, field)| Difference { sequence, answer, field, doors: &[Direct, Aggregated], source };
+    fields.iter().map(one).collect()
+}
+
+fn proxied(sequence: &'static str, answer: usize) -> Vec<Difference> {
+    vec![Difference { sequence, answer, field: "headers.vary", doors: &[Aggregated], source: GZIP }]
+}
+
+const NUMBER: &str = "Go repeats a number's text; ours, its value: serde_json keeps no text";
+const SCHEME: &str =
+    "Go's scheme has the types of lists; ours are made from those of objects (machinery, kind.rs)";
+const YAML: &str =
+    "of a key that stands twice we name the path, in YAML as in JSON; Kubernetes names the line";
+const GZIP: &str =
+    "the aggregator asks every aggregated server for gzip, and passes on that the answer varies by it";

@@ -1,0 +1,86 @@
+//! Of lists, tables and watches.
+
+use super::{AGES, CELLS, CONTINUE, Group, ITEMS, NAMES, NULL, STRUCTS, WORDS};
+
+pub(super) const ALL: &[Group] = &[
+    ("formats: maintenance: a table", NAMES, &[(1, "body.columnDefinitions.0.description")]),
+    ("formats: maintenance: a table", AGES, &[(1, "body.columnDefinitions.7.type")]),
+    (
+        "formats: maintenance: a table",
+        CELLS,
+        &[
+            (1, "body.rows.0.cells.2"),
+            (1, "body.rows.0.cells.3"),
+            (1, "body.rows.0.cells.4"),
+            (1, "body.rows.0.cells.5"),
+            (1, "body.rows.0.cells.6"),
+            (1, "body.rows.0.cells.8"),
+            (1, "body.rows.0.cells.9"),
+        ],
+    ),
+    ("formats: request: a table", NAMES, &[(1, "body.columnDefinitions.0.description")]),
+    ("formats: request: a table", AGES, &[(1, "body.columnDefinitions.6.type")]),
+    (
+        "formats: request: a table",
+        CELLS,
+        &[
+            (1, "body.rows.0.cells.3"),
+            (1, "body.rows.0.cells.4"),
+            (1, "body.rows.0.cells.5"),
+            (1, "body.rows.0.cells.7"),
+            (1, "body.rows.0.cells.8"),
+            (1, "body.rows.0.cells.9"),
+        ],
+    ),
+    ("formats: request: a table of an empty list", NAMES, &[(0, "body.columnDefinitions.0.description")]),
+    ("formats: request: a table of an empty list", AGES, &[(0, "body.columnDefinitions.6.type")]),
+    ("list: maintenance: a list of none", CONTINUE, &[(1, "body.metadata.continue")]),
+    ("list: maintenance: a list of one", ITEMS, &[(1, "body.items.0.apiVersion"), (1, "body.items.0.kind")]),
+    ("list: maintenance: a list of one", CONTINUE, &[(1, "body.metadata.continue")]),
+    ("list: request: a list of one", ITEMS, &[(1, "body.items.0.apiVersion"), (1, "body.items.0.kind")]),
+    ("list: request: a list of one", CONTINUE, &[(1, "body.metadata.continue")]),
+    (
+        "list: request: a list with \"fieldSelector=metadata.namespace%3Delsewhere\"",
+        NULL,
+        &[(2, "body.items")],
+    ),
+    (
+        "list: request: a list with \"fieldSelector=spec.x%3D1\"",
+        WORDS,
+        &[(2, "body.says.message"), (2, "body.text.3")],
+    ),
+    ("list: request: an empty list", CONTINUE, &[(0, "body.metadata.continue")]),
+    (
+        "watch: maintenance: begins with what there is",
+        STRUCTS,
+        &[(2, "body.1.object.spec"), (2, "body.1.object.status")],
+    ),
+    (
+        "watch: request: begins with what there is",
+        STRUCTS,
+        &[(3, "body.1.object.spec"), (3, "body.1.object.status")],
+    ),
+    ("watch: request: in tables", NAMES, &[(3, "body.0.object.columnDefinitions.0.description")]),
+    ("watch: request: in tables", AGES, &[(3, "body.0.object.columnDefinitions.6.type")]),
+    (
+        "watch: request: in tables",
+        CELLS,
+        &[
+            (3, "body.0.object.rows.0.cells.3"),
+            (3, "body.0.object.rows.0.cells.4"),
+            (3, "body.0.object.rows.0.cells.5"),
+            (3, "body.0.object.rows.0.cells.7"),
+            (3, "body.0.object.rows.0.cells.8"),
+            (3, "body.0.object.rows.0.cells.9"),
+            (3, "body.1.object.rows.0.cells.1"),
+            (3, "body.1.object.rows.0.cells.2"),
+            (3, "body.1.object.rows.0.cells.3"),
+            (3, "body.1.object.rows.0.cells.4"),
+            (3, "body.1.object.rows.0.cells.5"),
+            (3, "body.1.object.rows.0.cells.6"),
+            (3, "body.1.object.rows.0.cells.7"),
+            (3, "body.1.object.rows.0.cells.8"),
+            (3, "body.1.object.rows.0.cells.9"),
+        ],
+    ),
+];

@@ -1,0 +1,111 @@
+//! Writes that nobody thought of: objects, merge patches, JSON patches and applies of several managers by dice, the same
+//! in every run of a seed.
+
+mod objects;
+mod operations;
+mod spoiled;
+
+use serde_json::Value;
+
+use self::spoiled::spoiled;
+use super::dice::Dice;
+use crate::area::Area;
+use crate::request::Request;
+use crate::sequence::{Sequence, Step, object};
+use crate::target::{ACCOUNT, BUDGET, CONFIG_MAP, Target};
+
+/// Sequences of each sort for each kind, and writes in each.
+const SEQUENCES: u64 = 12;
+const WRITES: usize = 6;
+
+/// What there is of a kind, by dice: a part of an object.
+type Maker = fn(&mut Dice, Nulls) -> Value;
+
+/// Whether nulls, which take away, are among the values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Some,
+    None,
+}
+
+const KINDS: [(Target, Maker); 3] =
+    [(BUDGET, objects::budget), (ACCOUNT, objects::account), (CONFIG_MAP, objects::config_map)];
+
+pub(super) fn all(seed: u64) -> Vec<Sequence> {
+    let sorts: [(Area, Writer); 3] =
+        [(Area::MergePatch, merge_patch), (Area::JsonPatch, json_patch), (Area::Apply, apply)];
+    let mut all = Vec::new();
+    for (at, (area, write)) in (1..).zip(sorts) {
+        for (kind, (target, make)) in (1..).zip(KINDS) {
+            for number in 0..SEQUENCES {
+                let dice = Dice::new(seed, at << 32 | kind << 16 | number);
+                all.push(sequence(dice, area, target, make, write, number));
+            }
+        }
+    }
+    all
+}
+
+/// Adds a write to a sequence.
+type Writer = fn(Sequence, &mut Dice, Maker) -> Sequence;
+
+fn sequence(mut dice: Dice, area: Area, target: Target, make: Maker, write: Writer, number: u64) -> Sequence {
+    let dice = &mut dice;
+    let name = format!("generated writes of a {}, {number}", target.kind);
+    let first = object("x", make(dice, Nulls::None));
+    let mut sequence = Sequence::new(area, target, name);
+    sequence = if dice.one_in(2) { sequence.post(first) } else { sequence.apply("x", "one", first) };
+    for _ in 0..WRITES {
+        if dice.one_in(8) {
+            sequence = sequence.later();
+        }
+        sequence = write(sequence, dice, make);
+        sequence = sometimes(sequence, dice, "dryRun=All", 10);
+        sequence = sometimes(sequence, dice, "fieldValidation=Strict", 6);
+    }
+    sequence.get("x")
+}
+
+fn sometimes(sequence: Sequence, dice: &mut Dice, query: &str, chances: u64) -> Sequence {
+    let written = matches!(sequence.steps.last(), Some(Step::Ask(Request { .. })));
+    if dice.one_in(chances) && written { sequence.query(query) } else { sequence }
+}
+
+fn merge_patch(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
+    merge_patch_with(sequence, dice, make, Nulls::Some)
+}
+
+fn merge_patch_with(sequence: Sequence, dice: &mut Dice, make: Maker, nulls: Nulls) -> Sequence {
+    let patch = make(dice, nulls);
+    let patch = spoiled(dice, patch);
+    let name = path(dice, &sequence, &patch);
+    sequence.merge_patch(name, patch)
+}
+
+fn json_patch(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
+    let object = make(dice, Nulls::None);
+    let patch = operations::operations(dice, &object);
+    sequence.json_patch("x", patch)
+}
+
+/// Mostly applies; updates come between.
+fn apply(sequence: Sequence, dice: &mut Dice, make: Maker) -> Sequence {
+    let manager = *dice.one(&["one", "two", "three"]);
+    if dice.one_in(5) {
+        return merge_patch_with(sequence, dice, make, Nulls::None).query(&format!("fieldManager={manager}"));
+    }
+    let configuration = make(dice, Nulls::None);
+    let configuration = spoiled(dice, configuration);
+    let name = path(dice, &sequence, &configuration);
+    if dice.one_in(3) {
+        sequence.apply_by_force(name, manager, configuration)
+    } else {
+        sequence.apply(name, manager, configuration)
+    }
+}
+
+/// The object's path, or its status'.
+fn path(dice: &mut Dice, sequence: &Sequence, written: &Value) -> &'static str {
+    let status = sequence.target == BUDGET && written.get("status").is_some();
+    if status && dice.one_in(2) { "x/status" } else { "x" }
+}

@@ -1,0 +1,87 @@
+//! JSON patches by dice: of places that an object has, and of places near them.
+
+use serde_json::{Map, Value, json};
+
+use super::spoiled::odd;
+use crate::sequences::dice::Dice;
+
+/// Most operations of a patch.
+const MOST: u64 = 4;
+
+/// A patch with places and values of an object.
+pub(super) fn operations(dice: &mut Dice, object: &Value) -> Value {
+    // What is known of the whole of the metadata stands where it is looked for.
+    let mut places: Vec<Place> = places(object).into_iter().filter(|(path, _)| path != "/metadata").collect();
+    places.push(("/metadata/labels".to_owned(), json!({"a": "b"})));
+    let count = dice.below(MOST) + 1;
+    (0..count).map(|_| operation(dice, &places)).collect()
+}
+
+/// A path, and what is there.
+pub(super) type Place = (String, Value);
+
+/// Every place in an object but its root.
+pub(super) fn places(object: &Value) -> Vec<Place> {
+    let mut places = Vec::new();
+    walk(String::new(), object, &mut places);
+    places
+}
+
+fn walk(path: String, value: &Value, places: &mut Vec<Place>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                walk(format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")), value, places);
+            }
+        }
+        Value::Array(items) => {
+            for (at, value) in items.iter().enumerate() {
+                walk(format!("{path}/{at}"), value, places);
+            }
+        }
+        _ => {}
+    }
+    if !path.is_empty() {
+        places.push((path, value.clone()));
+    }
+}
+
+fn operation(dice: &mut Dice, places: &[Place]) -> Value {
+    let (path, value) = dice.one(places).clone();
+    let value = if dice.one_in(8) && !path.starts_with("/metadata") { odd(dice) } else { value };
+    let mut operation = Map::new();
+    let names = ["add", "replace", "test", "add", "add", "remove", "copy", "move"];
+    let choice = if is_fixed(&path) { &names[..3] } else { &names[..] };
+    let name = if dice.one_in(40) { "odd" } else { dice.one(choice) };
+    let of_list = places.iter().any(|(place, value)| *place == path && value.is_array());
+    operation.insert("op".into(), json!(name));
+    operation.insert("path".into(), near(dice, &path, of_list).into());
+    match name {
+        "add" | "replace" | "test" => operation.insert("value".into(), value),
+        "copy" | "move" => operation.insert("from".into(), free(dice, places).into()),
+        _ => None,
+    };
+    operation.into()
+}
+
+/// What may be a finalizer, an owner, or a label is looked at again by some kinds of the host; and who takes the key of an item away
+/// takes away all managed fields there, which only a kind has whose keys may be left out.
+pub(super) fn is_fixed(path: &str) -> bool {
+    let fixed = ["/metadata/finalizers", "/metadata/ownerReferences", "/metadata/labels", "/secrets/"];
+    fixed.iter().any(|at| path.starts_with(at))
+}
+
+fn free(dice: &mut Dice, places: &[Place]) -> String {
+    let free: Vec<&Place> = places.iter().filter(|(path, _)| !is_fixed(path)).collect();
+    dice.one(&free).0.clone()
+}
+
+/// The place itself, mostly; else an end of a list, or one that is not there.
+fn near(dice: &mut Dice, path: &str, of_list: bool) -> String {
+    match dice.below(8) {
+        0 if of_list => format!("{path}/-"),
+        1 if of_list => format!("{path}/0"),
+        2 => path.rsplit_once('/').map_or(String::new(), |(above, _)| format!("{above}/new")),
+        _ => path.to_owned(),
+    }
+}

@@ -1,0 +1,38 @@
+//! One thing wrong in an object: more than one, and the host tells of any of them, because it walks Go's maps.
+
+use serde_json::{Value, json};
+
+use super::operations::{Place, is_fixed, places};
+use crate::sequences::dice::Dice;
+
+/// The object, now and then with a value that fits nowhere or a field that is not in the schema.
+pub(super) fn spoiled(dice: &mut Dice, mut object: Value) -> Value {
+    if !dice.one_in(5) {
+        return object;
+    }
+    // A null among the amounts of a budget keeps them from being two.
+    let places: Vec<Place> =
+        places(&object).into_iter().filter(|(path, value)| !value.is_null() && !is_fixed(path)).collect();
+    if places.is_empty() {
+        return object;
+    }
+    let (path, _) = dice.one(&places);
+    let mut wrong = odd(dice);
+    // Of the host's rules for metadata, our twins have what the generic server has, once.
+    if wrong.is_string() && path.starts_with("/metadata") {
+        wrong = json!(false);
+    }
+    match object.pointer_mut(path) {
+        Some(Value::Object(fields)) if dice.one_in(2) => {
+            fields.insert("odd".into(), wrong);
+        }
+        Some(value) => *value = wrong,
+        None => {}
+    }
+    object
+}
+
+/// A value that fits nowhere, or nearly so.
+pub(super) fn odd(dice: &mut Dice) -> Value {
+    dice.one(&[json!(1), json!("odd!"), json!(["a"]), json!({"a": 1}), json!(true), json!(1.5)]).clone()
+}
