@@ -1,5 +1,6 @@
 // An informer of client-go, told on stdout: a line of JSON for each event that its handlers get, and one when it has
-// synced. It ends when stdin does. The tests write objects, restart servers, and compare.
+// synced. It ends when stdin does. The tests write objects, restart servers, and compare. With -path it is one object
+// in protobuf that is told.
 package main
 
 import (
@@ -33,6 +34,7 @@ var (
 	plural     = flag.String("resource", "", "resource")
 	selector   = flag.String("selector", "", "label selector")
 	agent      = flag.String("agent", "go-clients", "user agent")
+	path       = flag.String("path", "", "path of the object that is asked for in protobuf, in place of an informer")
 	step       = flag.String("step", "step", "label whose value is told with each event")
 )
 
@@ -58,6 +60,10 @@ func run() error {
 		return err
 	}
 	config.UserAgent = *agent
+	if *path != "" {
+		return decode(config)
+	}
+	tellWire(config)
 	informer, err := informerOf(config)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -21,6 +22,8 @@ pub struct Informer {
     pub name: String,
     lines: Lines<BufReader<ChildStdout>>,
     log: PathBuf,
+    /// What each answer to it was written in, in order: `list` or `watch`, its media type, and what its bytes were.
+    pub wire: Vec<[String; 3]>,
     /// The step last told of each object.
     steps: HashMap<String, String>,
     _child: Child,
@@ -53,6 +56,13 @@ pub async fn program() -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(out.stdout)?.trim()))
 }
 
+/// An object as client-go gets it in protobuf, read by our .proto files: version, kind, and the message as JSON.
+pub async fn decoded(program: &Path, kubeconfig: &Path, path: &str) -> Result<Value> {
+    let out = Command::new(program).args(["-path", path, "-kubeconfig"]).arg(kubeconfig).output().await?;
+    ensure!(out.status.success(), "{path}: {}", String::from_utf8_lossy(&out.stderr));
+    Ok(serde_json::from_slice(&out.stdout)?)
+}
+
 impl Informer {
     /// Starts one on the objects of a resource (`resource.version.group`) that a label selector selects.
     pub fn start(
@@ -81,7 +91,7 @@ impl Informer {
             .context("the informers' program does not start")?;
         let out = child.stdout.take().context("no stdout")?;
         let lines = BufReader::new(out).lines();
-        Ok(Self { name, lines, log, steps: HashMap::new(), _child: child })
+        Ok(Self { name, lines, log, wire: Vec::new(), steps: HashMap::new(), _child: child })
     }
 
     /// Reads on until it has synced; the names of what it holds, and what its handlers were told until then.
@@ -122,6 +132,16 @@ impl Informer {
     }
 
     async fn told(&mut self) -> Result<Told> {
+        loop {
+            let told = self.line().await?;
+            if told.event != "wire" {
+                return Ok(told);
+            }
+            self.wire.push([told.name, told.step, told.names.concat()]);
+        }
+    }
+
+    async fn line(&mut self) -> Result<Told> {
         let Ok(line) = tokio::time::timeout(LIMIT, self.lines.next_line()).await else {
             bail!("{}: nothing is told in time: {}", self.name, self.log()?);
         };

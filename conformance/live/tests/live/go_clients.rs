@@ -62,7 +62,35 @@ async fn informers_are_told_of_what_was_written_once_and_in_order() -> Result<()
         let log = informer.log()?;
         assert!(!log.contains("falling back"), "{}: {log}", informer.name);
     }
+    informers.iter().for_each(assert_written);
     assert_asked(&drydock, &informers)
+}
+
+/// Whoever asked for protobuf was answered in protobuf, lists and the frames of watches alike; the others in JSON.
+fn assert_written(informer: &Informer) {
+    let of = |wanted: &str| informer.wire.iter().filter(|[verb, ..]| verb == wanted).collect::<Vec<_>>();
+    let (lists, watches) = (of("list"), of("watch"));
+    let (list, watch) = if informer.name.starts_with("metadata") {
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        (
+            [protobuf.to_owned(), "protobuf".to_owned()],
+            [format!("{protobuf};stream=watch"), "protobuf frames".to_owned()],
+        )
+    } else {
+        let json = ["application/json".to_owned(), "json".to_owned()];
+        (json.clone(), json)
+    };
+    let by_watch = informer.name.ends_with("watchlist");
+    assert_eq!(
+        (lists.is_empty(), watches.is_empty()),
+        (by_watch, false),
+        "{}: {:?}",
+        informer.name,
+        informer.wire
+    );
+    for (answers, wanted) in [(lists, list), (watches, watch)] {
+        assert!(answers.iter().all(|[_, what @ ..]| *what == wanted), "{}: {answers:?}", informer.name);
+    }
 }
 
 async fn start_all(drydock: &Drydock, user: PathBuf) -> Result<Vec<Informer>> {

@@ -18,6 +18,8 @@ mod hostile_bodies;
 mod kubectl;
 mod namespaces;
 mod observer;
+mod protobuf;
+mod quota;
 mod refusals;
 mod rights;
 mod runtime_controller;
