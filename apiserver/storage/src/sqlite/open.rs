@@ -180,6 +180,9 @@ fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
+    // Else a statement is planned anew whenever a bound of a range is bound to another value: at each write
+    // (sqlite.org/c3ref/c_dbconfig_defensive.html, SQLITE_DBCONFIG_ENABLE_QPSG). There is one plan for each of ours.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
