@@ -20,6 +20,9 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const OWNERS_ALONE: u32 = 0o600;
 /// How long to wait for an administrator's sqlite3 that holds the file.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
+/// KiB of pages that the writer keeps. It looks through all of them at a commit that has split a page (pcache1.c,
+/// pcache1TruncateUnsafe), so more of them cost more than they save: what it reads again, the system still has.
+const WRITER_CACHE: u32 = 8192;
 
 /// An opened store.
 pub(super) struct Opened {
@@ -164,7 +167,7 @@ fn connect_writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Conn
     let pages = options.max_file.map_or(0xffff_fffe, |bytes| bytes / page.max(1));
     let checkpoint = options.checkpoint_pages;
     connection.execute_batch(&format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -{WRITER_CACHE};
          PRAGMA wal_autocheckpoint = {checkpoint}; PRAGMA journal_size_limit = 67108864;
          PRAGMA max_page_count = {pages};"
     ))?;
