@@ -1,6 +1,7 @@
 //! The secure port: accepts connections, proves who holds which certificate, speaks HTTP/1.1 and HTTP/2, and stops in
 //! order: no new connections, requests in flight finish, watches end.
 
+mod last;
 mod requests;
 
 use std::convert::Infallible;
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use crate::authn::Peer;
 use crate::chain::Chain;
 use crate::sending::Held;
+use last::last;
 use requests::Requests;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
@@ -148,7 +150,7 @@ async fn connection(
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
+        ended = last(serving.as_mut()) => ended,
         () = stop.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await

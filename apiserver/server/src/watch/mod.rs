@@ -11,6 +11,7 @@ mod frame;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -20,7 +21,8 @@ use drydock_storage::storage::{WatchEvent, Watcher};
 use futures::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Sleep;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::encode::ObjectView;
 use crate::metrics::WatchEvents;
@@ -71,6 +73,15 @@ struct Stream {
     bookmarks: Option<BookmarkTimer>,
     ends: Instant,
     shutdown: CancellationToken,
+    alarm: Alarm,
+}
+
+/// What ends or interrupts the wait for events. It is kept from one wait to the next: to set it costs more than an
+/// event does.
+struct Alarm {
+    shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// The next bookmark or the end, whichever is first.
+    clock: Pin<Box<Sleep>>,
 }
 
 enum Wake {
@@ -85,14 +96,20 @@ impl Stream {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
         };
+        let bookmarks = opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends));
+        let alarm = Alarm {
+            shutdown: Box::pin(opening.shutdown.clone().cancelled_owned()),
+            clock: Box::pin(tokio::time::sleep_until(first(bookmarks.as_ref(), opening.ends).into())),
+        };
         Self {
             framer: Framer::new(opening.view, opening.counts),
             watcher,
             pending: VecDeque::new(),
             failure,
-            bookmarks: opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends)),
+            bookmarks,
             ends: opening.ends,
             shutdown: opening.shutdown,
+            alarm,
         }
     }
 
@@ -124,13 +141,17 @@ impl Stream {
 
     async fn wake(&mut self) -> Wake {
         let Some(watcher) = &mut self.watcher else { return Wake::End };
-        let bookmark = self.bookmarks.as_ref().map_or(self.ends, BookmarkTimer::due);
+        // Events that never pause would keep the clock from being looked at.
+        if Instant::now() >= self.ends {
+            return Wake::End;
+        }
         tokio::select! {
             biased;
-            () = self.shutdown.cancelled() => Wake::End,
-            () = tokio::time::sleep_until(self.ends.into()) => Wake::End,
+            () = &mut self.alarm.shutdown => Wake::End,
             events = watcher.next() => Wake::Events(events),
-            () = tokio::time::sleep_until(bookmark.into()) => Wake::Bookmark,
+            () = &mut self.alarm.clock => {
+                if Instant::now() >= self.ends { Wake::End } else { Wake::Bookmark }
+            }
         }
     }
 
@@ -165,6 +186,7 @@ impl Stream {
 
     fn periodic_bookmark(&mut self) -> Option<Bytes> {
         self.bookmarks.as_mut()?.passed(Instant::now());
+        self.alarm.clock.as_mut().reset(first(self.bookmarks.as_ref(), self.ends).into());
         let revision = self.watcher.as_ref()?.progress().0;
         if revision == 0 {
             return None;
@@ -173,4 +195,9 @@ impl Stream {
         self.framer.bookmark(revision, false, &mut out);
         Some(out.freeze())
     }
+}
+
+/// When the clock rings next.
+fn first(bookmarks: Option<&BookmarkTimer>, ends: Instant) -> Instant {
+    bookmarks.map_or(ends, |timer| timer.due().min(ends))
 }
