@@ -85,6 +85,19 @@ pub(super) fn encode(object: &mut Object, managed: &Managed) {
     object.set_meta("managedFields", (!entries.is_empty()).then_some(Value::Array(entries)));
 }
 
+/// The object without its entries, which may be larger than all the rest.
+pub(super) fn without(object: &Object) -> Object {
+    let rest = |meta: &Map<String, Value>| {
+        let rest = meta.iter().filter(|(field, _)| *field != "managedFields");
+        Value::Object(rest.map(|(field, value)| (field.clone(), value.clone())).collect())
+    };
+    let fields = object.0.iter().map(|(field, value)| match value {
+        Value::Object(meta) if field == "metadata" => (field.clone(), rest(meta)),
+        value => (field.clone(), value.clone()),
+    });
+    Object(fields.collect())
+}
+
 /// Seconds since the epoch; 0 without a time.
 pub(super) fn seconds(owned: &Owned) -> i64 {
     let time = owned.time.as_deref().and_then(|t| t.parse::<Now>().ok());

@@ -74,8 +74,7 @@ impl FieldManager<'_> {
         self.check(&patch)?;
         let mut managed =
             managed::decode(live).map_err(|e| failed(format!("failed to decode managed fields: {e}")))?;
-        let mut old = live.clone();
-        old.set_meta("managedFields", None);
+        let old = managed::without(live);
         if managed.is_empty() {
             self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
         }
@@ -127,14 +126,15 @@ impl FieldManager<'_> {
 
     /// Tracks `new` as a write of `manager`.
     fn track(&self, live: &Object, new: &Object, managed: &mut Managed, manager: &str, now: Now) {
-        let taken = self.updater().update(live, new, managed);
-        let set = taken.recursive_difference(self.reset).difference(&NEVER_OWNED);
+        let mut set = self.updater().update(live, new, managed);
+        set.remove(&NEVER_OWNED);
         // Only who changed something has written now.
         if set.is_empty() {
             return;
         }
         let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
-        let set = managed.get(&who).map_or_else(|| set.clone(), |before| set.union(&before.set));
+        let before = managed.remove(&who).map(|owned| owned.set).unwrap_or_default();
+        let set = set.join(before);
         let time = Some(managed::stamp(now));
         managed.insert(who, Owned { set, api_version: self.api_version.to_owned(), time });
     }
@@ -180,7 +180,7 @@ static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
 
 fn strip(managed: &mut Managed, manager: &Manager) {
     let Some(owned) = managed.get_mut(manager) else { return };
-    owned.set = owned.set.difference(&NEVER_OWNED);
+    owned.set.remove(&NEVER_OWNED);
     if owned.set.is_empty() {
         managed.remove(manager);
     }

@@ -1,7 +1,5 @@
 //! Sets of paths, as trees (structured-merge-diff fieldpath.Set).
 
-use std::cmp::Ordering;
-
 use super::path::PathElement;
 use crate::schema::{Schema, Shape};
 
@@ -106,41 +104,6 @@ impl Set {
         self.find_child(element).ok().map(|at| &self.children[at].1)
     }
 
-    /// Paths of either set.
-    #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        let members = merge(&self.members, &other.members, |e| e, |a, _| Some(a.clone()), Take::BOTH);
-        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| Some((a.0.clone(), a.1.union(&b.1)));
-        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Take::BOTH) }
-    }
-
-    /// Paths of both sets.
-    #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        let members = merge(&self.members, &other.members, |e| e, |a, _| Some(a.clone()), Take::NONE);
-        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| filled(&a.0, a.1.intersection(&b.1));
-        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Take::NONE) }
-    }
-
-    /// Paths of this set that are not in `other`.
-    #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
-        let members = merge(&self.members, &other.members, |e| e, |_, _| None, Take::LEFT);
-        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| filled(&a.0, a.1.difference(&b.1));
-        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Take::LEFT) }
-    }
-
-    /// Paths of this set that neither are in `other` nor lie below one of its paths.
-    #[must_use]
-    pub fn recursive_difference(&self, other: &Self) -> Self {
-        let members = merge(&self.members, &other.members, |e| e, |_, _| None, Take::LEFT);
-        let both =
-            |a: &(PathElement, Self), b: &(PathElement, Self)| filled(&a.0, a.1.recursive_difference(&b.1));
-        let mut children = merge(&self.children, &other.children, |c| &c.0, both, Take::LEFT);
-        children.retain(|(element, _)| !other.has_member(element));
-        Self { members, children }
-    }
-
     /// With the struct fields that lead to a path made members too: nothing owns them by themselves, but removing
     /// all that is in them removes them.
     #[must_use]
@@ -205,56 +168,4 @@ pub(super) fn step<'a>(schema: &'a Schema, element: &PathElement) -> Option<&'a 
 
 fn is_struct_field(schema: &Schema, element: &PathElement) -> bool {
     matches!((element, &schema.shape), (PathElement::Field(name), Shape::Object(_)) if schema.field(name).is_some())
-}
-
-fn filled(element: &PathElement, set: Set) -> Option<(PathElement, Set)> {
-    (!set.is_empty()).then(|| (element.clone(), set))
-}
-
-/// Which unmatched elements a merge takes.
-#[derive(Clone, Copy)]
-struct Take {
-    left: bool,
-    right: bool,
-}
-
-impl Take {
-    const BOTH: Self = Self { left: true, right: true };
-    const LEFT: Self = Self { left: true, right: false };
-    const NONE: Self = Self { left: false, right: false };
-}
-
-/// Walks two sorted lists side by side.
-fn merge<T: Clone>(
-    a: &[T],
-    b: &[T],
-    key: impl Fn(&T) -> &PathElement,
-    both: impl Fn(&T, &T) -> Option<T>,
-    take: Take,
-) -> Vec<T> {
-    let mut out = Vec::with_capacity(if take.left { a.len() } else { 0 });
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        match key(&a[i]).cmp(key(&b[j])) {
-            Ordering::Less => {
-                out.extend(take.left.then(|| a[i].clone()));
-                i += 1;
-            }
-            Ordering::Greater => {
-                out.extend(take.right.then(|| b[j].clone()));
-                j += 1;
-            }
-            Ordering::Equal => {
-                out.extend(both(&a[i], &b[j]));
-                (i, j) = (i + 1, j + 1);
-            }
-        }
-    }
-    if take.left {
-        out.extend_from_slice(&a[i..]);
-    }
-    if take.right {
-        out.extend_from_slice(&b[j..]);
-    }
-    out
 }

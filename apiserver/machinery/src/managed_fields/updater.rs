@@ -21,7 +21,7 @@ impl Updater<'_> {
         self.reconcile(managed);
         let compared = self.compare(old, new);
         take_over(managed, &compared, None);
-        compared.modified.union(&compared.added)
+        compared.modified.join(compared.added)
     }
 
     /// Merges `config` into `live` and returns the outcome; `manager` owns what the configuration has, and what it
@@ -103,12 +103,9 @@ fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Con
 
 /// Others lose what has changed or is gone; who owns nothing has no entry.
 fn take_over(managed: &mut Managed, compared: &Comparison, writer: Option<&Manager>) {
-    if !compared.is_same() {
-        let lost = compared.modified.union(&compared.added).union(&compared.removed);
-        for (other, owned) in managed.iter_mut() {
-            if Some(other) != writer {
-                owned.set = owned.set.difference(&lost);
-            }
+    for (_, owned) in managed.iter_mut().filter(|(other, _)| Some(*other) != writer) {
+        for lost in [&compared.removed, &compared.modified, &compared.added] {
+            owned.set.remove(lost);
         }
     }
     managed.retain(|_, owned| !owned.set.is_empty());

@@ -29,21 +29,22 @@ impl Comparison {
     }
 
     /// Without the paths of `fields` and all below them.
-    pub(in crate::managed_fields) fn exclude(self, fields: &Set) -> Self {
-        if fields.is_empty() {
-            return self;
+    pub(in crate::managed_fields) fn exclude(mut self, fields: &Set) -> Self {
+        for set in [&mut self.removed, &mut self.modified, &mut self.added] {
+            set.remove_recursively(fields);
         }
-        Self {
-            removed: self.removed.recursive_difference(fields),
-            modified: self.modified.recursive_difference(fields),
-            added: self.added.recursive_difference(fields),
-        }
+        self
     }
 
     fn attach(&mut self, element: PathElement, mark: Option<Mark>, below: Self) {
-        self.removed.insert_child(element.clone(), below.removed);
-        self.modified.insert_child(element.clone(), below.modified);
-        self.added.insert_child(element.clone(), below.added);
+        let Self { removed, modified, added } = below;
+        for (set, below) in
+            [(&mut self.removed, removed), (&mut self.modified, modified), (&mut self.added, added)]
+        {
+            if !below.is_empty() {
+                set.insert_child(element.clone(), below);
+            }
+        }
         match mark {
             Some(Mark::Removed) => self.removed.insert_member(element),
             Some(Mark::Modified) => self.modified.insert_member(element),

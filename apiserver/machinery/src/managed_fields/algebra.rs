@@ -1,0 +1,118 @@
+//! What two sets of paths have between them: union, intersection, difference.
+
+use std::cmp::Ordering;
+
+use super::path::PathElement;
+use super::set::Set;
+
+impl Set {
+    /// Paths of either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let members = merge(&self.members, &other.members, |e| e, |a, _| Some(a.clone()), Unmatched::Kept);
+        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| Some((a.0.clone(), a.1.union(&b.1)));
+        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Unmatched::Kept) }
+    }
+
+    /// The same of sets that nobody else needs: mostly one of them is empty.
+    #[must_use]
+    pub(super) fn join(self, other: Self) -> Self {
+        match (self.is_empty(), other.is_empty()) {
+            (_, true) => self,
+            (true, false) => other,
+            (false, false) => self.union(&other),
+        }
+    }
+
+    /// Paths of both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let members = merge(&self.members, &other.members, |e| e, |a, _| Some(a.clone()), Unmatched::Dropped);
+        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| filled(&a.0, a.1.intersection(&b.1));
+        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Unmatched::Dropped) }
+    }
+
+    /// Paths of this set that are not in `other`.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut out = self.clone();
+        out.remove(other);
+        out
+    }
+
+    /// Takes out the paths that are in `other`.
+    pub(super) fn remove(&mut self, other: &Self) {
+        self.members.retain(|element| !other.has_member(element));
+        self.children.retain_mut(|(element, set)| {
+            let Some(below) = other.child(element) else { return true };
+            set.remove(below);
+            !set.is_empty()
+        });
+    }
+
+    /// Paths of this set that neither are in `other` nor lie below one of its paths.
+    #[must_use]
+    pub fn recursive_difference(&self, other: &Self) -> Self {
+        let mut out = self.clone();
+        out.remove_recursively(other);
+        out
+    }
+
+    /// Takes out the paths that are in `other` or lie below one of its paths.
+    pub(super) fn remove_recursively(&mut self, other: &Self) {
+        self.members.retain(|element| !other.has_member(element));
+        self.children.retain_mut(|(element, set)| {
+            if other.has_member(element) {
+                return false;
+            }
+            let Some(below) = other.child(element) else { return true };
+            set.remove_recursively(below);
+            !set.is_empty()
+        });
+    }
+}
+
+fn filled(element: &PathElement, set: Set) -> Option<(PathElement, Set)> {
+    (!set.is_empty()).then(|| (element.clone(), set))
+}
+
+/// What a merge does with elements that one list alone has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unmatched {
+    Kept,
+    Dropped,
+}
+
+/// Walks two sorted lists side by side.
+fn merge<T: Clone>(
+    a: &[T],
+    b: &[T],
+    key: impl Fn(&T) -> &PathElement,
+    both: impl Fn(&T, &T) -> Option<T>,
+    unmatched: Unmatched,
+) -> Vec<T> {
+    let kept = unmatched == Unmatched::Kept;
+    let mut out = Vec::with_capacity(if kept { a.len() } else { 0 });
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        match key(&a[i]).cmp(key(&b[j])) {
+            Ordering::Less => {
+                out.extend(kept.then(|| a[i].clone()));
+                i += 1;
+            }
+            Ordering::Greater => {
+                out.extend(kept.then(|| b[j].clone()));
+                j += 1;
+            }
+            Ordering::Equal => {
+                out.extend(both(&a[i], &b[j]));
+                (i, j) = (i + 1, j + 1);
+            }
+        }
+    }
+    if kept {
+        out.extend_from_slice(&a[i..]);
+        out.extend_from_slice(&b[j..]);
+    }
+    out
+}
