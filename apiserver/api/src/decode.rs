@@ -2,15 +2,19 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::value::MapDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::{Map, Value};
 
-/// The object as a struct; what cannot be read is one error on the whole object.
+/// The object as a struct, without its managed fields: no rule of a kind is about them, and they may be larger than
+/// all the rest. What cannot be read is one error on the whole object.
 pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
     let read = if object.0.values().any(holds_null) {
         serde_json::from_value(without_nulls(Value::Object(object.0.clone())))
     } else {
-        T::deserialize(&object.0)
+        let parts = object.0.iter().map(|(name, value)| (name.as_str(), Part::of(name, value)));
+        T::deserialize(MapDeserializer::new(parts))
     };
     read.map_err(|e| {
         let path = Path::new("object");
@@ -21,6 +25,55 @@ pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
             detail: e.to_string(),
         }]
     })
+}
+
+/// A field of an object.
+enum Part<'a> {
+    Metadata(&'a Map<String, Value>),
+    Other(&'a Value),
+}
+
+impl<'a> Part<'a> {
+    fn of(name: &str, value: &'a Value) -> Self {
+        match value {
+            Value::Object(map) if name == "metadata" => Self::Metadata(map),
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Part<'de> {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self {
+            Self::Other(value) => value.deserialize_any(visitor),
+            Self::Metadata(map) => {
+                let kept = map.iter().filter(|(name, _)| *name != "managedFields");
+                visitor.visit_map(MapDeserializer::new(kept.map(|(name, value)| (name.as_str(), value))))
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self {
+            Self::Other(value) => value.deserialize_option(visitor),
+            Self::Metadata(_) => visitor.visit_some(self),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, serde_json::Error> for Part<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
 }
 
 /// Sets a top-level field to what it is in another object, or removes it.
@@ -48,5 +101,32 @@ fn without_nulls(value: Value) -> Value {
         ),
         Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+    use crate::eviction_request::EvictionRequest;
+
+    #[test]
+    fn all_but_the_managed_fields_is_read() {
+        let given = json!({
+            "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest",
+            "metadata": {
+                "name": "a", "uid": "u", "labels": {"l": "v"}, "generation": 3,
+                "managedFields": [{"manager": "m", "operation": "Update"}],
+            },
+        });
+        let whole: EvictionRequest = serde_json::from_value(given.clone()).unwrap();
+        assert_eq!(whole.metadata.managed_fields.len(), 1);
+        let Value::Object(map) = given else { unreachable!() };
+        let mut read: EvictionRequest = decode(&Object(map)).unwrap();
+        assert!(read.metadata.managed_fields.is_empty());
+        read.metadata.managed_fields = whole.metadata.managed_fields.clone();
+        assert_eq!(read, whole);
     }
 }

@@ -15,7 +15,7 @@ mod seed;
 #[cfg(test)]
 mod tests;
 
-use serde::de::DeserializeSeed;
+use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
 
 use self::context::Context;
@@ -122,11 +122,14 @@ pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiE
 /// what fieldValidation has to say, or why the value does not fit.
 pub fn restore(mut value: Value, schema: &Schema) -> Result<(Object, Vec<String>), String> {
     let unknown = restore::restore(&mut value, schema)?;
-    let (object, _) = conformed(&value, schema)?;
+    let (object, _) = conformed(value, schema)?;
     Ok((object, unknown))
 }
 
-fn conformed(value: &Value, schema: &Schema) -> Result<(Object, Vec<String>), String> {
+fn conformed<'de>(
+    value: impl Deserializer<'de, Error = serde_json::Error>,
+    schema: &Schema,
+) -> Result<(Object, Vec<String>), String> {
     let mut context = Context::unbounded();
     let read = Node::new(&mut context, schema).deserialize(value).map_err(|e| context.fatal(e.to_string()));
     Ok((read.and_then(into_object)?, context.into_strict_errors()))

@@ -1,6 +1,7 @@
 //! What one run of decoding carries: where it is, what it found, how much it may still take.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Write};
 
 use super::Format;
 use crate::quote::go_quote;
@@ -130,17 +131,18 @@ impl Context {
     /// Runs `inside` at a map's key.
     pub(super) fn at_key<T>(&mut self, key: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
         let dot = if self.strict_path.is_empty() { "" } else { "." };
-        self.at(&format!("{dot}{key}"), inside)
+        self.at(format_args!("{dot}{key}"), inside)
     }
 
     /// Runs `inside` at a list's item.
     pub(super) fn at_index<T>(&mut self, index: usize, inside: impl FnOnce(&mut Self) -> T) -> T {
-        self.at(&format!("[{index}]"), inside)
+        self.at(format_args!("[{index}]"), inside)
     }
 
-    fn at<T>(&mut self, step: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
+    fn at<T>(&mut self, step: fmt::Arguments<'_>, inside: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.strict_path.len();
-        self.strict_path.push_str(step);
+        // To write to a string cannot fail.
+        let _ = self.strict_path.write_fmt(step);
         let result = inside(self);
         self.strict_path.truncate(length);
         result

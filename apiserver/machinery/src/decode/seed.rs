@@ -122,6 +122,15 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
         }
     }
 
+    fn visit_string<E: Error>(self, text: String) -> Result<Option<Value>, E> {
+        match self.schema.shape {
+            Shape::String | Shape::Raw | Shape::IntOrString => {
+                self.context.spend(text.len()).map(|()| Some(text.into()))
+            }
+            _ => self.visit_str(&text),
+        }
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Option<Value>, A::Error> {
         self.context.spend(0)?;
         let items = match &self.schema.shape {
@@ -172,7 +181,7 @@ fn read_struct<'de, A: MapAccess<'de>>(
             None => result.remove(&key),
         };
     }
-    shape.fields.iter().for_each(|field| settle(&mut result, field));
+    shape.fields.iter().zip(seen).for_each(|(field, given)| settle(&mut result, field, given));
     Ok(result)
 }
 
@@ -198,15 +207,13 @@ fn read_map<'de, A: MapAccess<'de>>(
 
 /// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
 /// A pointer stays as given. Then the schema's default.
-fn settle(object: &mut Map<String, Value>, field: &Field) {
-    if !field.always
-        && !field.is_pointer()
-        && object.get(field.name).is_some_and(|value| is_empty(value, &field.schema.shape))
-    {
+/// What was not given is not looked for.
+fn settle(object: &mut Map<String, Value>, field: &Field, given: bool) {
+    if let Some(value) = given.then(|| object.get(field.name)).flatten() {
+        if field.always || field.is_pointer() || !is_empty(value, &field.schema.shape) {
+            return;
+        }
         object.remove(field.name);
-    }
-    if object.contains_key(field.name) {
-        return;
     }
     let default = field.schema.default.and_then(|text| serde_json::from_str(text).ok());
     match default.or_else(|| field.always.then(|| zero(&field.schema))) {
@@ -234,7 +241,7 @@ pub(super) fn zero(schema: &Schema) -> Value {
         Shape::String | Shape::Bytes => "".into(),
         Shape::Object(shape) => {
             let mut object = Map::new();
-            shape.fields.iter().for_each(|field| settle(&mut object, field));
+            shape.fields.iter().for_each(|field| settle(&mut object, field, false));
             Value::Object(object)
         }
         Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => Value::Null,
