@@ -17,6 +17,7 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
         StorageError::TooLarge { requested, current } => {
             ApiError::resource_version_too_large(requested, current)
         }
+        StorageError::Oversized(_) => backend(BackendError::TooLarge, names, operation),
         StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, TERM_OVER),
         StorageError::Refused(refusal) => refusal,
         StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
@@ -27,11 +28,6 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
 /// The error of a read at a revision that is gone.
 pub fn expired(requested: u64, oldest: u64) -> ApiError {
     ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
-}
-
-/// Whether a write failed because its object is too large to store.
-pub fn is_too_large(error: &StorageError) -> bool {
-    matches!(error, StorageError::Backend(BackendError::TooLarge))
 }
 
 fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {

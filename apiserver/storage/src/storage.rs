@@ -155,6 +155,9 @@ pub enum StorageError {
         /// Newest held.
         current: u64,
     },
+    /// The object is more than the backend stores; it comes back.
+    #[error("the object is too large")]
+    Oversized(Box<Object>),
     /// The guard of a write has moved.
     #[error("the writer's term is over")]
     Guarded,

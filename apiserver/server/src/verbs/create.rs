@@ -15,7 +15,7 @@ use super::call::{Call, Write};
 use super::metadata;
 use crate::admission::{Operation, Phase};
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{body, codec, managed, storage_error};
+use crate::{body, codec, managed};
 
 /// Attempts at a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;
@@ -88,9 +88,10 @@ async fn insert_named(
     if options.dry_run {
         return dry_run(call, &key, object, generated).await;
     }
-    match store(call, &key, &object).await {
-        Err(StorageError::AlreadyExists) => Err(taken(call, &key, object.name(), generated).await),
-        result => result.map_err(|e| call.storage_error_of(e, object.name(), "create")),
+    let name = object.name().to_owned();
+    match store(call, &key, object).await {
+        Err(StorageError::AlreadyExists) => Err(taken(call, &key, &name, generated).await),
+        result => result.map_err(|e| call.storage_error_of(e, &name, "create")),
     }
 }
 
@@ -120,12 +121,12 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn store(call: &Call, key: &str, object: &Object) -> Result<Arc<Stored>, StorageError> {
-    match call.storage().create(key, object.clone(), call.guard()).await {
-        Err(error) if storage_error::is_too_large(&error) => {
-            let mut slim = object.clone();
-            slim.set_meta("managedFields", None);
-            call.storage().create(key, slim, call.guard()).await
+/// One that is too large is stored without the record of who owns its fields.
+async fn store(call: &Call, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
+    match call.storage().create(key, object, call.guard()).await {
+        Err(StorageError::Oversized(mut object)) => {
+            object.set_meta("managedFields", None);
+            call.storage().create(key, *object, call.guard()).await
         }
         result => result,
     }

@@ -77,7 +77,7 @@ pub async fn run(
         if dry_run {
             return Ok(would_be(call, &present, next));
         }
-        if let Some(outcome) = commit(call, key, operation, &present, &next).await? {
+        if let Some(outcome) = commit(call, key, operation, &present, next).await? {
             return Ok(outcome);
         }
         if Instant::now() >= call.deadline {
@@ -101,38 +101,50 @@ async fn commit(
     key: &str,
     operation: &str,
     present: &Stored,
-    next: &Next,
+    next: Next,
 ) -> Result<Option<Outcome>, ApiError> {
-    let mut result = swap(call, key, present.revision, next).await;
-    if let (Err(error), Next::Write(object)) = (&result, next)
-        && crate::storage_error::is_too_large(error)
-    {
-        let mut slim = object.clone();
-        slim.set_meta("managedFields", None);
-        result = swap(call, key, present.revision, &Next::Write(slim)).await;
-    }
-    let stored = result.map_err(|e| call.storage_error(e, operation))?;
-    Ok(stored.map(|stored| match next {
-        Next::Write(_) => Outcome::Stored(stored),
-        // The client is told the version that it was last stored at; watchers learn that of the removal.
-        Next::Delete(object) => Outcome::Deleted(call.unstored(object.clone(), present.revision)),
-    }))
+    let done = match next {
+        Next::Write(object) => {
+            write(call, key, present.revision, object).await.map(|stored| stored.map(Outcome::Stored))
+        }
+        Next::Delete(object) => {
+            // The client is told the version that it was last stored at; watchers learn that of the removal.
+            let last = call.unstored(object.clone(), present.revision);
+            let gone = swap(call, key, present.revision, Change::Delete(object)).await;
+            gone.map(|gone| gone.map(|_| Outcome::Deleted(last)))
+        }
+    };
+    done.map_err(|e| call.storage_error(e, operation))
 }
 
+/// An object that is too large is stored without the record of who owns its fields.
+async fn write(
+    call: &Call,
+    key: &str,
+    expected: Revision,
+    object: Object,
+) -> Result<Option<Arc<Stored>>, StorageError> {
+    match swap(call, key, expected, Change::Write(object)).await {
+        Err(StorageError::Oversized(mut object)) => {
+            object.set_meta("managedFields", None);
+            swap(call, key, expected, Change::Write(*object)).await
+        }
+        result => result,
+    }
+}
+
+/// `None` if the present state is another than the expected one.
 async fn swap(
     call: &Call,
     key: &str,
     expected: Revision,
-    next: &Next,
+    change: Change,
 ) -> Result<Option<Arc<Stored>>, StorageError> {
-    let mut raced = false;
+    let (mut change, mut raced) = (Some(change), false);
     let mut updater = |present: Option<&Stored>| {
-        raced = present.is_none_or(|p| p.revision != expected);
-        Ok(match next {
-            _ if raced => Change::Keep,
-            Next::Write(object) => Change::Write(object.clone()),
-            Next::Delete(object) => Change::Delete(object.clone()),
-        })
+        let due = present.is_some_and(|p| p.revision == expected).then(|| change.take()).flatten();
+        raced = due.is_none();
+        Ok(due.unwrap_or(Change::Keep))
     };
     let result = call.storage().update(key, call.guard(), &mut updater).await;
     if raced {

@@ -127,6 +127,21 @@ async fn an_object_that_cannot_be_stored_is_413() {
     );
 }
 
+#[tokio::test]
+async fn an_object_that_fits_only_without_its_managed_fields_is_stored_without_them() {
+    let server = Server::start().await;
+    let owner = |i| json!({"apiVersion": "v1", "kind": "P", "name": "n", "uid": format!("{i:06}")});
+    let owners: Vec<_> = (0..20_000).map(owner).collect();
+    let large = |name| gadget(name, json!({"metadata": {"ownerReferences": owners}}));
+    let made = server.post(GADGETS, &large("made")).await.expect(201);
+    server.gadget("changed", json!({})).await;
+    let changed = server.put(&format!("{GADGETS}/changed"), &large("changed")).await.expect(200);
+    for stored in [made, changed] {
+        assert_eq!(stored["metadata"]["ownerReferences"].as_array().unwrap().len(), 20_000);
+        assert_eq!(stored["metadata"].get("managedFields"), None);
+    }
+}
+
 /// Each was compared with all before it: ten thousand, which fit a body thrice, held a thread for seconds.
 #[tokio::test]
 async fn owner_references_are_kept_once_however_many() {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::Object;
 
-use crate::backend::{Backend, Guard, KeyValue, Revision, Write, WriteOutcome, prefix_range};
+use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome, prefix_range};
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
@@ -91,7 +91,11 @@ impl Store {
         let (value, guard) = (Some(bytes.clone()), guard.cloned());
         let write = Write { key: self.absolute(key), expected, value, guard };
         let own = self.own_writes.announce(key, bytes, object);
-        match self.backend.write(write).await? {
+        let outcome = match self.backend.write(write).await {
+            Err(BackendError::TooLarge) => return Err(StorageError::Oversized(Box::new(own.withdraw()))),
+            outcome => outcome?,
+        };
+        match outcome {
             WriteOutcome::Committed(revision) => Ok(Put::Committed(own.committed(revision))),
             WriteOutcome::Conflict(now, _) => {
                 Ok(Put::Conflict(now.as_ref().map(|pair| self.decode(pair)).transpose()?))

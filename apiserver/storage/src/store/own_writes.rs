@@ -84,6 +84,14 @@ impl OwnWrites {
 }
 
 impl Announced<'_> {
+    /// The write was refused: the object comes back.
+    pub(super) fn withdraw(self) -> Object {
+        match &mut *self.slot.state.lock() {
+            State::Sent(object) => std::mem::take(object),
+            State::Known(stored) => Object::clone(&stored.object()),
+        }
+    }
+
     /// The write is durable; its event may or may not have been seen.
     pub(super) fn committed(mut self, revision: Revision) -> Arc<Stored> {
         self.committed = true;
