@@ -54,13 +54,13 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
     }
 }
 
-/// A read may be asked for again. A write may have been made: an answer that names a time to try again would have
-/// client-go send it once more by itself, and a create find its own object (client-go: rest/with_retry.go). What is
-/// left is what a kube-apiserver says of a request that it gave up.
+/// A read may be asked for again. A write may have been made, and what a client sends once more by itself would find its
+/// own effect: client-go does so with every answer that names a time to try again (rest/with_retry.go), kube's client
+/// with 429, 503 and 504. So it is a 500 without one, as of a kube-apiserver whose etcd timed out.
 fn unavailable(names: &Names, operation: &str) -> ApiError {
     match operation {
         "get" | "list" | "watch" => ApiError::server_timeout(names.group, names.plural, operation, 2),
-        _ => ApiError::timeout("request did not complete within the allotted timeout", 0),
+        _ => ApiError::internal("storage did not answer in time: whether the write was made is not known"),
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
         let unknown = || StorageError::Backend(BackendError::Unavailable("no answer".to_owned()));
         for operation in ["create", "update", "patch", "delete"] {
             let status = translate(unknown(), &NAMES, "a", operation).status;
-            assert_eq!((status.code, status.reason.as_str()), (504, "Timeout"), "{operation}");
+            assert_eq!((status.code, status.reason.as_str()), (500, "InternalError"), "{operation}");
             assert_eq!(status.details.map_or(0, |details| details.retry_after_seconds), 0, "{operation}");
         }
         let status = translate(unknown(), &NAMES, "a", "get").status;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{Cache, Config};
+use drydock_storage::cache::{Cache, Config, Metrics};
 use drydock_storage::storage::Storage;
 use drydock_storage::store::Store;
 use parking_lot::Mutex;
@@ -28,6 +28,7 @@ pub struct Server {
     pub backend: Arc<dyn Backend>,
     pub store: Arc<dyn Storage>,
     pub cache: Arc<dyn Storage>,
+    metrics: Arc<Metrics>,
     /// Cancelled when it is taken down: whoever waits for an answer gets none.
     pub gone: CancellationToken,
 }
@@ -101,8 +102,8 @@ impl Context {
         };
         let store = || Store::new(backend.clone(), GROUP, RESOURCE);
         let cache = Cache::start(store(), Config::default());
-        let gone = CancellationToken::new();
-        let server = Server { store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
+        let (gone, metrics) = (CancellationToken::new(), cache.metrics());
+        let server = Server { metrics, store: Arc::new(store()), cache: Arc::new(cache), backend, gone };
         self.servers[which].send_replace(Some(Arc::new(server)));
         Ok(())
     }
@@ -125,6 +126,12 @@ impl Context {
 }
 
 impl Server {
+    /// Whether compaction overtook the cache, which was then filled anew and ended its watchers. It does so here and not
+    /// in a server: turns of compaction keep an interval of minutes.
+    pub fn was_filled_anew(&self) -> bool {
+        self.metrics.fills.load(SeqCst) > 1
+    }
+
     /// Waits for an answer unless the server goes down, or the client goes away first, which it does now and then.
     pub async fn ask<T>(&self, rng: &mut StdRng, answer: impl Future<Output = T>) -> Option<T> {
         let patience = match rng.random_ratio(1, 40) {

@@ -90,6 +90,8 @@ impl Servers {
         let options = KubeConfigOptions::default();
         let mut config = kube::Config::from_custom_kubeconfig(file, &options).await?;
         config.read_timeout = None;
+        // What kube's client sends again by itself would be counted as one request, and find its own effect.
+        config.default_retry = false;
         Client::try_from(config).context("no client")
     }
 }

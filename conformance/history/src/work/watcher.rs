@@ -74,7 +74,8 @@ pub async fn typed(context: Arc<Context>, which: usize, layer: Layer, mut rng: S
             }
             None => continue,
         };
-        read(&context, &server, &mut rng, watcher.as_mut(), &mut notes).await;
+        let is_cached = layer == Layer::Cache;
+        read(&context, &server, &mut rng, watcher.as_mut(), &mut notes, is_cached).await;
     }
 }
 
@@ -84,6 +85,7 @@ async fn read(
     rng: &mut StdRng,
     watcher: &mut dyn TypedWatcher,
     notes: &mut Notes<'_>,
+    is_cached: bool,
 ) {
     let mut pace = Pace::any(rng);
     let mut bookmarked = 0;
@@ -92,7 +94,13 @@ async fn read(
         let next = pace.next(context, server, rng, watcher.next()).await;
         let over = !matches!(next, Some(Some(_)));
         for event in next.flatten().into_iter().flatten() {
-            notes.item(typed_item(event, &mut initial));
+            match typed_item(event, &mut initial) {
+                Item::Expired if is_cached && server.was_filled_anew() => {
+                    context.recorder.count("watches ended by a cache that was filled anew");
+                    notes.item(Item::Failed);
+                }
+                item => notes.item(item),
+            }
         }
         let progress = watcher.progress().0;
         if progress > bookmarked {
