@@ -38,8 +38,11 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
     let source = SqliteBackend::open(from, SqliteOptions::default())?;
     sqlite::check(from, progress)?;
     let at = source.current_revision().await?;
-    let mut target = etcd::Import::begin(to, at).await?;
     let mut pages = Pages::new(&source, at);
+    if !pages.any(progress).await? {
+        return Err(nothing(&from.display().to_string(), "--data-dir"));
+    }
+    let mut target = etcd::Import::begin(to, at).await?;
     while let Some(pairs) = pages.next(progress).await? {
         target.add(pairs).await?;
     }
@@ -49,9 +52,12 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
 /// Moves what is under a prefix of etcd to a new file `to`.
 pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> Result<Moved> {
     let mut target = sqlite::Import::begin(to)?;
-    let source = EtcdBackend::connect(from).await?;
+    let source = EtcdBackend::connect_to_read(from).await?;
     let at = source.current_revision().await?;
     let mut pages = Pages::new(&source, at);
+    if !pages.any(progress).await? {
+        return Err(nothing(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
+    }
     while let Some(pairs) = pages.next(progress).await? {
         for pair in &pairs {
             let wrong = |why| BackendError::Corrupt(format!("{} in etcd: {why}", pair.key));
@@ -66,20 +72,35 @@ pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> R
     Ok(Moved { keys: pages.read, from: at, to: first })
 }
 
+/// Whoever moves nothing has named the wrong place.
+fn nothing(place: &str, flag: &str) -> BackendError {
+    BackendError::Unavailable(format!("there is nothing to move in {place}: is {flag} right?"))
+}
+
 /// All pairs of a store at one revision.
 struct Pages<'s> {
     source: &'s dyn Backend,
     at: Revision,
     start: Option<String>,
+    ahead: Option<Vec<KeyValue>>,
     read: u64,
 }
 
 impl<'s> Pages<'s> {
     fn new(source: &'s dyn Backend, at: Revision) -> Self {
-        Self { source, at, start: Some(values::ALL.to_owned()), read: 0 }
+        Self { source, at, start: Some(values::ALL.to_owned()), ahead: None, read: 0 }
+    }
+
+    /// Whether there are any; the first are then kept for [`Pages::next`].
+    async fn any(&mut self, progress: &Progress) -> Result<bool> {
+        self.ahead = self.next(progress).await?;
+        Ok(self.ahead.as_ref().is_some_and(|pairs| !pairs.is_empty()))
     }
 
     async fn next(&mut self, progress: &Progress) -> Result<Option<Vec<KeyValue>>> {
+        if let Some(pairs) = self.ahead.take() {
+            return Ok(Some(pairs));
+        }
         let Some(start) = self.start.take() else { return Ok(None) };
         let end = prefix_range(values::ALL).end;
         let page = self.source.range(start..end, PAGE, Some(self.at)).await?;

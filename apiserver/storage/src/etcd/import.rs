@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::origin::{self, Origin};
+use super::origin::{self, Begun, Origin};
 use super::requests::Requests;
 use super::{EtcdConfig, reach};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
@@ -23,10 +23,12 @@ impl Import {
     /// Begins to fill a prefix that nobody has used. Its revisions will all be above `above`.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
         let (_, requests) = reach(config, Origin::default()).await?;
-        let guard = origin::begin(&requests, &config.prefix).await?;
+        let Begun { guard, anew } = origin::begin(&requests, &config.prefix).await?;
         let offset = (above.0 + 1).saturating_sub(guard.revision.0);
         let import = Self { requests, guard, offset };
-        import.clear().await?;
+        if anew {
+            import.clear().await?;
+        }
         Ok(import)
     }
 
@@ -62,14 +64,24 @@ impl Import {
             }
             let (key, expected, value) = as_write(pair);
             let write = Write { key, expected, value, guard: Some(self.guard.clone()) };
-            let requests = self.requests.clone();
-            running.spawn(async move { requests.write(write).await });
+            running.spawn(one(self.requests.clone(), write));
         }
         while let Some(ended) = running.join_next().await {
             joined(Some(ended))?;
         }
         Ok(())
     }
+}
+
+async fn one(requests: Requests, write: Write) -> Result<WriteOutcome> {
+    let (key, bytes) = (write.key.clone(), write.value.as_ref().map_or(0, |value| value.len()));
+    requests.write(write).await.map_err(|error| match error {
+        BackendError::TooLarge => BackendError::Unavailable(format!(
+            "{key} has {bytes} bytes, more than etcd takes: start etcd with a higher --max-request-bytes, then move \
+             again"
+        )),
+        other => other,
+    })
 }
 
 fn joined(ended: Option<Result<Result<WriteOutcome>, tokio::task::JoinError>>) -> Result<()> {

@@ -52,7 +52,18 @@ impl EtcdBackend {
     /// Reads the certificates, and checks that the cluster answers and that the prefix can be served from.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
         let (members, requests) = reach(config, Origin::default()).await?;
-        let origin = origin::claim(&requests).await.map_err(|error| about(&config.prefix, error))?;
+        let origin = origin::claim(&requests).await;
+        Self::at(config, members, origin.map_err(|error| about(&config.prefix, error))?).await
+    }
+
+    /// The same, and writes nothing to etcd: for whoever only reads.
+    pub async fn connect_to_read(config: &EtcdConfig) -> Result<Self> {
+        let (members, requests) = reach(config, Origin::default()).await?;
+        let origin = origin::standing(&requests).await;
+        Self::at(config, members, origin.map_err(|error| about(&config.prefix, error))?).await
+    }
+
+    async fn at(config: &EtcdConfig, members: Members, origin: Origin) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
         let requests = Requests::new(members.clone(), prefix.clone());
         let backend = Self { requests, members, prefix, progress: Default::default() };

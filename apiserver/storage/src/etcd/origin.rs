@@ -16,12 +16,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::requests::Requests;
-use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
+use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
+use crate::values;
 
 /// The key, below the prefix; those of [`crate::backend::Backend`] begin with a slash.
 const KEY: &str = "origin";
 /// The pause before a prefix is looked at again that two servers claimed at once.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How often it is tried to open a prefix that stays closed.
+const TRIES: usize = 5;
 
 /// How etcd's revisions become a prefix's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +48,14 @@ impl Origin {
         match revision.0.checked_sub(self.offset) {
             Some(number) => i64::try_from(number).unwrap_or(i64::MAX),
             None => -1,
+        }
+    }
+
+    /// A revision to compare a key's with. etcd's 0 is that of a key that does not exist, and no revision of ours.
+    pub fn compared(&self, revision: Revision) -> i64 {
+        match self.signed(revision) {
+            0 => -1,
+            number => number,
         }
     }
 
@@ -78,27 +90,71 @@ pub(super) async fn claim(requests: &Requests) -> Result<Origin> {
     }
 }
 
-/// Marks a prefix as being filled, which nobody has claimed, or whose filling was broken off. Writes that fill it
-/// depend on the guard: whoever begins anew ends the earlier attempt.
-pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Guard> {
+/// The origin of a prefix that is only to be read.
+pub(super) async fn standing(requests: &Requests) -> Result<Origin> {
     let (present, _) = requests.get(KEY, None).await?;
-    if present.as_ref().is_some_and(|pair| read(pair).is_ok()) {
-        let why = format!("{prefix} is in use by an API server, or was: name a prefix that is new");
+    present.map_or(Ok(Origin::default()), |pair| read(&pair))
+}
+
+/// A prefix that is marked as being filled.
+pub(super) struct Begun {
+    /// Writes that fill it depend on it: whoever begins anew ends the earlier attempt.
+    pub guard: Guard,
+    /// An attempt was broken off before, and what is under the prefix comes from it.
+    pub anew: bool,
+}
+
+/// Marks a prefix as being filled that nobody has used, or whose filling was broken off.
+pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
+    let (present, _) = requests.get(KEY, None).await?;
+    let used = match &present {
+        Some(pair) => read(pair).is_ok(),
+        None => requests.range(prefix_range(values::ALL), 1, None).await?.count > 0,
+    };
+    if used {
+        let why = format!("{prefix} is in use by an API server, or was: name an --etcd-prefix that is new");
         return Err(BackendError::Unavailable(why));
     }
-    let expected = present.map(|pair| pair.mod_revision);
+    let (anew, expected) = (present.is_some(), present.map(|pair| pair.mod_revision));
     match write(requests, expected, &json!({"filling": true})).await? {
-        WriteOutcome::Committed(revision) => Ok(Guard { key: KEY.to_owned(), revision }),
+        WriteOutcome::Committed(revision) => {
+            Ok(Begun { guard: Guard { key: KEY.to_owned(), revision }, anew })
+        }
         WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
     }
 }
 
-/// Opens the prefix to servers.
+/// Opens the prefix to servers. Where etcd does not tell what became of that, it is asked what stands there; only an
+/// etcd that does not answer at all leaves it open.
 pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: Origin) -> Result<()> {
-    match write(requests, Some(guard.revision), &record(origin)).await? {
-        WriteOutcome::Committed(_) => Ok(()),
-        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        let why = match write(requests, Some(guard.revision), &record(origin)).await {
+            Ok(WriteOutcome::Committed(_)) => return Ok(()),
+            Ok(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => None,
+            Err(BackendError::Unavailable(why)) => Some(why),
+            Err(error) => return Err(error),
+        };
+        let (present, _) = requests.get(KEY, None).await.map_err(unknown)?;
+        match (present, why) {
+            (Some(pair), _) if read(&pair).is_ok_and(|there| there == origin) => return Ok(()),
+            (Some(pair), Some(why)) if pair.mod_revision == guard.revision => {
+                tracing::debug!(why, "opening the prefix again");
+                last = why;
+                tokio::time::sleep(PAUSE).await;
+            }
+            _ => return Err(taken()),
+        }
     }
+    Err(BackendError::Unavailable(last))
+}
+
+/// Nobody can say whether the prefix is open.
+fn unknown(error: BackendError) -> BackendError {
+    BackendError::Unavailable(format!(
+        "all objects are moved, but etcd did not say whether the prefix is open to servers ({error}): run the same \
+         command again, and if it says that the prefix is in use, all is done"
+    ))
 }
 
 /// Somebody else has begun to fill the prefix.

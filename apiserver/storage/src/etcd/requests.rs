@@ -81,12 +81,13 @@ impl Requests {
     /// Compares and swaps. An error that leaves the outcome open is `Unavailable`.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
         let key = self.prefix.key(&write.key);
-        let expected = write.expected.map_or(0, |at| self.signed(at));
+        let expected = write.expected.map_or(0, |at| self.prefix.origin.compared(at));
         let operation = match write.value {
             Some(value) => TxnOp::put(key.clone(), value, None),
             None => TxnOp::delete(key.clone(), None),
         };
-        let guard = write.guard.map(|guard| (self.prefix.key(&guard.key), self.signed(guard.revision)));
+        let guarded = |revision| self.prefix.origin.compared(revision);
+        let guard = write.guard.map(|guard| (self.prefix.key(&guard.key), guarded(guard.revision)));
         let at = |key: &str, revision| Compare::mod_revision(key, CompareOp::Equal, revision);
         let mut compares = vec![at(&key, expected)];
         let mut reads = vec![TxnOp::get(key, None)];

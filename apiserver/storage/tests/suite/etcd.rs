@@ -56,6 +56,7 @@ impl Etcd {
         Self { process, client, peer, directory }
     }
 
+    /// Where clients find it.
     pub fn client_port(&self) -> u16 {
         self.client
     }

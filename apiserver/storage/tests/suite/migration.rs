@@ -142,6 +142,7 @@ async fn a_place_that_is_in_use_is_not_moved_to_or_from() {
     assert!(to_etcd(&config).await.contains("store.db does not exist"));
     assert!(!path.exists());
     let running = open(&path);
+    fill(&running, 1).await;
     assert!(to_etcd(&config).await.contains("is in use by another process"));
     let error = migrate::to_embedded(&config, &path, &SILENT()).await.unwrap_err().to_string();
     assert!(error.contains("is in use by another process"), "{error}");

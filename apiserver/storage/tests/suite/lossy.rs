@@ -1,0 +1,63 @@
+//! A connection to etcd that breaks after a certain request, before its answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Passes everything on, but for the answers to the first so many requests that contain `words`: there the connection
+/// ends.
+pub struct Lossy {
+    /// Where it listens.
+    pub port: u16,
+    left: Arc<AtomicUsize>,
+}
+
+impl Lossy {
+    pub async fn start(to: u16, words: &'static str, times: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let left = Arc::new(AtomicUsize::new(times));
+        let counted = left.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+                tokio::spawn(pass(client, server, words.as_bytes(), counted.clone()));
+            }
+        });
+        Self { port, left }
+    }
+
+    /// How many answers are still to be lost.
+    pub fn left(&self) -> usize {
+        self.left.load(Ordering::SeqCst)
+    }
+}
+
+async fn pass(mut client: TcpStream, mut server: TcpStream, words: &[u8], left: Arc<AtomicUsize>) {
+    let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        tokio::select! {
+            count = client.read(&mut asked) => {
+                let Ok(count @ 1..) = count else { return };
+                if server.write_all(&asked[..count]).await.is_err() {
+                    return;
+                }
+                let matches = asked[..count].windows(words.len()).any(|window| window == words);
+                let one_less = |left: usize| left.checked_sub(1);
+                if matches && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+                    // The answer, or some of it, has come when the connection ends.
+                    let _ = server.read(&mut answered).await;
+                    return;
+                }
+            }
+            count = server.read(&mut answered) => {
+                let Ok(count @ 1..) = count else { return };
+                if client.write_all(&answered[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
