@@ -9,9 +9,9 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
     let text = error.to_string();
     match &error {
         rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
-            ErrorCode::DiskFull => BackendError::NoSpace(format!(
-                "{text}: make room on the disk of --data-dir, and writes go on by themselves"
-            )),
+            ErrorCode::DiskFull => {
+                BackendError::NoSpace(format!("{text}: make room on the disk of --data-dir"))
+            }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
                 BackendError::Corrupt(text)
             }

@@ -17,6 +17,7 @@ mod compaction;
 mod copy;
 mod error;
 mod feed;
+mod full;
 mod history;
 mod import;
 mod open;

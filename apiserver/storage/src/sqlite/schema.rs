@@ -1,7 +1,9 @@
 //! What stands in the file.
 //!
-//! `log` holds one row a write. A row goes away only by compaction, and the newest row never does: so the
-//! highest revision in the log is the revision counter, and no crash can turn it back.
+//! `log` holds one row a write, and `meta` the compaction boundary. A row goes away only by compaction, and only below
+//! the boundary. The revision counter is the higher of the log's highest revision and the boundary, and no crash can
+//! turn it back: each is moved by a transaction that tells nobody of it before COMMIT. In a store that was restored, or
+//! whose objects came from etcd, the boundary is above every row until the first write.
 
 /// Marks the file as ours (`PRAGMA application_id`): "DryD".
 pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
@@ -65,8 +67,10 @@ pub(super) const HISTORY: &str = "
 /// Moves a number of `meta`.
 pub(super) const SET: &str = "UPDATE meta SET number = ?2 WHERE name = ?1";
 
-/// Writes a number of `meta` as it is.
-pub(super) const TOUCH: &str = "UPDATE meta SET number = number WHERE name = 'compacted'";
+/// Takes as much space as a write of so many bytes, at the highest revision there can be; it is never committed.
+pub(super) const FILL: &str = "
+    INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value)
+    VALUES (9223372036854775807, '', 0, 0, FALSE, randomblob(?1))";
 
 /// Appends a write.
 pub(super) const INSERT: &str = "

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -14,17 +14,14 @@ use super::apply::Draft;
 use super::compaction::{self, Compaction};
 use super::error::translate;
 use super::feed::Feed;
-use super::schema;
+use super::full::Full;
 use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
 use crate::failpoints;
 
 /// Most commands in one transaction.
 const BATCH: usize = 512;
-/// Most bytes of values in one transaction (and one value more).
+/// Most bytes in one transaction (and one write more).
 const BATCH_BYTES: usize = 8 << 20;
-
-/// How often it is tried whether there is space again, while nobody writes.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Something to do, and who waits for it.
 pub(super) struct Command {
@@ -45,7 +42,7 @@ pub(super) enum Work {
 impl Command {
     fn bytes(&self) -> usize {
         match &self.work {
-            Work::Write(write) => write.value.as_ref().map_or(0, |value| value.len()),
+            Work::Write(write) => size(&write.key, write.value.as_ref()),
             Work::Compact(_) => 0,
         }
     }
@@ -53,6 +50,18 @@ impl Command {
     fn answer(self, result: Result<WriteOutcome>) {
         // Nobody need be waiting any more.
         let _ = self.reply.send(result);
+    }
+}
+
+fn size(key: &str, value: Option<&Bytes>) -> usize {
+    key.len() + value.map_or(0, Bytes::len)
+}
+
+/// The server that met a full disk need not be started again.
+fn goes_on(error: BackendError) -> BackendError {
+    match error {
+        BackendError::NoSpace(why) => BackendError::NoSpace(format!("{why}, and writes go on by themselves")),
+        other => other,
     }
 }
 
@@ -118,11 +127,10 @@ struct Writer {
 impl Writer {
     fn run(mut self, queue: &Receiver<Command>) {
         while let Some(batch) = next_batch(queue, self.patience()) {
-            match batch.is_empty() {
-                false => self.commit(batch),
-                true if self.full.why().is_some() => self.probe(),
-                true => {}
+            if !batch.is_empty() {
+                self.commit(batch);
             }
+            self.full.look(&mut self.connection, Instant::now());
             if self.compaction.pending() {
                 self.compact();
             }
@@ -131,27 +139,16 @@ impl Writer {
 
     /// How long to wait for work.
     fn patience(&self) -> Option<Duration> {
-        match (self.compaction.pending(), self.full.why().is_some()) {
-            (true, _) => Some(Duration::ZERO),
-            (false, true) => Some(TRY_AGAIN),
-            (false, false) => None,
+        match self.compaction.pending() {
+            true => Some(Duration::ZERO),
+            false => self.full.patience(Instant::now()),
         }
-    }
-
-    /// Writes what stands there already, for /readyz to tell that there is space again.
-    fn probe(&mut self) {
-        let behavior = TransactionBehavior::Immediate;
-        let tried = self.connection.transaction_with_behavior(behavior).and_then(|transaction| {
-            transaction.execute_batch(schema::TOUCH)?;
-            transaction.commit()
-        });
-        self.full.note(tried.map_err(translate).err().as_ref());
     }
 
     /// All or nothing: either every command of the batch is answered from one durable transaction, or all fail.
     fn commit(&mut self, batch: Vec<Command>) {
-        let applied = self.apply(&batch);
-        self.full.note(applied.as_ref().err());
+        let applied = self.apply(&batch).map_err(goes_on);
+        self.note(&batch, &applied);
         match applied {
             Ok((draft, answers)) => {
                 self.compaction = draft.compaction;
@@ -162,6 +159,17 @@ impl Writer {
             }
             Err(error) => batch.into_iter().for_each(|command| command.answer(Err(error.clone()))),
         }
+    }
+
+    /// What was written, or found no space, tells whether there is any.
+    fn note(&self, batch: &[Command], applied: &Result<(Draft, Vec<Result<WriteOutcome>>)>) {
+        let bytes = match applied {
+            // On the way of every write: nothing is counted where nothing is known to be full.
+            Ok(_) if !self.full.is_known() => return,
+            Ok((draft, _)) => draft.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum(),
+            Err(_) => batch.iter().map(Command::bytes).sum(),
+        };
+        self.full.note(bytes, applied, Instant::now());
     }
 
     fn apply(&mut self, batch: &[Command]) -> Result<(Draft, Vec<Result<WriteOutcome>>)> {
@@ -186,32 +194,6 @@ impl Writer {
         if let Err(error) = self.compaction.step(&mut self.connection) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();
-        }
-    }
-}
-
-/// Whether the disk is full, as the last transaction found.
-#[derive(Clone, Default)]
-struct Full(Arc<Mutex<Option<String>>>);
-
-impl Full {
-    fn why(&self) -> Option<String> {
-        self.0.lock().clone()
-    }
-
-    /// A transaction was made, or failed. Another error says nothing about space.
-    fn note(&self, error: Option<&BackendError>) {
-        let mut full = self.0.lock();
-        match error {
-            Some(BackendError::NoSpace(why)) if full.is_none() => {
-                tracing::error!(why, "no space left: writes are refused, reads go on");
-                *full = Some(why.clone());
-            }
-            None if full.is_some() => {
-                tracing::info!("there is space again: writes are taken");
-                *full = None;
-            }
-            _ => {}
         }
     }
 }

@@ -188,23 +188,44 @@ async fn a_folder_that_is_not_there_is_an_error() {
     assert!(matches!(error, BackendError::Unavailable(_)), "{error:?}");
 }
 
+fn big() -> Bytes {
+    vec![b'x'; 32 << 10].into()
+}
+
+/// A store whose key `/a` was written until there was no space for it: its last revision, and what the next was told.
+async fn full(path: &Path) -> (Store, Revision, BackendError) {
+    let options = SqliteOptions { max_file: Some(1 << 20), ..SqliteOptions::default() };
+    let store: Store = Arc::new(SqliteBackend::open(path, options).unwrap());
+    let mut last = None;
+    loop {
+        let write = Write { key: "/a".to_owned(), expected: last, value: Some(big()), guard: None };
+        match store.write(write).await {
+            Ok(outcome) => last = Some(committed(outcome)),
+            Err(error) => return (store, last.unwrap(), error),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_is_full_until_something_is_written_that_is_as_large() {
+    let (_directory, path) = place();
+    let (store, last, _) = full(&path).await;
+    let conflict = cas(&store, "/a", None, value("1")).await;
+    assert!(matches!(conflict, WriteOutcome::Conflict(..)), "{conflict:?}");
+    assert!(store.refuses_writes().is_some(), "a conflict writes nothing");
+    committed(cas(&store, "/absent", None, None).await);
+    assert!(store.refuses_writes().is_some(), "a delete of nothing writes nothing");
+    delete(&store, "/a", last).await;
+    assert!(store.refuses_writes().is_some(), "a delete needs less");
+}
+
 #[tokio::test]
 async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     let (_directory, path) = place();
-    let options = SqliteOptions { max_file: Some(1 << 20), ..SqliteOptions::default() };
-    let store: Store = Arc::new(SqliteBackend::open(&path, options).unwrap());
-    let big = Bytes::from(vec![b'x'; 32 << 10]);
-    let mut last = None;
-    let error = loop {
-        let write = Write { key: "/a".to_owned(), expected: last, value: Some(big.clone()), guard: None };
-        match store.write(write).await {
-            Ok(outcome) => last = Some(committed(outcome)),
-            Err(error) => break error,
-        }
-    };
+    let (store, last, error) = full(&path).await;
+    let big = big();
     assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}");
-    assert!(error.to_string().contains("make room on the disk of --data-dir"), "{error}");
-    let last = last.unwrap();
+    assert!(error.to_string().contains("make room on the disk of --data-dir, and writes go on"), "{error}");
     assert_eq!(store.current_revision().await.unwrap(), last, "nothing of the refused write is there");
     assert_eq!(store.get("/a", None).await.unwrap().0.unwrap().mod_revision, last);
     store.compact(last).await.unwrap();
