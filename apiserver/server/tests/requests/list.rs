@@ -59,6 +59,26 @@ async fn selectors_select() {
 }
 
 #[tokio::test]
+async fn a_selector_of_ten_thousand_terms_is_refused_in_words() {
+    let server = with_five().await;
+    let labels: Vec<String> = (0..10_000).map(|number| format!("l{number}")).collect();
+    let fields = vec!["metadata.name!=y"; 3_500];
+    for query in [
+        format!("labelSelector={}", labels.join(",")),
+        format!("fieldSelector={}", fields.join(",")),
+        format!("labelSelector={}&watch=true", labels.join(",")),
+    ] {
+        let refused = server.get(&format!("{GADGETS}?{query}")).await.expect(400);
+        assert_eq!(refused["message"], "a selector may not have more than 1000 terms");
+    }
+    let values = format!("{GADGETS}?labelSelector=l+in+(x,{})", labels.join(","));
+    assert_eq!(names(&server.get(&values).await.expect(200)), ["a", "c", "e"]);
+    let deleted = server.delete(&format!("{GADGETS}?labelSelector={}", labels.join(","))).await;
+    assert_eq!(deleted.status, 400);
+    assert_eq!(names(&server.get(GADGETS).await.expect(200)).len(), 5, "nothing was deleted");
+}
+
+#[tokio::test]
 async fn pages_are_of_one_state() {
     let server = with_five().await;
     let first = server.get(&format!("{GADGETS}?limit=2")).await.expect(200);
