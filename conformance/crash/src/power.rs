@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use drydock_disk::{Faults, disk};
@@ -123,6 +124,17 @@ async fn write(
     Ok(true)
 }
 
+/// Waits until the store says of its disk that it is full, or that it is not: at once after a write that found no
+/// space, and after one that was smaller than that when the store has looked for itself.
+async fn told(store: &dyn Backend, full: bool) -> Result<()> {
+    let began = Instant::now();
+    while store.refuses_writes().is_some() != full {
+        ensure!(!full && began.elapsed() < Duration::from_secs(30), "full: {full}, and it does not tell");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
 /// A disk that is full for a while: writes are refused and told of, reads go on, and writes go on when there is room.
 pub async fn full_disk() -> Result<()> {
     drydock_disk::install();
@@ -142,7 +154,7 @@ pub async fn full_disk() -> Result<()> {
                 Err(BackendError::NoSpace(_)) if full => model.refused(&wrote),
                 other => anyhow::bail!("full: {full}, and a write came to {other:?}"),
             }
-            ensure!(store.refuses_writes().is_some() == full, "it does not tell");
+            told(store.as_ref(), full).await?;
         }
     }
     drop(store);
