@@ -11,7 +11,7 @@ use crate::backend::{Backend, BackendError};
 use crate::cache::{Cache, Config};
 use crate::compaction;
 use crate::etcd::{EtcdBackend, EtcdConfig};
-use crate::sqlite::{SqliteBackend, SqliteOptions};
+use crate::sqlite::{SqliteBackend, SqliteOptions, sync_directory};
 use crate::store::Store;
 
 /// Name of the embedded store's file in its folder.
@@ -73,14 +73,18 @@ pub fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
-/// Makes the embedded store's folder. The objects are for the server alone; a folder that is there already is its
-/// owner's business.
+/// Makes the embedded store's folder, and makes that durable, as what is written in it will be. The objects are for the
+/// server alone; a folder that is there already is its owner's business.
 ///
 /// # Errors
 /// If it cannot be made.
 pub fn make_folder(folder: &Path) -> Result<(), PlaceError> {
+    let absent = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let new: Vec<_> = folder.ancestors().take_while(absent).collect();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|why| PlaceError::Folder(folder.to_owned(), why))
+    // Each stands in the one above it.
+    let durable = made.and_then(|()| new.into_iter().try_for_each(sync_directory));
+    durable.map_err(|why| PlaceError::Folder(folder.to_owned(), why))
 }
 
 /// A kind's storage: the watch cache over the typed store over `backend`.

@@ -1,9 +1,11 @@
 //! Copies of a whole store: a backup of one that may be in use, and a new store of a backup.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use tempfile::{NamedTempFile, TempPath};
 
 use super::check::{self, Contents};
 use super::error::translate;
@@ -20,19 +22,34 @@ const LOOK: i32 = 100_000;
 /// before it gets its name.
 pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     if fs::exists(to).map_err(|error| io(to, &error))? {
-        let why = format!("{} exists, and a backup overwrites nothing: name another file", to.display());
-        return Err(BackendError::Unavailable(why));
+        return Err(exists(to));
     }
     let source = check::connect(from)?;
     check::stamp(&source).map_err(|error| named(from, error))?;
-    let part = beside(to, ".part");
-    let _ = fs::remove_file(&part);
-    let copied = copy(source, &part, progress).and_then(|()| {
-        let contents = check::check(&part, progress)?;
-        give_name(&part, to).map(|()| contents)
-    });
-    discard_unless(&copied, &part);
-    copied
+    let part = part(to)?;
+    copy(source, &part, progress)?;
+    let contents = check::check(&part, progress)?;
+    give_name(part, to)?;
+    Ok(contents)
+}
+
+/// An empty file beside `to` that no other backup has, for its owner alone; dropped, it is removed.
+fn part(to: &Path) -> Result<TempPath> {
+    let name =
+        to.file_name().ok_or_else(|| BackendError::Unavailable(format!("{} is no file", to.display())))?;
+    let mut prefix = name.to_owned();
+    prefix.push(".");
+    let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = tempfile::Builder::new().prefix(&prefix).suffix(".part").tempfile_in(folder);
+    made.map(NamedTempFile::into_temp_path).map_err(|error| io(folder, &error))
+}
+
+/// Nothing is ever overwritten.
+fn exists(to: &Path) -> BackendError {
+    BackendError::Unavailable(format!(
+        "{} exists, and nothing is overwritten: name another file",
+        to.display()
+    ))
 }
 
 /// Makes the store at `to` of the backup at `from`. Revisions go on `bump` above the backup's, and what was below is
@@ -42,28 +59,21 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
 pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result<Contents> {
     let _lock = vacant(to)?;
     check::check(from, progress)?;
+    let source = check::connect(from)?;
     let new = beside(to, ".new");
-    let restored = copy(check::connect(from)?, &new, progress).and_then(|()| {
-        raise(&new, bump)?;
-        let contents = check::check(&new, progress)?;
-        give_name(&new, to).map(|()| contents)
-    });
-    discard_unless(&restored, &new);
-    restored
+    private(&new).map_err(|error| io(&new, &error))?;
+    let new = TempPath::try_from_path(new).map_err(|error| io(to, &error))?;
+    copy(source, &new, progress)?;
+    raise(&new, bump)?;
+    let contents = check::check(&new, progress)?;
+    give_name(new, to)?;
+    Ok(contents)
 }
 
-fn discard_unless<T>(done: &Result<T>, part: &Path) {
-    if done.is_err() {
-        // What is left of it helps nobody, and the error that matters is the first.
-        let _ = fs::remove_file(part);
-    }
-}
-
-/// The copy has the same tables, history and stamp. SQLite does not make it durable.
+/// The copy has the same tables, history and stamp. SQLite takes an empty file, keeps its permissions, and does not make
+/// it durable.
 fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let name = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
-    // SQLite takes an empty file, and keeps its permissions.
-    private(to).map_err(|error| io(to, &error))?;
     let total = size(&source)?;
     let (watched, told) = (to.to_owned(), progress.clone());
     let look = move || {
@@ -78,11 +88,15 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     })
 }
 
-/// A file that is durable gets its name, which is then durable too.
-pub(super) fn give_name(part: &Path, to: &Path) -> Result<()> {
-    let synced = File::open(part).and_then(|file| file.sync_all());
-    synced.map_err(|error| io(part, &error))?;
-    fs::rename(part, to).and_then(|()| sync_directory(to)).map_err(|error| io(to, &error))
+/// A file that is durable gets its name, if nobody has it, which is then durable too. It is removed if that fails.
+pub(super) fn give_name(part: TempPath, to: &Path) -> Result<()> {
+    let synced = File::open(&part).and_then(|file| file.sync_all());
+    synced.map_err(|error| io(&part, &error))?;
+    let named = part.persist_noclobber(to).map_err(|failed| match failed.error.kind() {
+        ErrorKind::AlreadyExists => exists(to),
+        _ => io(to, &failed.error),
+    });
+    named.and_then(|()| sync_directory(to).map_err(|error| io(to, &error)))
 }
 
 /// Raises the revision by `bump`, and forgets all before.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params};
+use tempfile::TempPath;
 
 use super::check::{self, Contents};
 use super::copy::give_name;
@@ -53,7 +54,8 @@ impl Import {
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
-        give_name(&self.new, &self.to)?;
+        let new = TempPath::try_from_path(&self.new).map_err(|error| io(&self.new, &error))?;
+        give_name(new, &self.to)?;
         Ok(contents)
     }
 }

@@ -38,6 +38,7 @@ pub use check::{Contents, check};
 pub use copy::{backup, restore};
 use feed::Feed;
 pub use import::Import;
+pub(crate) use open::sync_directory;
 use read::Readers;
 use writer::{Work, WriterHandle};
 

@@ -38,6 +38,7 @@ pub(super) struct Opened {
 
 /// Opens a store, or makes one if there is no file.
 pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
+    let path = &real(path)?;
     let lock = lock(path)?;
     recover_creation(path)?;
     match fs::exists(path) {
@@ -54,6 +55,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 
 /// Takes the lock of a place for a store in which there is none, and clears what a broken attempt left.
 pub(super) fn vacant(path: &Path) -> Result<File> {
+    let path = &real(path)?;
     let lock = lock(path)?;
     if fs::exists(path).map_err(|error| io(path, &error))? {
         let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
@@ -62,6 +64,20 @@ pub(super) fn vacant(path: &Path) -> Result<File> {
     no_stray_log(path)?;
     recover_creation(path)?;
     Ok(lock)
+}
+
+/// The file behind symbolic links, beside which SQLite has its log, and we have our lock: whoever comes by another name
+/// must find the same ones.
+fn real(path: &Path) -> Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Ok(real) => Ok(real),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io(path, &error)),
+        Err(_) if fs::symlink_metadata(path).is_ok() => Err(BackendError::Unavailable(format!(
+            "{} is a symbolic link to a file that is missing: put that back, or remove the link",
+            path.display()
+        ))),
+        Err(_) => Ok(path.to_owned()),
+    }
 }
 
 /// A write-ahead log without its file: SQLite would apply it to whatever file gets that name.
@@ -154,7 +170,7 @@ fn recover_creation(path: &Path) -> Result<()> {
 }
 
 /// A rename is durable when the directory is.
-pub(super) fn sync_directory(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
@@ -225,7 +241,9 @@ fn refuse(path: &Path, why: &str) -> Result<()> {
 
 pub(super) fn io(path: &Path, error: &std::io::Error) -> BackendError {
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => BackendError::NoSpace(error.to_string()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            BackendError::NoSpace(format!("{}: {error}", path.display()))
+        }
         _ => BackendError::Unavailable(format!("{}: {error}", path.display())),
     }
 }

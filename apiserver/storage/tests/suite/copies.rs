@@ -213,3 +213,23 @@ async fn a_check_reads_every_page() {
     let error = sqlite::check(&path, &Progress::silent()).unwrap_err();
     assert!(matches!(&error, BackendError::Corrupt(why) if why.contains("not a database")), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_backup_leaves_what_lies_beside_it_and_what_has_its_name() {
+    let (directory, path) = place();
+    create(&open(&path), "/a", "1").await;
+    let (to, other) = (directory.path().join("copy.db"), directory.path().join("copy.db.part"));
+    std::fs::write(&other, "of somebody else").unwrap();
+    sqlite::backup(&path, &to, &Progress::silent()).unwrap();
+    assert_eq!(std::fs::read(&other).unwrap(), b"of somebody else");
+    // A file that gets the name while the copy is being made stays.
+    let late = directory.path().join("late.db");
+    let named = late.clone();
+    let writes = Progress::new(move |_| std::fs::write(&named, "somebody else's").unwrap());
+    let error = sqlite::backup(&path, &late, &writes).unwrap_err();
+    assert!(matches!(&error, BackendError::Unavailable(why) if why.contains("late.db exists")), "{error}");
+    assert_eq!(std::fs::read(&late).unwrap(), b"somebody else's");
+    let left = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name());
+    let parts = left.filter(|name| name.to_string_lossy().ends_with(".part")).count();
+    assert_eq!(parts, 1, "only what was there");
+}

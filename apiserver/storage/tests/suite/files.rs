@@ -67,7 +67,6 @@ async fn files_are_for_their_owner_alone() {
         .write(Write { key: "/a".into(), expected: None, value: Some("x".into()), guard: None })
         .await
         .unwrap();
-    std::fs::write(directory.path().join("copy.db.part"), "of a copy that was cut off").unwrap();
     sqlite::backup(&path, &directory.path().join("copy.db"), &Progress::silent()).unwrap();
     let mut seen = 0;
     for file in std::fs::read_dir(directory.path()).unwrap().map(Result::unwrap) {
@@ -159,6 +158,37 @@ async fn a_file_in_use_is_refused_until_it_is_free() {
     create(&store, "/a", "1").await;
     drop(store);
     assert_eq!(text(&open(&path), "/a", None).await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_file_in_use_is_refused_by_any_name() {
+    let ((_directory, path), other) = (place(), tempfile::tempdir().unwrap());
+    let link = other.path().join("link.db");
+    let store = open(&path);
+    create(&store, "/a", "1").await;
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    match refusal(&link) {
+        BackendError::Unavailable(text) => assert!(text.contains("in use by another process"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    drop(store);
+    let linked = open(&link);
+    assert_eq!(text(&linked, "/a", None).await.as_deref(), Some("1"));
+    assert!(matches!(refusal(&path), BackendError::Unavailable(_)));
+    drop(linked);
+    // The log of a file that is missing stands beside that, not beside the link.
+    std::fs::remove_file(&path).unwrap();
+    assert!(refusal(&link).to_string().contains("is a symbolic link to a file that is missing"));
+    assert!(!path.exists() && std::fs::symlink_metadata(&link).is_ok(), "nothing was made");
+}
+
+#[test]
+fn a_folder_for_a_store_is_made_with_those_above_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("a/b/c");
+    drydock_storage::place::make_folder(&folder).unwrap();
+    drydock_storage::place::make_folder(&folder).unwrap();
+    assert!(folder.is_dir());
 }
 
 #[tokio::test]
