@@ -58,6 +58,7 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
     };
     let (keys, last, first) = (moved.keys, moved.from.0, moved.to.0);
     Ok(format!(
-        "moved {keys} keys from {from}, at revision {last}, to {to}, which goes on at revision {first}"
+        "moved {keys} keys from {from}, at revision {last}, to {to}, which goes on at revision {first}; start no server \
+         on {from} again"
     ))
 }

@@ -37,7 +37,7 @@ impl Health {
         self
     }
 
-    /// A line of /readyz?verbose that never fails it.
+    /// A line of /readyz?verbose that never fails it, and a path of its own below /readyz that does fail.
     #[must_use]
     pub fn notice(mut self, name: &'static str, notice: Notice) -> Self {
         self.notices.push((name, notice));
@@ -56,8 +56,22 @@ impl Health {
         match parts.next() {
             None | Some("") if endpoint == "readyz" => Some(all(endpoint, &checks, &self.notices, query)),
             None | Some("") => Some(all(endpoint, &checks, &[], query)),
+            Some(name) if endpoint == "readyz" => {
+                Some(self.noticed(name).unwrap_or_else(|| one(endpoint, &checks, name)))
+            }
             Some(name) => Some(one(endpoint, &checks, name)),
         }
+    }
+
+    /// The answer to a notice's own path, which fails while there is something to say: for whoever asks for just that.
+    fn noticed(&self, name: &str) -> Option<Response<Body>> {
+        let (_, notice) = self.notices.iter().find(|notice| notice.0 == name)?;
+        Some(match notice() {
+            None => plain(StatusCode::OK, "ok".to_owned()),
+            Some(said) => {
+                plain(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {said}\n"))
+            }
+        })
     }
 }
 
@@ -84,8 +98,10 @@ fn all(
         }
     }
     for (name, notice) in notices {
-        let said = notice().map_or_else(String::new, |said| format!(": {said}"));
-        text.push_str(&format!("[+]{name} ok{said}\n"));
+        text.push_str(&match notice() {
+            None => format!("[+]{name} ok\n"),
+            Some(said) => format!("[!]{name}: {said}\n"),
+        });
     }
     match (failed.is_empty(), query.get("verbose").is_some()) {
         (true, false) => plain(StatusCode::OK, "ok".to_owned()),
