@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 
 use check::{Counts, Faults};
@@ -72,6 +72,9 @@ enum On {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let flags = Flags::parse();
+    let plants = flags.plant_each || flags.plant.is_some();
+    let servers = flags.on.iter().any(|on| matches!(on, On::Servers));
+    ensure!(!(plants && servers), "--on servers: nothing can be planted into real API servers");
     let first = flags.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     let (mut right, mut total) = (true, Counts::default());
     for seed in first..first.saturating_add(flags.runs) {

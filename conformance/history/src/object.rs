@@ -15,6 +15,10 @@ pub const RESOURCE: &str = "widgets";
 pub const GUARD: &str = "/registry/test.example/widgets/fence/leader";
 /// The annotation.
 pub const ANNOTATION: &str = "history";
+/// A label that changes with the number.
+pub const PARITY: &str = "parity";
+/// What it says of an even number.
+pub const EVEN: &str = "even";
 
 /// The objects' keys below the prefix: few, so that clients meet.
 pub fn keys() -> Vec<String> {
@@ -25,9 +29,13 @@ pub fn keys() -> Vec<String> {
 /// An object by its key below the prefix.
 pub fn object(key: &str, value: Value) -> Object {
     let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    let parity = if value.is_multiple_of(2) { EVEN } else { "odd" };
     let object = json!({
         "apiVersion": "test.example/v1", "kind": "Widget",
-        "metadata": {"name": name, "namespace": namespace, "annotations": {ANNOTATION: value.to_string()}},
+        "metadata": {
+            "name": name, "namespace": namespace,
+            "labels": {PARITY: parity}, "annotations": {ANNOTATION: value.to_string()},
+        },
     });
     match object {
         Json::Object(map) => Object(map),
