@@ -1,25 +1,15 @@
 //! Backups of a store that is in use, stores made of them, and what a check finds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drydock_storage::backend::{BackendError, KeyValue, Revision, prefix_range};
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
-use tempfile::TempDir;
 
 use crate::harness::*;
-
-fn place() -> (TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("store.db");
-    (directory, path)
-}
-
-fn open(path: &Path) -> Store {
-    Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap())
-}
+use crate::sqlite::{open, place};
 
 async fn backup(from: &Path, to: &Path) -> Result<sqlite::Contents, BackendError> {
     let (from, to) = (from.to_owned(), to.to_owned());

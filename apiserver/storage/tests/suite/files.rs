@@ -7,19 +7,9 @@ use bytes::Bytes;
 use drydock_storage::backend::{Backend, BackendError, Revision, Write, WriteOutcome};
 use drydock_storage::progress::Progress;
 use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
-use tempfile::TempDir;
 
 use crate::harness::*;
-
-fn place() -> (TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("store.db");
-    (directory, path)
-}
-
-fn open(path: &Path) -> Store {
-    Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap())
-}
+use crate::sqlite::{open, place};
 
 fn refusal(path: &Path) -> BackendError {
     match SqliteBackend::open(path, SqliteOptions::default()) {

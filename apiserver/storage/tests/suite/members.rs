@@ -70,6 +70,16 @@ async fn connect(servers: &[&str]) -> Store {
     Arc::new(EtcdBackend::connect(&config).await.expect("one of them answers"))
 }
 
+/// Two ways to one etcd, and a server that has begun with the first.
+async fn two_ways(etcd: &Etcd) -> (Way, Way, Store) {
+    let (one, other) = (Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await);
+    // Whichever it tries first, it comes to the one that answers.
+    other.shut();
+    let store = connect(&[&one.url, &other.url]).await;
+    other.open();
+    (one, other, store)
+}
+
 /// Each server begins with any one of the members: of eight, some begin with the one that is down.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_down_fails_no_write() {
@@ -91,11 +101,7 @@ async fn a_member_that_is_down_fails_no_write() {
 async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
     let etcd = Etcd::start();
     etcd.backend("/suite").await;
-    let (one, other) = (Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await);
-    // Whichever it begins with, it comes to the one that answers.
-    other.shut();
-    let store = connect(&[&one.url, &other.url]).await;
-    other.open();
+    let (one, other, store) = two_ways(&etcd).await;
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
     let first = create(&store, "/a", "1").await;
@@ -122,10 +128,7 @@ async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
 async fn a_write_that_is_not_answered_is_not_sent_again() {
     let etcd = Etcd::start();
     etcd.backend("/suite").await;
-    let (one, other) = (Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await);
-    other.shut();
-    let store = connect(&[&one.url, &other.url]).await;
-    other.open();
+    let (one, _other, store) = two_ways(&etcd).await;
     create(&store, "/warm", "1").await;
     one.shut();
     let write = drydock_storage::backend::Write {

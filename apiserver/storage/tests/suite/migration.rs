@@ -1,23 +1,17 @@
 //! Objects moved from the embedded store to etcd, and back.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use drydock_storage::backend::{BackendError, Revision, Turn, Write, WriteOutcome};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig, Import};
 use drydock_storage::migrate;
 use drydock_storage::progress::Progress;
-use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
+use drydock_storage::sqlite;
 
 use crate::copies::{all, key, object};
 use crate::etcd::Etcd;
 use crate::harness::*;
+use crate::sqlite::open;
 
 const SILENT: fn() -> Progress = Progress::silent;
-
-fn open(path: &Path) -> Store {
-    Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap())
-}
 
 async fn fill(store: &Store, count: usize) -> Revision {
     for n in 0..count {
