@@ -1,6 +1,5 @@
 //! What is mounted: resources by group, version and name, and the documents that describe them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -9,11 +8,12 @@ use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
 use drydock_storage::fence::{FenceError, Fences};
 use drydock_storage::storage::Storage;
-use http::Response;
+use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Warnings};
+use crate::audit::Trail;
 use crate::discovery::Discovery;
 use crate::fence::{Refusal, Term};
 use crate::metrics::WatchEvents;
@@ -34,7 +34,7 @@ pub struct Resource {
 
 /// Everything that is mounted below `/apis`, and `/openapi` and `/version`.
 pub struct ApiGroup {
-    resources: BTreeMap<(String, String, String), Arc<Resource>>,
+    resources: Vec<Arc<Resource>>,
     /// Ends watches, cleanly.
     shutdown: CancellationToken,
     /// Who may create by applying.
@@ -76,12 +76,8 @@ impl ApiGroup {
         let kinds: Vec<&dyn Kind> = resources.iter().map(|r| r.kind.as_ref()).collect();
         let discovery = Discovery::new(&kinds);
         let openapi = OpenApi::new(&kinds, identity.title, identity.version);
-        let keyed = resources.into_iter().map(|r| {
-            let n = r.kind.names();
-            ((n.group.to_owned(), n.version.to_owned(), n.plural.to_owned()), Arc::new(r))
-        });
         Self {
-            resources: keyed.collect(),
+            resources: resources.into_iter().map(Arc::new).collect(),
             shutdown: CancellationToken::new(),
             authorizer: None,
             fences: None,
@@ -95,7 +91,7 @@ impl ApiGroup {
     /// Tells clients who this is.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity<'_>) -> Self {
-        let kinds: Vec<&dyn Kind> = self.resources.values().map(|r| r.kind.as_ref()).collect();
+        let kinds: Vec<&dyn Kind> = self.resources.iter().map(|r| r.kind.as_ref()).collect();
         self.openapi = OpenApi::new(&kinds, identity.title, identity.version);
         self.version = identity.info();
         self
@@ -136,27 +132,16 @@ impl ApiGroup {
 
     /// Answers a request; errors are answered too.
     pub async fn handle(&self, request: Request) -> Response<Body> {
-        let (headers, query, audit) =
-            (request.headers.clone(), request.info.query.clone(), request.audit.clone());
-        let warnings = Arc::new(Warnings::default());
-        let answer = self.answer(request, warnings.clone()).await;
-        let mut response = answer.unwrap_or_else(|error| {
-            audit.status(&error.status);
-            encode::error(&error, &headers, &query)
-        });
-        crate::warnings::write(response.headers_mut(), &warnings.take());
-        response
-    }
-
-    async fn answer(&self, request: Request, warnings: Arc<Warnings>) -> Result<Response<Body>, ApiError> {
         if !request.info.is_resource {
-            return self.document(&request);
+            let answer = self.document(&request);
+            return answer
+                .unwrap_or_else(|error| refuse(&error, &request.headers, &request.info, &request.audit));
         }
+        let resource = match self.find(&request.info) {
+            Ok(resource) => resource.clone(),
+            Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
+        };
         let Request { method, info, user, headers, body, deadline, audit, .. } = request;
-        let resource = self.find(&info)?.clone();
-        let now = jiff::Timestamp::now();
-        let (authorizer, shutdown) = (self.authorizer.clone(), self.shutdown.clone());
-        let watch_events = self.watch_events.clone();
         let mut call = Call {
             resource,
             info,
@@ -164,18 +149,31 @@ impl ApiGroup {
             headers,
             deadline,
             audit,
-            warnings,
-            now,
-            authorizer,
-            shutdown,
-            watch_events,
+            warnings: Arc::new(Warnings::default()),
+            now: jiff::Timestamp::now(),
+            authorizer: self.authorizer.clone(),
+            shutdown: self.shutdown.clone(),
+            watch_events: self.watch_events.clone(),
             term: None,
         };
-        if !verbs::is_served(&call, &method) {
+        let answer = self.answer(&mut call, &method, body).await;
+        let mut response =
+            answer.unwrap_or_else(|error| refuse(&error, &call.headers, &call.info, &call.audit));
+        crate::warnings::write(response.headers_mut(), &call.warnings.take());
+        response
+    }
+
+    async fn answer(
+        &self,
+        call: &mut Call,
+        method: &http::Method,
+        body: Body,
+    ) -> Result<Response<Body>, ApiError> {
+        if !verbs::is_served(call, method) {
             return Err(ApiError::method_not_allowed());
         }
-        call.term = self.term(&call).await?;
-        verbs::serve(&call, body).await
+        call.term = self.term(call).await?;
+        verbs::serve(call, body).await
     }
 
     /// The term of a write that names one; what only pretends to write begins none.
@@ -222,8 +220,13 @@ impl ApiGroup {
 
     /// The resource that a URL names; 404 if there is none.
     fn find(&self, info: &RequestInfo) -> Result<&Arc<Resource>, ApiError> {
-        let key = (info.group.clone(), info.version.clone(), info.resource.clone());
-        let resource = self.resources.get(&key).ok_or_else(ApiError::unknown_path)?;
+        let asked = (&*info.group, &*info.version, &*info.resource);
+        let serves = |resource: &Resource| {
+            let names = resource.kind.names();
+            asked == (names.group, names.version, names.plural)
+        };
+        let resource = self.resources.iter().find(|resource| serves(resource));
+        let resource = resource.ok_or_else(ApiError::unknown_path)?;
         let namespaced = resource.kind.names().namespaced;
         let named_in_path = !info.name.is_empty() && !matches!(info.verb, Verb::List | Verb::Watch);
         let misplaced =
@@ -236,4 +239,9 @@ impl ApiGroup {
         let unknown = !info.rest.is_empty() || !known;
         if misplaced || unknown { Err(ApiError::unknown_path()) } else { Ok(resource) }
     }
+}
+
+fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &Trail) -> Response<Body> {
+    audit.status(&error.status);
+    encode::error(error, headers, &info.query)
 }

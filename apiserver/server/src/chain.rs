@@ -4,6 +4,7 @@
 //! -> in-flight limit -> authorization -> health, metrics, the API
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,7 +67,7 @@ impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
     pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Body> {
         let started = Instant::now();
-        let info = request_info::parse(request.method(), request.uri());
+        let info = Arc::new(request_info::parse(request.method(), request.uri()));
         let audit_id = audit_id(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
@@ -82,7 +83,7 @@ impl Chain {
         decorate(response.headers_mut(), &audit_id);
         let took = started.elapsed();
         spans::answered(&info, &audit_id, response.status(), took);
-        let info = self.countable(info);
+        let info = self.countable(&info);
         self.metrics.answered(&info, applies, response.status(), took);
         match kept {
             Kept::Nothing => response,
@@ -157,7 +158,7 @@ impl Chain {
         let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer).await?;
         audit.received(&caller, info).await?;
-        let attributes = Attributes::from(info);
+        let attributes = Attributes::from(&**info);
         let (impersonation, headers) = (self.authenticator.impersonation(), &mut parts.headers);
         let other = impersonation.act_as(&caller, headers, &attributes, &self.authorizer).await?;
         let user = other.map_or(caller, |other| {
@@ -177,11 +178,11 @@ impl Chain {
     }
 
     /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
-    fn countable(&self, info: RequestInfo) -> RequestInfo {
-        if !info.is_resource || self.api.is_mounted(&info) {
-            return info;
+    fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
+        if !info.is_resource || self.api.is_mounted(info) {
+            return Cow::Borrowed(info);
         }
-        RequestInfo { verb: info.verb, ..RequestInfo::default() }
+        Cow::Owned(RequestInfo { verb: info.verb.clone(), ..RequestInfo::default() })
     }
 
     /// Watches hold no place: they are bounded by time, not by number.
@@ -190,20 +191,20 @@ impl Chain {
             return Ok(None);
         }
         self.limits.enter(info.verb.is_mutating()).map(Some).ok_or_else(|| {
-            self.metrics.terminated(&self.countable(info.clone()), StatusCode::TOO_MANY_REQUESTS);
+            self.metrics.terminated(&self.countable(info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
     }
 
     fn out_of_time(&self, info: &RequestInfo) -> ApiError {
-        self.metrics.terminated(&self.countable(info.clone()), StatusCode::GATEWAY_TIMEOUT);
+        self.metrics.terminated(&self.countable(info), StatusCode::GATEWAY_TIMEOUT);
         deadline::missed(info)
     }
 }
 
 /// What is asked, by whom it was sent, and where that is logged.
 struct Asked<'a> {
-    info: RequestInfo,
+    info: Arc<RequestInfo>,
     audit_id: &'a str,
     audit: Trail,
     peer: &'a Peer,

@@ -15,7 +15,7 @@ pub struct Request {
     /// HTTP method.
     pub method: Method,
     /// What it is about.
-    pub info: RequestInfo,
+    pub info: Arc<RequestInfo>,
     /// Who asks.
     pub user: Arc<User>,
     /// Headers, without those that authenticated.

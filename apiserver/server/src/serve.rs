@@ -141,10 +141,11 @@ async fn connection(
     let counted = requests.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let (chain, peer, open) = (chain.clone(), peer.clone(), counted.open());
-        async move {
+        // Its state is of many KiB, and would be moved about by those who wrap it.
+        Box::pin(async move {
             let answer = chain.serve(request.map(Body::new), &peer).await;
             Ok::<_, Infallible>(answer.map(|body| Held::new(body, open)))
-        }
+        })
     });
     let builder = http_settings(patience);
     let serving = builder.serve_connection(TokioIo::new(stream), service);

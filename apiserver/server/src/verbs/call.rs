@@ -41,7 +41,7 @@ pub struct Call {
     /// The resource.
     pub resource: Arc<Resource>,
     /// What is asked.
-    pub info: RequestInfo,
+    pub info: Arc<RequestInfo>,
     /// Who asks.
     pub user: Arc<User>,
     /// Headers.

@@ -105,7 +105,7 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(34);
         let request = Request {
             method,
-            info,
+            info: info.into(),
             user,
             headers,
             body,

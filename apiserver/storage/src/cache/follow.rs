@@ -1,5 +1,6 @@
 //! The one task that fills the cache and follows the backend's watch.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,15 +8,19 @@ use super::Shared;
 use super::objects::Objects;
 use super::state::{Snapshot, State};
 use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
-use crate::storage::StorageError;
+use crate::storage::{StorageError, Stored};
 use crate::store::readable;
 
 /// Most deliveries taken in before the next state is published.
 const BATCH: usize = 128;
+/// Objects that stay decoded: the newest, for the watchers who are about to look at them and for whoever updates what he
+/// has just written. More of them would push what is used more often out of the processor's caches.
+const DECODED: usize = 256;
 
 /// Fills, follows, and fills again when the watch cannot be resumed. Never returns.
 pub(super) async fn run(shared: Arc<Shared>) {
-    let mut follower = Follower { shared, backoff: Backoff::default() };
+    let mut follower =
+        Follower { shared, backoff: Backoff::default(), decoded: VecDeque::with_capacity(DECODED + 1) };
     loop {
         let ended = match follower.fill().await {
             Ok(state) => follower.follow(state).await,
@@ -30,6 +35,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
 struct Follower {
     shared: Arc<Shared>,
     backoff: Backoff,
+    /// The newest objects, oldest first.
+    decoded: VecDeque<Arc<Stored>>,
 }
 
 impl Follower {
@@ -92,11 +99,12 @@ impl Follower {
     /// Publishes a state, which has more changes than the one of revision `known`.
     fn show(&self, state: &mut State, known: Revision) {
         let concerned = self.shared.interests.mark(state.changes(known));
+        state.seal();
         state.trim(&self.shared.config);
         self.shared.publish(state.clone(), concerned);
     }
 
-    fn take(&self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {
+    fn take(&mut self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {
         for item in batch.drain(..) {
             match item {
                 WatchItem::Events(events) => self.apply(state, events)?,
@@ -108,7 +116,7 @@ impl Follower {
     }
 
     /// Applies one delivery: whole revisions.
-    fn apply(&self, state: &mut State, events: Vec<BackendEvent>) -> Result<(), StorageError> {
+    fn apply(&mut self, state: &mut State, events: Vec<BackendEvent>) -> Result<(), StorageError> {
         let known = state.snapshot.revision;
         for event in events.into_iter().filter(|event| event.revision > known) {
             let key = self.shared.store.relative(&event.key)?.to_owned();
@@ -134,9 +142,20 @@ impl Follower {
                     }
                 }
             };
+            self.keep_decoded(current.clone());
             state.apply(event.revision, &key, Some(current), bytes);
         }
         Ok(())
+    }
+
+    /// For as long as it is among the newest.
+    fn keep_decoded(&mut self, stored: Arc<Stored>) {
+        self.decoded.push_back(stored);
+        if self.decoded.len() > DECODED
+            && let Some(oldest) = self.decoded.pop_front()
+        {
+            oldest.let_go();
+        }
     }
 
     /// Waits until the backend answers again. A backend that is now behind what it told before was restored from a

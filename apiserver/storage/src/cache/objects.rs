@@ -55,9 +55,11 @@ impl Objects {
         }
     }
 
-    /// Remembers that the value of a key cannot be read.
-    pub(super) fn damage(&mut self, key: &str, why: Arc<str>) {
+    /// Remembers that the value of a key cannot be read, in place of the present one.
+    pub(super) fn damage(&mut self, key: &str, why: Arc<str>) -> Option<Arc<Stored>> {
+        let previous = self.replace(key, None);
         self.damaged.insert(key.to_owned(), why);
+        previous
     }
 
     /// Puts the new state of a key, which can be read, in place of the present one.
