@@ -119,8 +119,16 @@ impl Server {
         let user = Arc::new(User { name: "fuzz".to_owned(), ..User::default() });
         let deadline = Instant::now() + Duration::from_secs(34);
         let (body, audit_id) = (Body::from(body), "audit".to_owned());
-        let request =
-            Request { method, info, user, headers, body, deadline, audit_id, audit: Trail::default() };
+        let request = Request {
+            method,
+            info: info.into(),
+            user,
+            headers,
+            body,
+            deadline,
+            audit_id,
+            audit: Trail::default(),
+        };
         let response: Response<Body> = self.api.handle(request).await;
         let status = response.status().as_u16();
         if is_watch {
