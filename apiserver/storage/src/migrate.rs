@@ -115,16 +115,13 @@ impl<'s> Pages<'s> {
 /// Refuses if somebody has written since: an API server is still running.
 async fn unchanged(source: &dyn Backend, at: Revision) -> Result<()> {
     let now = source.current_revision().await?;
-    // etcd tells no progress to a watch that begins in the future, as one after the newest revision does.
-    let before = Revision(at.0.saturating_sub(1));
-    let mut changes = source.watch(prefix_range(values::ALL), before).await?;
+    let mut changes = source.watch(prefix_range(values::ALL), at).await?;
     source.request_progress().await?;
     loop {
         match changes.recv().await {
             Some(WatchItem::Progress(upto)) if upto >= now => return Ok(()),
             Some(WatchItem::Progress(_)) => source.request_progress().await?,
             Some(WatchItem::Failed(error)) => return Err(error),
-            Some(WatchItem::Events(events)) if events.iter().all(|event| event.revision <= at) => {}
             Some(WatchItem::Events(_)) => {
                 let why =
                     "objects were written while they were read: stop every API server on this etcd prefix";

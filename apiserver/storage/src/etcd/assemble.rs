@@ -60,6 +60,11 @@ impl Assembler {
         Some(upto)
     }
 
+    /// Whether everything up to a revision has been delivered, and nothing beyond.
+    pub fn is_at(&self, revision: Revision) -> bool {
+        self.delivered == revision && self.held.is_empty()
+    }
+
     fn event(&self, event: PbEvent) -> Result<Option<BackendEvent>> {
         let Some(pair) = event.kv else { return Ok(None) };
         let deleted = event.r#type == etcd_client::EventType::Delete as i32;

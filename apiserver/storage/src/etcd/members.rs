@@ -48,6 +48,14 @@ impl Members {
         *self.turn.borrow()
     }
 
+    /// The member that is asked at present, or the next one after it that is none of `others`; not all of them are.
+    pub fn turn_beside(&self, others: &[Turn]) -> Turn {
+        let (present, count) = (self.turn(), self.count());
+        let is_other = |turn: &Turn| others.iter().any(|other| other.0 % count == turn.0 % count);
+        let turns = (0..count).map(|steps| Turn(present.0.wrapping_add(steps)));
+        turns.into_iter().find(|turn| !is_other(turn)).unwrap_or(present)
+    }
+
     /// Tells when another one is asked.
     pub fn turns(&self) -> watch::Receiver<Turn> {
         self.turn.subscribe()

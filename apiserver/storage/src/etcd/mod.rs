@@ -7,17 +7,19 @@
 //! ```
 //!
 //! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not
-//! read would otherwise hold up requests and other watches. Reads are tried again within their deadline; writes
-//! only where it is certain that they were not carried out.
+//! read would otherwise hold up requests and other watches. Reads are tried again within their deadline, of a second
+//! member while the first is silent; writes only where it is certain that they were not carried out.
 
 mod assemble;
 mod compactor;
 mod config;
 mod error;
+mod hedge;
 mod import;
 mod keys;
 mod members;
 mod origin;
+mod pulse;
 mod requests;
 mod tries;
 mod watch;

@@ -1,6 +1,6 @@
 //! How often a request is made, and of whom, under one deadline.
 //!
-//! A read may be made again at any time. A write is sent again only while it is certain that it was not carried out:
+//! A read may be made again at any time, and of several members at once ([`super::hedge`]). A write is sent again only while it is certain that it was not carried out:
 //! one that may have been would find its own effect, and tell its caller that somebody else was there first.
 
 use std::future::Future;
@@ -10,44 +10,23 @@ use etcd_client::proto::PbTxnResponse;
 use etcd_client::{GetOptions, GetResponse, Txn};
 
 use super::error::{is_not_carried_out, translate};
+use super::hedge::Read;
 use super::members::{Members, Turn};
 use crate::backend::{BackendError, Result};
 
 /// How long a caller waits for an answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long one of several members may be silent before another is asked; it doubles with each that is.
-const SILENCE: Duration = Duration::from_secs(2);
+/// How long one of several members may be silent before another is asked.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
 /// The first pause before a request is made again; it doubles up to the longest.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause: an election takes about a second.
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 
 impl Members {
-    /// Reads, again and again if a member cannot be reached or is silent, up to the deadline.
+    /// Reads, from as many members and as often as it takes, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        within(async {
-            // Of one member alone the answer is waited for.
-            let mut patience = if self.count() > 1 { SILENCE } else { DEADLINE };
-            let mut pause = PAUSE;
-            loop {
-                let turn = self.turn();
-                let mut client = self.client(turn);
-                let answer = client.get(key.clone(), Some(options.clone()));
-                let why = match tokio::time::timeout(patience, answer).await.map(|got| got.map_err(translate))
-                {
-                    Ok(Err(BackendError::Unavailable(why))) => why,
-                    Ok(result) => return result,
-                    Err(_) => {
-                        patience *= 2;
-                        "it is silent".to_owned()
-                    }
-                };
-                tracing::debug!(why, "reading from etcd again");
-                self.leave(turn);
-                wait(&mut pause).await;
-            }
-        })
-        .await
+        within(Read::new(self, key, options).answer()).await
     }
 
     /// One transaction.
@@ -103,7 +82,12 @@ impl Members {
 
 async fn wait(pause: &mut Duration) {
     tokio::time::sleep(*pause).await;
-    *pause = (*pause * 2).min(LONGEST_PAUSE);
+    *pause = longer(*pause);
+}
+
+/// The pause after a pause.
+pub(super) fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE)
 }
 
 async fn within<T>(work: impl Future<Output = Result<T>>) -> Result<T> {

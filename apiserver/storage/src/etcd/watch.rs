@@ -13,6 +13,7 @@ use super::error::translate;
 use super::keys::Prefix;
 use super::members::{Members, Turn};
 use super::origin::Origin;
+use super::pulse::{self, Pulse};
 use super::requests::header;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
@@ -23,15 +24,13 @@ const CHANNEL: usize = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long opening a stream may take, and how long it may be silent when it was asked for its progress. It doubles with
-/// each that was: a member that has much to catch up with is silent too.
+/// How long opening a stream may take, and how long it may be silent when something was asked on it. It doubles with each
+/// that was.
 const SILENCE: Duration = Duration::from_secs(2);
 /// The longest.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// etcd answers a request for progress only when the watch has caught up, and else forgets it: ask again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// The id in an answer to a request for progress (etcd: clientv3.InvalidWatchID).
-const ALL_WATCHES: i64 = -1;
 /// Events come in fragments of about etcd's largest request; one that large is not etcd's.
 const LARGEST_MESSAGE: usize = 256 << 20;
 
@@ -51,6 +50,8 @@ pub(super) struct Watch {
     /// The last round that was answered. A request that comes while etcd is being asked is a later round, and
     /// etcd is asked once more: the answer on its way may be older than what the caller wants to know of.
     answered: u64,
+    /// The newest revision that the stream has told of.
+    seen: Revision,
 }
 
 /// Why a stream is not read on.
@@ -94,6 +95,7 @@ impl Watch {
             progress,
             asked: answered,
             answered,
+            seen: Revision::default(),
         }
     }
 
@@ -142,53 +144,84 @@ impl Watch {
     /// Delivers from one stream until it ends.
     async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
         let after = self.assembler.restart();
+        self.seen = Revision::default();
         let mut turns = self.members.turns();
         self.turn = *turns.borrow_and_update();
-        let opened = tokio::time::timeout(self.patience, self.open(after)).await;
-        let (mut requests, mut responses) = match opened {
-            Ok(Ok(opened)) => opened,
-            Ok(Err(error)) => return error.into(),
-            Err(_) => return End::Silent,
-        };
+        let (mut requests, mut responses) =
+            match tokio::time::timeout(self.patience(), self.open(after)).await {
+                Ok(Ok(opened)) => opened,
+                Ok(Err(error)) => return error.into(),
+                Err(_) => return End::Silent,
+            };
         let mut ask_at = Instant::now();
-        let mut silent_at = None;
+        let mut pulse = Pulse::default();
         loop {
             let owed = self.answered != *self.progress.borrow();
-            tokio::select! {
+            let asked = tokio::select! {
                 response = responses.message() => {
                     *lived = true;
+                    pulse.felt();
                     let before = self.answered;
-                    if let Err(end) = self.deliver(response.map_err(translate), after, items).await {
+                    if let Err(end) = self.deliver(response.map_err(translate), after, &mut pulse, items).await {
                         return end;
                     }
-                    silent_at = None;
                     if self.answered != before {
                         ask_at = Instant::now();
                     }
+                    Ok(())
                 }
-                () = until(silent_at) => return End::Silent,
+                () = pulse.lost(), if self.members.count() > 1 => return End::Silent,
+                () = pulse.due() => self.ping(&mut pulse, &mut requests).await,
                 // Somebody found the member wanting: does it still answer here? A silent connection tells nothing.
                 Ok(()) = turns.changed() => {
-                    silent_at.get_or_insert(Instant::now() + self.patience);
-                    if let Err(error) = requests.request_progress().await {
-                        return translate(error).into();
-                    }
+                    pulse.expect(self.patience);
+                    self.ping(&mut pulse, &mut requests).await
                 }
                 () = tokio::time::sleep_until(ask_at), if owed => {
                     ask_at = Instant::now() + ASK_AGAIN;
-                    silent_at.get_or_insert(Instant::now() + self.patience);
-                    self.asked = *self.progress.borrow_and_update();
-                    if let Err(error) = requests.request_progress().await {
-                        return translate(error).into();
-                    }
+                    pulse.expect(self.patience);
+                    self.ask(after, &mut pulse, &mut requests).await
                 }
                 changed = self.progress.changed(), if !owed => {
                     if changed.is_err() {
                         return End::Failed(BackendError::Unavailable("the store has been closed".to_owned()));
                     }
                     ask_at = Instant::now();
+                    Ok(())
                 }
+            };
+            if let Err(error) = asked {
+                return translate(error).into();
             }
+        }
+    }
+
+    /// How long the next stream may take to be opened. A single member has no other beside it.
+    fn patience(&self) -> Duration {
+        if self.members.count() > 1 { self.patience } else { LONGEST_SILENCE }
+    }
+
+    /// Asks for progress. etcd tells none to a watch whose first revision has not come, nor to one that is catching up
+    /// (etcd: storage/mvcc, progressIfSync); in the first case the answer to a ping tells as much.
+    async fn ask(
+        &mut self,
+        after: Revision,
+        pulse: &mut Pulse,
+        requests: &mut WatchRequestSender,
+    ) -> Result<(), etcd_client::Error> {
+        self.asked = *self.progress.borrow_and_update();
+        requests.request_progress().await?;
+        if self.seen <= after { self.ping(pulse, requests).await } else { Ok(()) }
+    }
+
+    async fn ping(
+        &self,
+        pulse: &mut Pulse,
+        requests: &mut WatchRequestSender,
+    ) -> Result<(), etcd_client::Error> {
+        match &self.range {
+            Some(range) => pulse.ping(requests, range, self.asked).await,
+            None => Ok(()),
         }
     }
 
@@ -213,17 +246,22 @@ impl Watch {
         &mut self,
         response: Result<Option<etcd_client::WatchResponse>>,
         after: Revision,
+        pulse: &mut Pulse,
         items: &mpsc::Sender<WatchItem>,
     ) -> Result<(), End> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
-        if response.canceled {
+        let is_pong = self.seen > Revision::default() && pulse::is_pong(&response);
+        if response.canceled && !is_pong {
             return Err(self.canceled(&response, after).into());
         }
-        if response.created {
+        let newest = header(&self.origin, response.header.as_ref())?;
+        self.seen = self.seen.max(newest);
+        if response.created && !is_pong {
             return Ok(());
         }
         let item = match response.events.is_empty() && !response.fragment {
+            true if is_pong => self.pong(newest, pulse.answered()),
             true => self.progress(&response)?,
             false => Some(self.assembler.take(response)?)
                 .filter(|events| !events.is_empty())
@@ -240,10 +278,17 @@ impl Watch {
 
     fn progress(&mut self, response: &PbWatchResponse) -> Result<Option<WatchItem>> {
         let told = self.assembler.progress(header(&self.origin, response.header.as_ref())?);
-        if told.is_some() && response.watch_id == ALL_WATCHES {
+        if told.is_some() && response.watch_id == pulse::NO_WATCH {
             self.answered = self.asked;
         }
         Ok(told.map(WatchItem::Progress))
+    }
+
+    /// What a ping's answer tells of progress: where etcd is where the watch is, there is nothing more to come.
+    fn pong(&mut self, newest: Revision, round: Option<u64>) -> Option<WatchItem> {
+        let round = round.filter(|round| *round != self.answered && self.assembler.is_at(newest))?;
+        self.answered = round;
+        Some(WatchItem::Progress(newest))
     }
 
     fn canceled(&self, response: &PbWatchResponse, after: Revision) -> BackendError {
@@ -251,13 +296,5 @@ impl Watch {
             0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
             at => BackendError::Compacted { requested: after, oldest: self.origin.revision(at) },
         }
-    }
-}
-
-/// Waits for a moment, for ever if there is none.
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }

@@ -4,65 +4,15 @@
 //! write was refused with two others alive; and a member that accepted connections and never answered, as a paused
 //! process does, held each read that fell to it up to the deadline, and each watch for twenty seconds.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_storage::backend::{BackendError, Revision};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 use crate::etcd::Etcd;
 use crate::harness::*;
-
-/// A way to a server; while it is shut, connections are accepted and nothing passes.
-struct Way {
-    url: String,
-    open: watch::Sender<bool>,
-}
-
-impl Way {
-    async fn to(target: u16) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let open = watch::Sender::new(true);
-        let state = open.subscribe();
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let state = state.clone();
-                tokio::spawn(async move {
-                    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await.unwrap();
-                    let ((from_client, to_client), (from_server, to_server)) =
-                        (client.into_split(), server.into_split());
-                    tokio::select! {
-                        () = carry(from_client, to_server, state.clone()) => {}
-                        () = carry(from_server, to_client, state) => {}
-                    }
-                });
-            }
-        });
-        Self { url, open }
-    }
-
-    fn shut(&self) {
-        self.open.send_replace(false);
-    }
-
-    fn open(&self) {
-        self.open.send_replace(true);
-    }
-}
-
-async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch::Receiver<bool>) {
-    let mut buffer = vec![0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if open.wait_for(|open| *open).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
-            return;
-        }
-    }
-}
+use crate::way::Way;
 
 async fn connect(servers: &[&str]) -> Store {
     let servers = servers.iter().map(|url| (*url).to_owned()).collect();
@@ -144,4 +94,48 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
     one.open();
     let found = keys(&store, "/", None).await;
     assert!(found == ["/b", "/warm"] || found == ["/a", "/b", "/warm"], "{found:?}");
+}
+
+/// The members were given 2, 4 and 4 of the 10 s, one after the other, and an answer that was on its way was thrown
+/// away: with each answer taking 5 s there was none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked() {
+    let etcd = Etcd::start();
+    etcd.backend("/suite").await;
+    let (one, other, store) = two_ways(&etcd).await;
+    create(&store, "/a", "1").await;
+    for way in [&one, &other] {
+        way.answer_after(Duration::from_secs(5));
+    }
+    assert_eq!(text(&store, "/a", None).await.as_deref(), Some("1"));
+}
+
+/// A watch that catches up is told no progress, and was taken for one that is lost: its stream was torn down after two
+/// seconds, and the next one began to catch up anew; even of a single member, which there is no other beside.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
+    let etcd = Etcd::start();
+    etcd.backend("/suite").await;
+    let ways = [Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await];
+    for servers in [1, 2] {
+        let store = connect(&ways[..servers].iter().map(|way| way.url.as_str()).collect::<Vec<_>>()).await;
+        let start = create(&store, &format!("/w/{servers}"), "1").await;
+        let mut watch = Watch::start(&store, "/w/", Revision(start.0 - 1)).await;
+        assert_eq!(watch.event().await.revision, start);
+        create(&store, &format!("/elsewhere/{servers}"), "1").await;
+        let connections = || ways.iter().map(Way::connections).sum::<usize>();
+        let before = connections();
+        ways.iter().for_each(Way::mute);
+        store.request_progress().await.unwrap();
+        // It is asked for ten times a second.
+        tokio::select! {
+            () = ways[0].until_muted(50) => {}
+            () = ways[1].until_muted(50) => {}
+        }
+        assert_eq!(connections(), before, "no stream was opened beside the first");
+        let next = create(&store, &format!("/w/{servers}/next"), "1").await;
+        assert_eq!(watch.event().await.revision, next);
+        ways.iter().for_each(Way::unmute);
+        assert!(watch.until_progress(&store, next).await.is_empty());
+    }
 }

@@ -132,6 +132,19 @@ pub async fn progress_is_told_to_every_watch(store: Store) {
     }
 }
 
+/// etcd tells none to a watch whose first revision is still to come: it was asked ten times a second for ever, and the
+/// watch taken for one that is lost.
+pub async fn progress_is_told_where_nothing_happens(store: Store) {
+    let start = create(&store, "/a", "1").await;
+    let mut watch = Watch::start(&store, "/", start).await;
+    for _ in 0..2 {
+        assert!(watch.until_progress(&store, start).await.is_empty());
+    }
+    let next = create(&store, "/b", "1").await;
+    assert_eq!(watch.event().await.revision, next);
+    assert!(watch.until_progress(&store, next).await.is_empty());
+}
+
 pub async fn one_store_serves_many_watches_the_same(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut watches = Vec::new();

@@ -1,0 +1,76 @@
+//! One read, which another member is asked for as well when the first is silent.
+//!
+//! Silence does not tell a member that is lost from one that is slow. So nothing is taken back: whoever was asked may
+//! still answer while the next one is asked, and the first answer counts. With all of them asked, or one alone, there is
+//! nothing to do but wait for the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
+
+use std::pin::Pin;
+
+use etcd_client::{GetOptions, GetResponse};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::time::Instant;
+
+use super::error::translate;
+use super::members::{Members, Turn};
+use super::tries::{PAUSE, SILENCE, longer};
+use crate::backend::{BackendError, Result};
+
+/// What a member answers, and in which turn it was asked.
+type Answer = Pin<Box<dyn Future<Output = (Turn, Result<GetResponse>)> + Send>>;
+
+/// A read on its way.
+pub(super) struct Read<'m> {
+    members: &'m Members,
+    key: String,
+    options: GetOptions,
+    /// Those who have not answered yet.
+    waiting: Vec<Turn>,
+    answers: FuturesUnordered<Answer>,
+}
+
+impl<'m> Read<'m> {
+    /// A read that nobody was asked for yet.
+    pub fn new(members: &'m Members, key: String, options: GetOptions) -> Self {
+        Self { members, key, options, waiting: Vec::new(), answers: FuturesUnordered::new() }
+    }
+
+    /// The first good answer. A member that cannot be reached may be asked again.
+    pub async fn answer(mut self) -> Result<GetResponse> {
+        let mut pause = PAUSE;
+        let mut next = self.ask();
+        loop {
+            tokio::select! {
+                biased;
+                Some((turn, answer)) = self.answers.next() => match answer {
+                    Err(BackendError::Unavailable(why)) => {
+                        tracing::debug!(why, "reading from etcd again");
+                        self.waiting.retain(|waiting| *waiting != turn);
+                        self.members.leave(turn);
+                        next = next.min(Instant::now() + pause);
+                        pause = longer(pause);
+                    }
+                    answer => return answer,
+                },
+                () = tokio::time::sleep_until(next), if self.waiting.len() < self.members.count() => {
+                    if let Some(silent) = self.waiting.last() {
+                        tracing::debug!("a member of etcd is silent, and another one is asked as well");
+                        self.members.leave(*silent);
+                    }
+                    next = self.ask();
+                }
+            }
+        }
+    }
+
+    /// Asks a member that owes no answer; returns when it has been silent for long.
+    fn ask(&mut self) -> Instant {
+        let turn = self.members.turn_beside(&self.waiting);
+        let mut client = self.members.client(turn);
+        let (key, options) = (self.key.clone(), self.options.clone());
+        self.answers
+            .push(Box::pin(async move { (turn, client.get(key, Some(options)).await.map_err(translate)) }));
+        self.waiting.push(turn);
+        Instant::now() + SILENCE
+    }
+}
