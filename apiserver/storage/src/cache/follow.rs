@@ -1,4 +1,10 @@
 //! The one task that fills the cache and follows the backend's watch.
+//!
+//! A watch of the backend keeps up with it, and so is not overtaken by compaction while it can be reached at all
+//! (`etcd/watch.rs`). If it was parted from it for longer than history is kept, the cache is filled anew and its watchers
+//! are told that their history is gone: none of them was told of more than the cache had seen, and what happened from
+//! there to the oldest revision that is kept nobody can say. To compare the objects before and after would not do: one
+//! that was created and deleted meanwhile has left no trace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

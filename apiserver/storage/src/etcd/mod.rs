@@ -14,6 +14,7 @@ mod assemble;
 mod compactor;
 mod config;
 mod error;
+mod heard;
 mod hedge;
 mod import;
 mod keys;

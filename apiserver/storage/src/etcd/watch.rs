@@ -3,18 +3,16 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use etcd_client::proto::PbWatchResponse;
-use etcd_client::{WatchOptions, WatchRequestSender, WatchResponseStream};
+use etcd_client::{Error, WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::assemble::Assembler;
 use super::error::translate;
+use super::heard::Heard;
 use super::keys::Prefix;
 use super::members::{Members, Turn};
 use super::origin::Origin;
-use super::pulse::{self, Pulse};
-use super::requests::header;
+use super::pulse::Pulse;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. One may hold
@@ -31,6 +29,9 @@ const SILENCE: Duration = Duration::from_secs(2);
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// etcd answers a request for progress only when the watch has caught up, and else forgets it: ask again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How often it is asked without anybody asking. etcd tells of its own accord every ten minutes alone, and a stream that
+/// breaks goes on from where it was told last: that must not be before what is forgotten after five (`compaction`).
+const KEEP_UP: Duration = Duration::from_secs(10);
 /// Events come in fragments of about etcd's largest request; one that large is not etcd's.
 const LARGEST_MESSAGE: usize = 256 << 20;
 
@@ -43,15 +44,8 @@ pub(super) struct Watch {
     patience: Duration,
     range: Option<(String, String)>,
     origin: Origin,
-    assembler: Assembler,
+    heard: Heard,
     progress: watch::Receiver<u64>,
-    /// The round of progress that etcd was asked for last.
-    asked: u64,
-    /// The last round that was answered. A request that comes while etcd is being asked is a later round, and
-    /// etcd is asked once more: the answer on its way may be older than what the caller wants to know of.
-    answered: u64,
-    /// The newest revision that the stream has told of.
-    seen: Revision,
 }
 
 /// Why a stream is not read on.
@@ -84,18 +78,15 @@ impl Watch {
         progress: watch::Receiver<u64>,
     ) -> Self {
         let range = prefix.range(&keys);
-        let answered = *progress.borrow();
+        let (origin, round) = (prefix.origin, *progress.borrow());
         Self {
             turn: members.turn(),
             members,
             patience: SILENCE,
             range,
-            origin: prefix.origin,
-            assembler: Assembler::new(prefix, after),
+            origin,
+            heard: Heard::new(prefix, after, round),
             progress,
-            asked: answered,
-            answered,
-            seen: Revision::default(),
         }
     }
 
@@ -116,7 +107,7 @@ impl Watch {
         if self.range.is_none() {
             return items.closed().await;
         }
-        if let Err(error) = self.origin.check_start(self.assembler.restart()) {
+        if let Err(error) = self.origin.check_start(self.heard.restart()) {
             let _ = items.send(WatchItem::Failed(error)).await;
             return;
         }
@@ -143,8 +134,7 @@ impl Watch {
 
     /// Delivers from one stream until it ends.
     async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
-        let after = self.assembler.restart();
-        self.seen = Revision::default();
+        let after = self.heard.restart();
         let mut turns = self.members.turns();
         self.turn = *turns.borrow_and_update();
         let (mut requests, mut responses) =
@@ -153,20 +143,18 @@ impl Watch {
                 Ok(Err(error)) => return error.into(),
                 Err(_) => return End::Silent,
             };
-        let mut ask_at = Instant::now();
+        let (mut ask_at, mut keep_up_at) = (Instant::now(), Instant::now() + KEEP_UP);
         let mut pulse = Pulse::default();
         loop {
-            let owed = self.answered != *self.progress.borrow();
+            let owed = self.heard.owes(*self.progress.borrow());
             let asked = tokio::select! {
                 response = responses.message() => {
                     *lived = true;
                     pulse.felt();
-                    let before = self.answered;
-                    if let Err(end) = self.deliver(response.map_err(translate), after, &mut pulse, items).await {
-                        return end;
-                    }
-                    if self.answered != before {
-                        ask_at = Instant::now();
+                    match self.deliver(response.map_err(translate), &mut pulse, items).await {
+                        Ok(true) => ask_at = Instant::now(),
+                        Ok(false) => {}
+                        Err(end) => return end,
                     }
                     Ok(())
                 }
@@ -179,8 +167,11 @@ impl Watch {
                 }
                 () = tokio::time::sleep_until(ask_at), if owed => {
                     ask_at = Instant::now() + ASK_AGAIN;
-                    pulse.expect(self.patience);
-                    self.ask(after, &mut pulse, &mut requests).await
+                    self.ask(&mut pulse, &mut requests).await
+                }
+                () = tokio::time::sleep_until(keep_up_at) => {
+                    keep_up_at = Instant::now() + KEEP_UP;
+                    self.ask(&mut pulse, &mut requests).await
                 }
                 changed = self.progress.changed(), if !owed => {
                     if changed.is_err() {
@@ -203,24 +194,16 @@ impl Watch {
 
     /// Asks for progress. etcd tells none to a watch whose first revision has not come, nor to one that is catching up
     /// (etcd: storage/mvcc, progressIfSync); in the first case the answer to a ping tells as much.
-    async fn ask(
-        &mut self,
-        after: Revision,
-        pulse: &mut Pulse,
-        requests: &mut WatchRequestSender,
-    ) -> Result<(), etcd_client::Error> {
-        self.asked = *self.progress.borrow_and_update();
+    async fn ask(&mut self, pulse: &mut Pulse, requests: &mut WatchRequestSender) -> Result<(), Error> {
+        self.heard.asked(*self.progress.borrow_and_update());
+        pulse.expect(self.patience);
         requests.request_progress().await?;
-        if self.seen <= after { self.ping(pulse, requests).await } else { Ok(()) }
+        if self.heard.may_be_told() { Ok(()) } else { self.ping(pulse, requests).await }
     }
 
-    async fn ping(
-        &self,
-        pulse: &mut Pulse,
-        requests: &mut WatchRequestSender,
-    ) -> Result<(), etcd_client::Error> {
+    async fn ping(&self, pulse: &mut Pulse, requests: &mut WatchRequestSender) -> Result<(), Error> {
         match &self.range {
-            Some(range) => pulse.ping(requests, range, self.asked).await,
+            Some(range) => pulse.ping(requests, range, self.heard.round()).await,
             None => Ok(()),
         }
     }
@@ -242,59 +225,20 @@ impl Watch {
         Ok(stream.split())
     }
 
+    /// Passes a response on; `true` if it answered a round of progress.
     async fn deliver(
         &mut self,
-        response: Result<Option<etcd_client::WatchResponse>>,
-        after: Revision,
+        response: Result<Option<WatchResponse>>,
         pulse: &mut Pulse,
         items: &mpsc::Sender<WatchItem>,
-    ) -> Result<(), End> {
+    ) -> Result<bool, End> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
-        let is_pong = self.seen > Revision::default() && pulse::is_pong(&response);
-        if response.canceled && !is_pong {
-            return Err(self.canceled(&response, after).into());
+        let before = self.heard.answered();
+        if let Some(item) = self.heard.hear(response, pulse)? {
+            self.patience = SILENCE;
+            items.send(item).await.map_err(|_| End::Gone)?;
         }
-        let newest = header(&self.origin, response.header.as_ref())?;
-        self.seen = self.seen.max(newest);
-        if response.created && !is_pong {
-            return Ok(());
-        }
-        let item = match response.events.is_empty() && !response.fragment {
-            true if is_pong => self.pong(newest, pulse.answered()),
-            true => self.progress(&response)?,
-            false => Some(self.assembler.take(response)?)
-                .filter(|events| !events.is_empty())
-                .map(WatchItem::Events),
-        };
-        match item {
-            Some(item) => {
-                self.patience = SILENCE;
-                items.send(item).await.map_err(|_| End::Gone)
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn progress(&mut self, response: &PbWatchResponse) -> Result<Option<WatchItem>> {
-        let told = self.assembler.progress(header(&self.origin, response.header.as_ref())?);
-        if told.is_some() && response.watch_id == pulse::NO_WATCH {
-            self.answered = self.asked;
-        }
-        Ok(told.map(WatchItem::Progress))
-    }
-
-    /// What a ping's answer tells of progress: where etcd is where the watch is, there is nothing more to come.
-    fn pong(&mut self, newest: Revision, round: Option<u64>) -> Option<WatchItem> {
-        let round = round.filter(|round| *round != self.answered && self.assembler.is_at(newest))?;
-        self.answered = round;
-        Some(WatchItem::Progress(newest))
-    }
-
-    fn canceled(&self, response: &PbWatchResponse, after: Revision) -> BackendError {
-        match response.compact_revision {
-            0 => BackendError::Unavailable(format!("etcd canceled the watch: {}", response.cancel_reason)),
-            at => BackendError::Compacted { requested: after, oldest: self.origin.revision(at) },
-        }
+        Ok(self.heard.answered() != before)
     }
 }

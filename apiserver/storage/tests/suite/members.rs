@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_storage::backend::{BackendError, Revision};
+use drydock_storage::backend::{BackendError, Revision, WatchItem};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig};
 
 use crate::etcd::Etcd;
@@ -138,4 +138,28 @@ async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
         ways.iter().for_each(Way::unmute);
         assert!(watch.until_progress(&store, next).await.is_empty());
     }
+}
+
+/// etcd tells a watch of its own accord how far it is every ten minutes, and history is kept for five: a watch of keys
+/// that nobody wrote went on from before the compaction when its stream broke, and failed with all who were told by it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_of_keys_that_nobody_writes_is_not_overtaken_by_compaction() {
+    let mut etcd = Etcd::start();
+    let store = etcd.backend("/suite").await;
+    let start = create(&store, "/w/a", "1").await;
+    let mut watch = Watch::start(&store, "/w/", start).await;
+    let first = create(&store, "/elsewhere", "1").await;
+    let last = update(&store, "/elsewhere", first, "2").await;
+    loop {
+        match watch.item().await {
+            WatchItem::Progress(upto) if upto >= last => break,
+            WatchItem::Progress(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    store.compact(last).await.unwrap();
+    etcd.restart();
+    store.current_revision().await.unwrap();
+    let next = update(&store, "/w/a", start, "2").await;
+    assert_eq!(watch.event().await.revision, next);
 }
