@@ -1,11 +1,12 @@
 //! Runs the commands for work on the data.
 
 use anyhow::Context;
+use drydock_storage::etcd;
 use drydock_storage::migrate;
-use drydock_storage::place;
+use drydock_storage::place::{self, Place};
 use drydock_storage::sqlite;
 
-use crate::flags::{Backup, Check, DataCommand, Migrate, Restore, Store};
+use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use crate::progress::Bar;
 
 /// Does the work, and prints in one line what came of it.
@@ -16,6 +17,7 @@ pub async fn run(command: DataCommand) -> anyhow::Result<()> {
         DataCommand::Restore(flags) => restore(&flags, &bar),
         DataCommand::Check(flags) => check(&flags, &bar),
         DataCommand::Migrate(flags) => migrate(&flags, &bar).await,
+        DataCommand::Reclaim(flags) => reclaim(&flags).await,
     };
     bar.clear();
     println!("{}", said?);
@@ -57,8 +59,25 @@ async fn migrate(flags: &Migrate, bar: &Bar) -> anyhow::Result<String> {
         }
     };
     let (keys, last, first) = (moved.keys, moved.from.0, moved.to.0);
+    let then = match moved.unmarked {
+        None => "servers no longer start on it".to_owned(),
+        Some(why) => format!("start no server on it again, as it could not be marked: {why}"),
+    };
     Ok(format!(
-        "moved {keys} keys from {from}, at revision {last}, to {to}, which goes on at revision {first}; start no server \
-         on {from} again"
+        "moved {keys} keys to {to}, which goes on at revision {first}, from {from}, at revision {last}: {then}"
     ))
+}
+
+async fn reclaim(flags: &Reclaim) -> anyhow::Result<String> {
+    let (name, revision) = match flags.storage.place() {
+        Place::Etcd(etcd) => {
+            (format!("{} in etcd", etcd.prefix), etcd::reclaim(&etcd, flags.bump_revision).await)
+        }
+        Place::Embedded(folder) => {
+            let file = place::file(&folder);
+            (file.display().to_string(), sqlite::reclaim(&file, flags.bump_revision))
+        }
+    };
+    let revision = revision.context("reclaim")?.0;
+    Ok(format!("servers start on {name} again, which goes on at revision {revision}"))
 }

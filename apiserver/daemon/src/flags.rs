@@ -14,7 +14,7 @@ use drydock_api::eviction_request::interceptors;
 use drydock_command::{Refusal, duration};
 
 use audit::AuditFlags;
-pub use data::{Backup, Check, DataCommand, Migrate, Restore, Store};
+pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use storage::StorageFlags;
 
 /// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.

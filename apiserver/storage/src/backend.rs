@@ -166,6 +166,12 @@ pub trait Backend: Send + Sync + 'static {
     /// The keys in `keys` (half open, byte order) at a revision or at the latest; `limit` 0 is no limit.
     async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult>;
 
+    /// The first `limit` pairs of [`Backend::range`], for whoever need not know how many follow: to count them may
+    /// take as long as to read them all.
+    async fn page(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<Vec<KeyValue>> {
+        Ok(self.range(keys, limit, at).await?.items)
+    }
+
     /// Compare-and-swap of one key.
     async fn write(&self, write: Write) -> Result<WriteOutcome>;
 

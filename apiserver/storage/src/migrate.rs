@@ -4,7 +4,8 @@
 //! an older one that it is gone (410): clients list again, and none is told of the new store's events as if they
 //! followed what it saw. The embedded store can take the revisions as they are, so there each object keeps its
 //! resourceVersion, and a watch resumes from the last revision; in etcd each object gets a new one. What they come from
-//! stays as it is.
+//! stays as it is, but for a mark that says where they are, which is made when all of them are there and were read back:
+//! no server starts on a marked store. `reclaim` takes the mark away.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::values;
 const PAGE: usize = 500;
 
 /// What was moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// How many keys.
     pub keys: u64,
@@ -27,6 +28,8 @@ pub struct Moved {
     pub from: Revision,
     /// The first one of the store that they came to.
     pub to: Revision,
+    /// Why the store that they came from could not be marked, if it could not.
+    pub unmarked: Option<String>,
 }
 
 /// Moves what is in the file `from` to a prefix of etcd that nobody has used.
@@ -46,7 +49,10 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
     while let Some(pairs) = pages.next(progress).await? {
         target.add(pairs).await?;
     }
-    Ok(Moved { keys: pages.read, from: at, to: target.finish().await? })
+    let first = target.finish().await?;
+    let place = format!("{} in etcd ({})", to.prefix, to.servers.join(","));
+    let marked = sqlite::mark(from, &place);
+    Ok(Moved { keys: pages.read, from: at, to: first, unmarked: unmarked(marked) })
 }
 
 /// Moves what is under a prefix of etcd to a new file `to`.
@@ -69,7 +75,21 @@ pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> R
     // One more: a watch from there on has missed nothing, and one from before must be told so.
     let first = Revision(at.0 + 1);
     target.finish(first, progress)?;
-    Ok(Moved { keys: pages.read, from: at, to: first })
+    let place = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
+    let marked = source.mark_as_moved(&place.display().to_string()).await;
+    Ok(Moved { keys: pages.read, from: at, to: first, unmarked: unmarked(marked) })
+}
+
+/// All objects are moved, whatever became of the mark.
+fn unmarked(marked: Result<()>) -> Option<String> {
+    marked.err().map(|error| error.to_string())
+}
+
+/// Why no server starts on a store that is marked.
+pub(crate) fn has_moved(place: &str) -> BackendError {
+    BackendError::Unavailable(format!(
+        "its objects were moved to {place}: start servers there, or `reclaim` this store to go on with it as it was left"
+    ))
 }
 
 /// Whoever moves nothing has named the wrong place.
@@ -84,17 +104,21 @@ struct Pages<'s> {
     start: Option<String>,
     ahead: Option<Vec<KeyValue>>,
     read: u64,
+    total: u64,
 }
 
 impl<'s> Pages<'s> {
     fn new(source: &'s dyn Backend, at: Revision) -> Self {
-        Self { source, at, start: Some(values::ALL.to_owned()), ahead: None, read: 0 }
+        Self { source, at, start: Some(values::ALL.to_owned()), ahead: None, read: 0, total: 0 }
     }
 
-    /// Whether there are any; the first are then kept for [`Pages::next`].
+    /// Whether there are any; the first are then kept for [`Pages::next`]. They are counted once, here.
     async fn any(&mut self, progress: &Progress) -> Result<bool> {
-        self.ahead = self.next(progress).await?;
-        Ok(self.ahead.as_ref().is_some_and(|pairs| !pairs.is_empty()))
+        let first = self.source.range(prefix_range(values::ALL), PAGE, Some(self.at)).await?;
+        self.total = first.count;
+        let any = !first.items.is_empty();
+        self.ahead = Some(self.turn(first.items, progress));
+        Ok(any)
     }
 
     async fn next(&mut self, progress: &Progress) -> Result<Option<Vec<KeyValue>>> {
@@ -103,12 +127,16 @@ impl<'s> Pages<'s> {
         }
         let Some(start) = self.start.take() else { return Ok(None) };
         let end = prefix_range(values::ALL).end;
-        let page = self.source.range(start..end, PAGE, Some(self.at)).await?;
-        let left = page.count - page.items.len() as u64;
-        progress.tell("moving", self.read, self.read + page.count);
-        self.read += page.items.len() as u64;
-        self.start = page.items.last().filter(|_| left > 0).map(|pair| format!("{}\0", pair.key));
-        Ok(Some(page.items))
+        let pairs = self.source.page(start..end, PAGE, Some(self.at)).await?;
+        Ok(Some(self.turn(pairs, progress)))
+    }
+
+    /// Goes on behind these.
+    fn turn(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
+        self.read += pairs.len() as u64;
+        progress.tell("moving", self.read, self.total);
+        self.start = pairs.last().filter(|_| pairs.len() == PAGE).map(|pair| format!("{}\0", pair.key));
+        pairs
     }
 }
 
@@ -128,6 +156,90 @@ async fn unchanged(source: &dyn Backend, at: Revision) -> Result<()> {
                 return Err(BackendError::Unavailable(why.to_owned()));
             }
             None => return Err(BackendError::Unavailable("the watch of etcd ended".to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use async_trait::async_trait;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::backend::{RangeResult, Write, WriteOutcome};
+
+    /// Of a store, how often all of it was counted.
+    struct Counting(SqliteBackend, AtomicUsize);
+
+    #[async_trait]
+    impl Backend for Counting {
+        async fn current_revision(&self) -> Result<Revision> {
+            self.0.current_revision().await
+        }
+
+        async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)> {
+            self.0.get(key, at).await
+        }
+
+        async fn range(
+            &self,
+            keys: Range<String>,
+            limit: usize,
+            at: Option<Revision>,
+        ) -> Result<RangeResult> {
+            self.1.fetch_add(1, SeqCst);
+            self.0.range(keys, limit, at).await
+        }
+
+        async fn page(
+            &self,
+            keys: Range<String>,
+            limit: usize,
+            at: Option<Revision>,
+        ) -> Result<Vec<KeyValue>> {
+            self.0.page(keys, limit, at).await
+        }
+
+        async fn write(&self, write: Write) -> Result<WriteOutcome> {
+            self.0.write(write).await
+        }
+
+        async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
+            self.0.watch(keys, after).await
+        }
+
+        async fn request_progress(&self) -> Result<()> {
+            self.0.request_progress().await
+        }
+
+        async fn compact(&self, at: Revision) -> Result<()> {
+            self.0.compact(at).await
+        }
+    }
+
+    /// With each page of 500 all that follow it were counted: of 100,000 objects, ten million.
+    #[tokio::test]
+    async fn objects_are_counted_once_and_each_is_read_once() {
+        let directory = tempfile::tempdir().unwrap();
+        for count in [1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE] {
+            let path = directory.path().join(format!("{count}.db"));
+            let store =
+                Counting(SqliteBackend::open(path, SqliteOptions::default()).unwrap(), AtomicUsize::new(0));
+            let key = |n: usize| format!("/{n:05}");
+            let write = |n| Write { key: key(n), expected: None, value: Some("x".into()), guard: None };
+            futures::future::join_all((0..count).map(|n| store.write(write(n)))).await;
+            let mut pages = Pages::new(&store, store.current_revision().await.unwrap());
+            assert!(pages.any(&Progress::silent()).await.unwrap());
+            let mut keys = Vec::new();
+            while let Some(pairs) = pages.next(&Progress::silent()).await.unwrap() {
+                keys.extend(pairs.into_iter().map(|pair| pair.key));
+            }
+            assert_eq!(keys, (0..count).map(key).collect::<Vec<_>>());
+            assert_eq!((pages.read, pages.total, store.1.load(SeqCst)), (count as u64, count as u64, 1));
         }
     }
 }

@@ -1,11 +1,25 @@
 //! What this crate writes under its keys: objects below `/registry/`, terms below `/fences/`.
 
-use crate::backend::Revision;
+use crate::backend::{BackendError, Revision};
 use crate::fence;
 use crate::store;
 
 /// Every key begins so.
 pub const ALL: &str = "/";
+
+/// Clients may keep a resourceVersion as a number of JSON: exact up to here.
+const HIGHEST: Revision = Revision(1 << 53);
+
+/// The revision that is `bump` above another one.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendError> {
+    let raised = revision.0.checked_add(bump).filter(|raised| *raised <= HIGHEST.0);
+    let too_high =
+        || BackendError::Unavailable(format!("revisions end at {}: raise them by less", HIGHEST.0));
+    raised.map(Revision).ok_or_else(too_high)
+}
 
 /// Whether a value can be read again, and is that of its key.
 ///

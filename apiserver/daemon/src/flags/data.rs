@@ -17,6 +17,8 @@ pub enum DataCommand {
     Check(Check),
     /// Moves all objects from the embedded store to etcd, or back; stop every API server before
     Migrate(Migrate),
+    /// Lets servers start again on a store whose objects were moved elsewhere; what was written there since is not in it
+    Reclaim(Reclaim),
 }
 
 /// Flags of `backup`.
@@ -59,12 +61,24 @@ pub struct Check {
 /// Flags of `migrate`.
 #[derive(Clone, Debug, Args)]
 pub struct Migrate {
-    /// Where the objects go; they are taken from the other one, which stays as it is
+    /// Where the objects go; they are taken from the other one, on which no server starts from then on
     #[arg(long, value_name = "STORE")]
     pub to: Store,
     /// Both stores
     #[command(flatten)]
     pub storage: StorageFlags,
+}
+
+/// Flags of `reclaim`.
+#[derive(Clone, Debug, Args)]
+pub struct Reclaim {
+    /// The store
+    #[command(flatten)]
+    pub storage: StorageFlags,
+    /// How far above its last revision the store goes on: further than was written elsewhere since, so that clients
+    /// which saw those writes are told to read again
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+    pub bump_revision: u64,
 }
 
 /// A store by its kind.

@@ -32,9 +32,17 @@ impl Import {
         Ok(import)
     }
 
-    /// Takes pairs in; each gets a new revision.
+    /// Takes pairs in, which are in the order of their keys; each gets a new revision. They are read back.
     pub async fn add(&mut self, pairs: Vec<KeyValue>) -> Result<()> {
-        self.all(pairs, |pair| (pair.key, None, Some(pair.value))).await
+        let (Some(first), Some(last)) = (pairs.first(), pairs.last()) else { return Ok(()) };
+        let keys = first.key.clone()..format!("{}\0", last.key);
+        self.all(pairs.clone(), |pair| (pair.key, None, Some(pair.value))).await?;
+        let there = self.requests.range(keys, 0, None).await?.items;
+        let is_same = |(one, other): (&KeyValue, &KeyValue)| one.key == other.key && one.value == other.value;
+        match there.len() == pairs.len() && there.iter().zip(&pairs).all(is_same) {
+            true => Ok(()),
+            false => Err(BackendError::Corrupt("etcd does not hold what was moved to it".to_owned())),
+        }
     }
 
     /// Opens the prefix to servers, and returns the revision at which they begin.

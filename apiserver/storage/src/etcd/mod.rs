@@ -66,6 +66,11 @@ impl EtcdBackend {
         Self::at(config, members, origin.map_err(|error| about(&config.prefix, error))?).await
     }
 
+    /// Marks the prefix as one whose objects have been moved to `place`: no server starts on it from now on.
+    pub async fn mark_as_moved(&self, place: &str) -> Result<()> {
+        origin::mark(&self.requests, place).await
+    }
+
     async fn at(config: &EtcdConfig, members: Members, origin: Origin) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
         let requests = Requests::new(members.clone(), prefix.clone());
@@ -73,6 +78,12 @@ impl EtcdBackend {
         backend.current_revision().await?;
         Ok(backend)
     }
+}
+
+/// Takes such a mark away. Revisions go on `bump` above the last one, and what was below is forgotten.
+pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
+    let (_, requests) = reach(config, Origin::default()).await?;
+    origin::reclaim(&requests, &config.prefix, bump).await
 }
 
 /// Requests of a prefix whose revisions begin at `origin`.

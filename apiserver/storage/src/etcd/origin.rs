@@ -9,6 +9,7 @@
 //!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
 //!                    {"filling":true}          objects are being moved in; no server may start
 //!                    {"offset":N,"floor":N}    they are all there
+//!                    {"moved":"...","was":{"offset":N,"floor":N}}    they were moved elsewhere; no server may start
 //! ```
 
 use std::time::Duration;
@@ -17,7 +18,8 @@ use serde_json::{Value, json};
 
 use super::requests::Requests;
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
-use crate::values;
+use crate::migrate::has_moved;
+use crate::values::{self, raised};
 
 /// The key, below the prefix; those of [`crate::backend::Backend`] begin with a slash.
 const KEY: &str = "origin";
@@ -108,7 +110,7 @@ pub(super) struct Begun {
 pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
     let (present, _) = requests.get(KEY, None).await?;
     let used = match &present {
-        Some(pair) => read(pair).is_ok(),
+        Some(pair) => value(pair).get("filling").is_none(),
         None => requests.range(prefix_range(values::ALL), 1, None).await?.count > 0,
     };
     if used {
@@ -162,6 +164,35 @@ pub(super) fn taken() -> BackendError {
     BackendError::Unavailable("another process has begun to fill the same prefix".to_owned())
 }
 
+/// Marks the prefix as one whose objects have been moved elsewhere.
+pub(super) async fn mark(requests: &Requests, place: &str) -> Result<()> {
+    let (present, _) = requests.get(KEY, None).await?;
+    let (expected, was) = match present {
+        Some(pair) => (Some(pair.mod_revision), read(&pair)?),
+        None => (None, Origin::default()),
+    };
+    match write(requests, expected, &json!({"moved": place, "was": record(was)})).await? {
+        WriteOutcome::Committed(_) => Ok(()),
+        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+    }
+}
+
+/// Takes the mark away, and raises the revisions by `bump`: clients have seen those of the store to which the objects
+/// were moved. Returns the revision at which servers begin.
+pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Result<Revision> {
+    let (present, newest) = requests.get(KEY, None).await?;
+    let moved = present.filter(|pair| value(pair).get("moved").is_some());
+    let not_moved = || BackendError::Unavailable(format!("{prefix} has not been moved"));
+    let pair = moved.ok_or_else(not_moved)?;
+    let was = origin(&value(&pair)["was"]).ok_or_else(unreadable)?;
+    let floor = raised(Revision(newest.0 + 1 + was.offset), bump)?;
+    let raised = Origin { offset: was.offset + bump, floor };
+    match write(requests, Some(pair.mod_revision), &record(raised)).await? {
+        WriteOutcome::Committed(_) => Ok(floor),
+        WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
+    }
+}
+
 async fn write(requests: &Requests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
     let value = Some(value.to_string().into());
     requests.write(Write { key: KEY.to_owned(), expected, value, guard: None }).await
@@ -172,14 +203,27 @@ fn record(origin: Origin) -> Value {
 }
 
 fn read(pair: &KeyValue) -> Result<Origin> {
-    let value: Value = serde_json::from_slice(&pair.value).unwrap_or_default();
-    let number = |name| value.get(name).and_then(Value::as_u64);
-    match (number("offset"), number("floor")) {
-        (Some(offset), Some(floor)) => Ok(Origin { offset, floor: Revision(floor) }),
-        _ if value.get("filling").is_some() => Err(BackendError::Unavailable(
+    let value = value(pair);
+    match (origin(&value), value.get("moved").and_then(Value::as_str)) {
+        (Some(origin), _) => Ok(origin),
+        (None, Some(place)) => Err(has_moved(place)),
+        (None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
             "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
                 .to_owned(),
         )),
-        _ => Err(BackendError::Corrupt(format!("the key {KEY} under the prefix cannot be read"))),
+        (None, None) => Err(unreadable()),
     }
+}
+
+fn value(pair: &KeyValue) -> Value {
+    serde_json::from_slice(&pair.value).unwrap_or_default()
+}
+
+fn origin(value: &Value) -> Option<Origin> {
+    let number = |name| value.get(name).and_then(Value::as_u64);
+    Some(Origin { offset: number("offset")?, floor: Revision(number("floor")?) })
+}
+
+fn unreadable() -> BackendError {
+    BackendError::Corrupt(format!("the key {KEY} under the prefix cannot be read"))
 }

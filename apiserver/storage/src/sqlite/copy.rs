@@ -13,6 +13,7 @@ use super::open::{beside, io, named, private, sync_directory, vacant};
 use super::schema;
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
+use crate::values::raised;
 
 /// Instructions of SQLite between two looks at how far a copy is.
 const LOOK: i32 = 100_000;
@@ -108,17 +109,17 @@ fn raise(path: &Path, bump: u64) -> Result<()> {
     let mut connection = Connection::open_with_flags(path, flags).map_err(translate)?;
     let behavior = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(behavior).map_err(translate)?;
-    let newest = super::compaction::newest(&transaction)?;
-    let raised = newest.0.checked_add(bump).filter(|raised| *raised <= HIGHEST.0);
-    let too_high =
-        || BackendError::Unavailable(format!("revisions end at {}: raise them by less", HIGHEST.0));
-    transaction.execute(schema::SET, ("compacted", raised.ok_or_else(too_high)?)).map_err(translate)?;
+    raise_within(&transaction, bump)?;
     transaction.commit().map_err(translate)?;
     connection.close().map_err(|(_, error)| translate(error))
 }
 
-/// Clients may keep a resourceVersion as a number of JSON: exact up to here.
-const HIGHEST: Revision = Revision(1 << 53);
+/// Raises it within the caller's transaction; returns the new one.
+pub(super) fn raise_within(transaction: &Connection, bump: u64) -> Result<Revision> {
+    let raised = raised(super::compaction::newest(transaction)?, bump)?;
+    transaction.execute(schema::SET, ("compacted", raised.0)).map_err(translate)?;
+    Ok(raised)
+}
 
 fn size(connection: &Connection) -> Result<u64> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));

@@ -20,6 +20,7 @@ mod feed;
 mod full;
 mod history;
 mod import;
+mod moved;
 mod open;
 mod read;
 mod schema;
@@ -38,6 +39,8 @@ pub use check::{Contents, check};
 pub use copy::{backup, restore};
 use feed::Feed;
 pub use import::Import;
+pub(crate) use moved::mark;
+pub use moved::reclaim;
 pub(crate) use open::sync_directory;
 use read::Readers;
 use writer::{Work, WriterHandle};
@@ -110,6 +113,10 @@ impl Backend for SqliteBackend {
 
     async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult> {
         self.readers.run(move |connection| read::range(connection, &keys, limit, at)).await
+    }
+
+    async fn page(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<Vec<KeyValue>> {
+        self.readers.run(move |connection| read::page(connection, &keys, limit, at)).await
     }
 
     async fn write(&self, write: Write) -> Result<WriteOutcome> {

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::error::translate;
-use super::{SqliteOptions, compaction, schema};
+use super::{SqliteOptions, compaction, moved, schema};
 use crate::backend::{BackendError, Result, Revision};
 
 /// How the file starts (sqlite.org/fileformat.html).
@@ -68,7 +68,7 @@ pub(super) fn vacant(path: &Path) -> Result<File> {
 
 /// The file behind symbolic links, beside which SQLite has its log, and we have our lock: whoever comes by another name
 /// must find the same ones.
-fn real(path: &Path) -> Result<PathBuf> {
+pub(super) fn real(path: &Path) -> Result<PathBuf> {
     match fs::canonicalize(path) {
         Ok(real) => Ok(real),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io(path, &error)),
@@ -93,7 +93,7 @@ fn no_stray_log(path: &Path) -> Result<()> {
 }
 
 /// Takes the lock beside the file; the system drops it with the process, however that ends.
-fn lock(path: &Path) -> Result<File> {
+pub(super) fn lock(path: &Path) -> Result<File> {
     let beside = beside(path, ".lock");
     let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
     let file = file.map_err(|error| io(&beside, &error))?;
@@ -108,7 +108,7 @@ fn lock(path: &Path) -> Result<File> {
 }
 
 /// Tells from the header alone whether the file is ours, so that a foreign one is never opened for writing.
-fn recognise(path: &Path) -> Result<()> {
+pub(super) fn recognise(path: &Path) -> Result<()> {
     let mut header = [0; 100];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
     match read {
@@ -216,6 +216,7 @@ fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
     let revision = compaction::newest(connection).map_err(damaged)?;
     connection.prepare(schema::RANGE).map_err(translate).map_err(damaged)?;
     connection.prepare(schema::EVENTS).map_err(translate).map_err(damaged)?;
+    moved::refuse(connection).map_err(|error| named(path, error))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(translate)?;
     Ok(revision)
 }

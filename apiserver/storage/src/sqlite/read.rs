@@ -83,15 +83,36 @@ pub(super) fn range(
 ) -> Result<RangeResult> {
     let snapshot = connection.transaction().map_err(translate)?;
     let revision = resolve(&snapshot, at)?;
-    let mut statement = snapshot.prepare_cached(schema::RANGE).map_err(translate)?;
-    let most = if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(i64::MAX) };
-    let rows = statement.query_map(params![keys.start, keys.end, signed(revision)?, most], pair);
-    let items = rows.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(translate)?;
+    let items = pairs(&snapshot, keys, limit, revision)?;
     let count = match limit != 0 && items.len() >= limit {
         true => count(&snapshot, keys, revision)?,
         false => items.len() as u64,
     };
     Ok(RangeResult { revision, items, count })
+}
+
+/// The first pairs of a range.
+pub(super) fn page(
+    connection: &mut Connection,
+    keys: &Range<String>,
+    limit: usize,
+    at: Option<Revision>,
+) -> Result<Vec<KeyValue>> {
+    let snapshot = connection.transaction().map_err(translate)?;
+    let revision = resolve(&snapshot, at)?;
+    pairs(&snapshot, keys, limit, revision)
+}
+
+fn pairs(
+    snapshot: &Transaction<'_>,
+    keys: &Range<String>,
+    limit: usize,
+    revision: Revision,
+) -> Result<Vec<KeyValue>> {
+    let mut statement = snapshot.prepare_cached(schema::RANGE).map_err(translate)?;
+    let most = if limit == 0 { -1 } else { i64::try_from(limit).unwrap_or(i64::MAX) };
+    let rows = statement.query_map(params![keys.start, keys.end, signed(revision)?, most], pair);
+    rows.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(translate)
 }
 
 fn count(snapshot: &Transaction<'_>, keys: &Range<String>, revision: Revision) -> Result<u64> {
@@ -243,6 +264,12 @@ impl ReadAt for (Option<KeyValue>, Revision) {
 impl ReadAt for RangeResult {
     fn snapshot(&self) -> Option<Revision> {
         Some(self.revision)
+    }
+}
+
+impl ReadAt for Vec<KeyValue> {
+    fn snapshot(&self) -> Option<Revision> {
+        None
     }
 }
 

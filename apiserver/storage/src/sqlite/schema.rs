@@ -27,6 +27,9 @@ pub(super) const CREATE: &str = "
     INSERT INTO meta (name, number) VALUES ('compacted', 1), ('scrubbed', 1);
 ";
 
+/// Stands in a store whose objects have been moved, with one row that says where they are.
+pub(super) const MOVED: &str = "CREATE TABLE moved (place TEXT NOT NULL) STRICT";
+
 /// The oldest readable revision and the newest, in one snapshot.
 pub(super) const BOUNDS: &str = "
     SELECT number, max(number, coalesce((SELECT max(revision) FROM log), 0)) FROM meta WHERE name = 'compacted'";

@@ -10,6 +10,7 @@ mod harness;
 mod lossy;
 mod migration;
 mod migration_guards;
+mod migration_marks;
 mod reads;
 mod watches;
 mod writes;

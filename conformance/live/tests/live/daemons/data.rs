@@ -63,6 +63,15 @@ impl Moving {
         Ok(())
     }
 
+    /// A server with these flags ends in one line that says why.
+    async fn starts_nowhere(&self, flags: &str, why: &str) -> Result<()> {
+        let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
+        let ended = self.program.start(&flags)?.ended().await?;
+        let line = ended.lines.last().cloned().unwrap_or_default();
+        ensure!(ended.code == 1 && line.contains(why) && line.contains("reclaim"), "{flags:?}: {ended:?}");
+        Ok(())
+    }
+
     async fn migrate(&self, to: &str, data_dir: &str) -> Result<()> {
         let [servers, prefix] = &self.prefix;
         self.works(&["migrate", "--to", to, data_dir, servers, prefix]).await
@@ -158,7 +167,8 @@ async fn objects_move_to_etcd_and_back_under_kubectls_eyes() -> Result<()> {
     moving.create("third").await?;
     knows(&mut informer, &["first", "second", "third"]).await?;
     running.kill().await?;
-    moving.refused(&migrate, "/moving is in use by an API server, or was").await?;
+    moving.refused(&migrate, "its objects were moved to /moving in etcd").await?;
+    moving.starts_nowhere("--data-dir=data", "its objects were moved to /moving in etcd").await?;
 
     moving.migrate("embedded", "--data-dir=back").await?;
     let running = moving.start(&["--data-dir=back".into()]).await?;
@@ -169,6 +179,14 @@ async fn objects_move_to_etcd_and_back_under_kubectls_eyes() -> Result<()> {
     moving.create("fourth").await?;
     knows(&mut informer, &["first", "fourth", "second", "third"]).await?;
     running.kill().await?;
+    moving.starts_nowhere(&moving.prefix.join(" "), "its objects were moved to").await?;
+
+    moving.works(&["reclaim", "--data-dir=data"]).await?;
+    let reclaimed = moving.start(&["--data-dir=data".into()]).await?;
+    let list = moving.list().await?;
+    assert_eq!(versions(&list)?, versions(&before)?);
+    ensure!(version(&list)? >= old + 1_000_000_000, "{list}");
+    reclaimed.kill().await?;
 
     let restored = moving.start(&["--data-dir=restored".into()]).await?;
     assert_eq!(versions(&moving.list().await?)?, versions(&before)?);
