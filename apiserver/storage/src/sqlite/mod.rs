@@ -23,6 +23,7 @@ mod import;
 mod moved;
 mod open;
 mod read;
+mod readers;
 mod schema;
 mod watch;
 mod writer;
@@ -42,7 +43,7 @@ pub use import::Import;
 pub(crate) use moved::mark;
 pub use moved::reclaim;
 pub(crate) use open::sync_directory;
-use read::Readers;
+use readers::Readers;
 use writer::{Work, WriterHandle};
 
 /// Settings of the embedded backend.

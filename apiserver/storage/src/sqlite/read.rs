@@ -1,15 +1,12 @@
-//! Reads: each in one snapshot, on a connection of a small pool, off the async threads.
+//! Reads: each in one snapshot.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use rusqlite::{Connection, Row, Transaction, params};
-use tokio::sync::Semaphore;
 
 use super::error::translate;
-use super::feed::{Feed, Stretch};
+use super::feed::Stretch;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 
@@ -17,50 +14,6 @@ use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, 
 const WINDOW: u64 = 1024;
 /// Most bytes of values that one look at the log returns (and one event more).
 const WINDOW_BYTES: usize = 4 << 20;
-
-/// The pool of reading connections.
-pub(super) struct Readers {
-    idle: Mutex<Vec<Connection>>,
-    permits: Arc<Semaphore>,
-    feed: Arc<Feed>,
-}
-
-/// A result that tells the revision it was read at.
-pub(super) trait ReadAt {
-    /// The newest revision in the snapshot that was read, where it is known.
-    fn snapshot(&self) -> Option<Revision>;
-}
-
-impl Readers {
-    pub fn new(connections: Vec<Connection>, feed: Arc<Feed>) -> Self {
-        let permits = Arc::new(Semaphore::new(connections.len()));
-        Self { idle: Mutex::new(connections), permits, feed }
-    }
-
-    /// Runs `work` with a connection, waiting for a free one.
-    pub async fn run<T: ReadAt + Send + 'static>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let permit = self.permits.clone().acquire_owned().await.map_err(stopped)?;
-        let readers = self.clone();
-        let task = move || {
-            let _permit = permit;
-            let mut connection = readers.idle.lock().pop().ok_or_else(|| stopped("no reader is left"))?;
-            let result = work(&mut connection);
-            readers.idle.lock().push(connection);
-            if let Some(revision) = result.as_ref().ok().and_then(ReadAt::snapshot) {
-                readers.feed.saw(revision);
-            }
-            result
-        };
-        tokio::task::spawn_blocking(task).await.map_err(stopped)?
-    }
-}
-
-fn stopped(error: impl std::fmt::Display) -> BackendError {
-    BackendError::Unavailable(format!("reading stopped: {error}"))
-}
 
 /// One key.
 pub(super) fn get(
@@ -253,40 +206,4 @@ fn event(row: &Row<'_>) -> rusqlite::Result<BackendEvent> {
 
 fn blob(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
     Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
-}
-
-impl ReadAt for (Option<KeyValue>, Revision) {
-    fn snapshot(&self) -> Option<Revision> {
-        Some(self.1)
-    }
-}
-
-impl ReadAt for RangeResult {
-    fn snapshot(&self) -> Option<Revision> {
-        Some(self.revision)
-    }
-}
-
-impl ReadAt for Vec<KeyValue> {
-    fn snapshot(&self) -> Option<Revision> {
-        None
-    }
-}
-
-impl ReadAt for Stretch {
-    fn snapshot(&self) -> Option<Revision> {
-        self.events.last().map(|event| event.revision)
-    }
-}
-
-impl ReadAt for Bounds {
-    fn snapshot(&self) -> Option<Revision> {
-        Some(self.newest)
-    }
-}
-
-impl ReadAt for () {
-    fn snapshot(&self) -> Option<Revision> {
-        None
-    }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Weak};
 use tokio::sync::mpsc;
 
 use super::feed::{Head, Stretch, Subscription};
-use super::read::{self, Readers};
+use super::read;
+use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// Batches that may wait for the receiver before its watch falls behind. One may hold megabytes, and there may be

@@ -1,0 +1,91 @@
+//! The pool of connections that read, off the async threads; and what a read tells of how far the writer is.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::feed::{Feed, Stretch};
+use super::read::Bounds;
+use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
+
+/// The pool of reading connections.
+pub(super) struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+    feed: Arc<Feed>,
+}
+
+/// A result that tells the revision it was read at.
+pub(super) trait ReadAt {
+    /// The newest revision in the snapshot that was read, where it is known.
+    fn snapshot(&self) -> Option<Revision>;
+}
+
+impl Readers {
+    pub fn new(connections: Vec<Connection>, feed: Arc<Feed>) -> Self {
+        let permits = Arc::new(Semaphore::new(connections.len()));
+        Self { idle: Mutex::new(connections), permits, feed }
+    }
+
+    /// Runs `work` with a connection, waiting for a free one.
+    pub async fn run<T: ReadAt + Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let permit = self.permits.clone().acquire_owned().await.map_err(stopped)?;
+        let readers = self.clone();
+        let task = move || {
+            let _permit = permit;
+            let mut connection = readers.idle.lock().pop().ok_or_else(|| stopped("no reader is left"))?;
+            let result = work(&mut connection);
+            readers.idle.lock().push(connection);
+            if let Some(revision) = result.as_ref().ok().and_then(ReadAt::snapshot) {
+                readers.feed.saw(revision);
+            }
+            result
+        };
+        tokio::task::spawn_blocking(task).await.map_err(stopped)?
+    }
+}
+
+fn stopped(error: impl std::fmt::Display) -> BackendError {
+    BackendError::Unavailable(format!("reading stopped: {error}"))
+}
+
+impl ReadAt for (Option<KeyValue>, Revision) {
+    fn snapshot(&self) -> Option<Revision> {
+        Some(self.1)
+    }
+}
+
+impl ReadAt for RangeResult {
+    fn snapshot(&self) -> Option<Revision> {
+        Some(self.revision)
+    }
+}
+
+impl ReadAt for Vec<KeyValue> {
+    fn snapshot(&self) -> Option<Revision> {
+        None
+    }
+}
+
+impl ReadAt for Stretch {
+    fn snapshot(&self) -> Option<Revision> {
+        self.events.last().map(|event| event.revision)
+    }
+}
+
+impl ReadAt for Bounds {
+    fn snapshot(&self) -> Option<Revision> {
+        Some(self.newest)
+    }
+}
+
+impl ReadAt for () {
+    fn snapshot(&self) -> Option<Revision> {
+        None
+    }
+}
