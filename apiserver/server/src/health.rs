@@ -98,6 +98,10 @@ fn all(
         }
     }
     for (name, notice) in notices {
+        if query.all("exclude").any(|e| e == *name) {
+            text.push_str(&format!("[+]{name} excluded: ok\n"));
+            continue;
+        }
         text.push_str(&match notice() {
             None => format!("[+]{name} ok\n"),
             Some(said) => format!("[!]{name}: {said}\n"),

@@ -46,6 +46,11 @@ async fn a_notice_is_read_and_fails_nothing() {
     let text = String::from_utf8(text.unwrap_or_default().to_vec()).unwrap_or_default();
     assert!(text.contains("[!]storage-writes: no space left\n"), "{text}");
     assert!(!text.contains("storage-writes ok"), "{text}");
+    let query = Query::parse("verbose&exclude=storage-writes");
+    let answer = health.answer("/readyz", &query).map(|answer| answer.into_body());
+    let text = http_body_util::BodyExt::collect(answer.unwrap_or_default()).await.map(|body| body.to_bytes());
+    let text = String::from_utf8(text.unwrap_or_default().to_vec()).unwrap_or_default();
+    assert!(text.contains("[+]storage-writes excluded: ok\n") && !text.contains("no space"), "{text}");
     assert_eq!(status(&health, "/readyz/storage-writes", ""), Some(StatusCode::INTERNAL_SERVER_ERROR));
     assert_eq!(status(&health, "/livez/storage-writes", ""), Some(StatusCode::NOT_FOUND));
     assert_eq!(status(&health, "/livez", "verbose"), Some(StatusCode::OK));

@@ -192,7 +192,9 @@ impl Server {
             resource.admission.extend(self.of_all.iter().cloned());
         }
         let options = self.options;
-        let metrics = self.metrics;
+        let mut metrics = self.metrics;
+        let kinds = self.resources.iter().map(|resource| resource.kind.names());
+        metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())

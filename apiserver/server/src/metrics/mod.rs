@@ -2,11 +2,14 @@
 //! (k8s.io/apiserver pkg/endpoints/metrics), in the Prometheus text format.
 
 mod labels;
+mod storage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::kind::Names;
+use drydock_storage::cache;
 use http::{Response, StatusCode, header};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -145,6 +148,13 @@ impl Metrics {
         let gauge = self.long_running.get_or_create_owned(&labels(info));
         gauge.inc();
         OpenWatch(gauge)
+    }
+
+    /// Shows what the caches of these kinds tell.
+    pub fn show_caches<'n>(&mut self, caches: impl IntoIterator<Item = (&'n Names, Arc<cache::Metrics>)>) {
+        let mut all = storage::Caches::default();
+        caches.into_iter().for_each(|(names, cache)| all.add(names, cache));
+        self.registry.register_collector(Box::new(all));
     }
 
     /// Where others register what they count.

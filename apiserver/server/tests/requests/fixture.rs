@@ -14,7 +14,7 @@ use drydock_server::request_info::{self, RequestInfo};
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{Cache, Config};
+use drydock_storage::cache::{self, Cache, Config};
 use drydock_storage::fence::Fences;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
@@ -29,6 +29,8 @@ pub struct Server {
     pub api: ApiGroup,
     pub backend: Arc<dyn Backend>,
     pub shutdown: CancellationToken,
+    /// What the caches of gadgets and widgets tell.
+    pub caches: [Arc<cache::Metrics>; 2],
     pub _dir: tempfile::TempDir,
 }
 
@@ -71,26 +73,28 @@ impl Server {
     }
 
     pub async fn with_admission(admission: Vec<Arc<dyn Admission>>) -> Self {
-        Self::with(admission, Config::default()).await
+        Self::with(admission, Config::default(), SqliteOptions::default()).await
     }
 
     /// Forgets history at once: what is compacted below is gone.
     pub async fn forgetful() -> Self {
-        Self::with(Vec::new(), Config { ring_events: 1, ..Config::default() }).await
+        let config = Config { ring_events: 1, ..Config::default() };
+        Self::with(Vec::new(), config, SqliteOptions::default()).await
     }
 
-    async fn with(admission: Vec<Arc<dyn Admission>>, config: Config) -> Self {
+    pub async fn with(admission: Vec<Arc<dyn Admission>>, config: Config, store: SqliteOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let backend: Arc<dyn Backend> =
-            Arc::new(SqliteBackend::open(dir.path().join("db"), SqliteOptions::default()).unwrap());
+        let backend: Arc<dyn Backend> = Arc::new(SqliteBackend::open(dir.path().join("db"), store).unwrap());
         let shutdown = CancellationToken::new();
-        let gadgets = resource(Gadget::namespaced(), "gadgets", &backend, &admission, &config).await;
-        let widgets = resource(Gadget::cluster(), "widgets", &backend, &admission, &config).await;
+        let (gadgets, of_gadgets) =
+            resource(Gadget::namespaced(), "gadgets", &backend, &admission, &config).await;
+        let (widgets, of_widgets) =
+            resource(Gadget::cluster(), "widgets", &backend, &admission, &config).await;
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
             .with_authorizer(Arc::new(NotTheReader))
             .with_fences(Arc::new(Fences::new(backend.clone())));
-        Self { api, backend, shutdown, _dir: dir }
+        Self { api, backend, shutdown, caches: [of_gadgets, of_widgets], _dir: dir }
     }
 
     pub async fn raw(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: Body) -> Response<Body> {
@@ -199,8 +203,9 @@ async fn resource(
     backend: &Arc<dyn Backend>,
     admission: &[Arc<dyn Admission>],
     config: &Config,
-) -> Resource {
+) -> (Resource, Arc<cache::Metrics>) {
     let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), config.clone());
     cache.wait_until_ready().await;
-    Resource { kind: Arc::new(kind), storage: Arc::new(cache), admission: admission.to_vec() }
+    let metrics = cache.metrics();
+    (Resource { kind: Arc::new(kind), storage: Arc::new(cache), admission: admission.to_vec() }, metrics)
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::state::State;
 use crate::backend::{BackendError, Revision};
+use crate::storage::StorageError;
 
 /// Figures of one cache, readable at any time.
 #[derive(Debug, Default)]
@@ -30,6 +31,10 @@ pub struct Metrics {
     pub revision_checks: AtomicU64,
     /// Consistent reads that the store answered because the cache had fallen behind.
     pub fallen_through: AtomicU64,
+    /// Writes that were refused because too many were waiting.
+    pub refused_busy: AtomicU64,
+    /// Writes that were refused because no space is left.
+    pub refused_full: AtomicU64,
     /// Events whose object came from the writer, and did not have to be decoded.
     pub handed_over: AtomicU64,
 }
@@ -52,6 +57,16 @@ impl Metrics {
 
     pub(super) fn fell_through(&self) {
         self.fallen_through.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a write that the backend refused.
+    pub(super) fn written<T>(&self, result: &Result<T, StorageError>) {
+        match result {
+            Err(StorageError::Backend(BackendError::Overloaded)) => &self.refused_busy,
+            Err(StorageError::Backend(BackendError::NoSpace(_))) => &self.refused_full,
+            _ => return,
+        }
+        .fetch_add(1, Relaxed);
     }
 
     pub(super) fn filled(&self) {

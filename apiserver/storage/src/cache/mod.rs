@@ -136,7 +136,9 @@ impl Storage for Cache {
         object: Object,
         guard: Option<&Guard>,
     ) -> Result<Arc<Stored>, StorageError> {
-        self.shared.store.create(key, object, guard).await
+        let created = self.shared.store.create(key, object, guard).await;
+        self.shared.metrics.written(&created);
+        created
     }
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
@@ -166,7 +168,9 @@ impl Storage for Cache {
         let state = self.shared.state.load_full();
         let cached = state.snapshot.objects.get(key).ok().flatten().filter(|_| state.ready).cloned();
         drop(state);
-        self.shared.store.update_from(key, cached, guard, updater).await
+        let updated = self.shared.store.update_from(key, cached, guard, updater).await;
+        self.shared.metrics.written(&updated);
+        updated
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {

@@ -1,9 +1,11 @@
 //! A server on a port of its own, and a host that answers its reviews.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
 use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
@@ -14,6 +16,8 @@ use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
 use drydock_server::serve::{self, Patience};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
+use drydock_storage::cache::Config;
+use drydock_storage::sqlite::SqliteOptions;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -31,6 +35,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::certificates::{Authority, Identity, client};
 use crate::fixture::Server;
+use crate::gadget::Gadget;
 
 /// Decides on a SubjectAccessReview's spec.
 pub type Rule = fn(&Value) -> bool;
@@ -54,6 +59,7 @@ pub struct Settings {
     pub request_timeout: Duration,
     pub audit: Option<Arc<Audit>>,
     pub admission: Vec<Arc<dyn Admission>>,
+    pub store: SqliteOptions,
 }
 
 impl Default for Settings {
@@ -67,6 +73,7 @@ impl Default for Settings {
             request_timeout,
             audit,
             admission,
+            store: SqliteOptions::default(),
         }
     }
 }
@@ -74,7 +81,11 @@ impl Default for Settings {
 impl Port {
     pub async fn open(settings: Settings) -> Self {
         let (clients, proxies) = (Authority::new(), Authority::new());
-        let Server { api, shutdown, _dir: server_dir, .. } = Server::with_admission(settings.admission).await;
+        let server = Server::with(settings.admission, Config::default(), settings.store).await;
+        let Server { api, backend, shutdown, caches, _dir: server_dir } = server;
+        let mut metrics = Metrics::new();
+        let kinds = [Gadget::namespaced(), Gadget::cluster()];
+        metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
         let asked = Arc::default();
         let host = host(Arc::clone(&asked), settings.rule);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
@@ -82,8 +93,10 @@ impl Port {
             authenticator: Authenticator::new(trusted, Some(TokenReviewer::new(host.clone())), true),
             authorizer: Arc::new(Authorizer::new(host)),
             limits: InFlight::new(settings.in_flight, settings.in_flight),
-            health: Health::default().live("ping", Arc::new(|| Ok(()))),
-            metrics: Metrics::new(),
+            health: Health::default()
+                .live("ping", Arc::new(|| Ok(())))
+                .notice("storage-writes", Arc::new(move || backend.refuses_writes())),
+            metrics,
             audit: settings.audit,
             api,
             request_timeout: settings.request_timeout,
@@ -120,6 +133,23 @@ impl Port {
         // The server may close without TLS' farewell.
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Sends one request with a body.
+    pub async fn send_body(&self, line: &str, body: &str) -> String {
+        let mut stream = self.connect(None, "http/1.1").await;
+        let length = body.len();
+        let head =
+            format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}");
+        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The embedded store's file.
+    pub fn store(&self) -> PathBuf {
+        self._server_dir.path().join("db")
     }
 
     /// The specs of the SubjectAccessReviews so far.

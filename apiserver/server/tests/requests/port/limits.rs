@@ -1,11 +1,20 @@
 //! What a request may take, and what is told of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_storage::sqlite::SqliteOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 
 use super::fixture::{Port, Settings, code};
 use crate::fixture::GADGETS;
+
+/// A gadget of about so many bytes.
+fn sized(number: usize, bytes: usize) -> String {
+    let spec = serde_json::json!({"spec": {"color": "x".repeat(bytes)}});
+    crate::fixture::gadget(&format!("g{number}"), spec).to_string()
+}
 
 #[tokio::test]
 async fn a_timeout_that_is_none_is_400() {
@@ -22,20 +31,7 @@ async fn an_answer_that_is_not_read_is_let_go_at_its_deadline() {
     let request_timeout = Duration::from_secs(2);
     let port = Port::open(Settings { in_flight: 1, request_timeout, ..Settings::default() }).await;
     for i in 0..12 {
-        let body = crate::fixture::gadget(
-            &format!("g{i}"),
-            serde_json::json!({"spec": {"color": "x".repeat(1_000_000)}}),
-        )
-        .to_string();
-        let line = format!("POST {GADGETS}");
-        let mut stream = port.connect(None, "http/1.1").await;
-        let head = format!(
-            "{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer).await;
+        let answer = port.send_body(&format!("POST {GADGETS}"), &sized(i, 1_000_000)).await;
         assert_eq!(code(&answer), 201, "{answer}");
     }
     let mut lazy = port.connect(None, "http/1.1").await;
@@ -74,4 +70,97 @@ async fn the_metrics_of_dashboards_are_there() {
     }
     let ended = metrics.lines().find(|line| line.starts_with("apiserver_request_terminations_total"));
     assert!(ended.is_some_and(|line| line.contains(r#"code="504""#)), "{metrics}");
+}
+
+/// How many writes of gadgets were refused, as /metrics has it.
+async fn refused(port: &Port, reason: &str) -> usize {
+    let metrics = port.send(None, "GET /metrics", &[]).await;
+    let of = format!(
+        r#"drydock_storage_refused_writes_total{{group="test.io",resource="gadgets",reason="{reason}"}} "#
+    );
+    let line = metrics.lines().find_map(|line| line.strip_prefix(of.as_str()));
+    line.unwrap_or_else(|| panic!("{of} is not in {metrics}")).parse().unwrap()
+}
+
+/// The queue is held full by not letting the writer begin: an administrator's sqlite3 has the write lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_beyond_the_queue_are_429_and_counted() {
+    let store = SqliteOptions { queue: 1, ..SqliteOptions::default() };
+    let port = Arc::new(Port::open(Settings { store, ..Settings::default() }).await);
+    let admin = rusqlite::Connection::open(port.store()).unwrap();
+    admin.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut writes = JoinSet::new();
+    for number in 0..8 {
+        let port = port.clone();
+        writes.spawn(async move { port.send_body(&format!("POST {GADGETS}"), &sized(number, 1)).await });
+    }
+    let first = writes.join_next().await.unwrap().unwrap();
+    assert_eq!(code(&first), 429, "{first}");
+    assert!(first.contains("retry-after: 1") && first.contains("too many writes are waiting"), "{first}");
+    assert!(first.contains(r#""reason":"TooManyRequests""#), "{first}");
+    assert_eq!(code(&port.send(None, &format!("GET {GADGETS}"), &[]).await), 200, "reads go on");
+    admin.execute_batch("ROLLBACK").unwrap();
+    let (mut busy, mut made) = (1, 0);
+    while let Some(answer) = writes.join_next().await {
+        match code(&answer.unwrap()) {
+            429 => busy += 1,
+            201 => made += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert!(made > 0 && busy + made == 8, "{busy} and {made}");
+    assert_eq!((refused(&port, "queue-full").await, refused(&port, "no-space").await), (busy, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_without_space_are_507_and_counted_and_reads_go_on() {
+    let store = SqliteOptions { max_file: Some(1 << 20), ..SqliteOptions::default() };
+    let port = Port::open(Settings { store, ..Settings::default() }).await;
+    let mut made = 0;
+    let full = loop {
+        let answer = port.send_body(&format!("POST {GADGETS}"), &sized(made, 100_000)).await;
+        match code(&answer) {
+            201 => made += 1,
+            _ => break answer,
+        }
+    };
+    assert_eq!(code(&full), 507, "{full}");
+    assert!(full.contains(r#""reason":"InsufficientStorage""#) && full.contains("--data-dir"), "{full}");
+    assert_eq!((refused(&port, "queue-full").await, refused(&port, "no-space").await), (0, 1));
+    for number in 0..=made {
+        let answer = port.send(None, &format!("GET {GADGETS}/g{number}"), &[]).await;
+        assert_eq!(code(&answer), if number < made { 200 } else { 404 }, "{number}");
+    }
+    let ready = port.send(None, "GET /readyz?verbose", &[]).await;
+    assert!(code(&ready) == 200 && ready.contains("[!]storage-writes: "), "{ready}");
+    let excluded = port.send(None, "GET /readyz?verbose&exclude=storage-writes", &[]).await;
+    assert!(excluded.contains("[+]storage-writes excluded: ok"), "{excluded}");
+}
+
+#[tokio::test]
+async fn the_caches_tell_how_full_they_are_and_how_far_behind() {
+    let port = Port::open(Settings::default()).await;
+    for number in 0..3 {
+        let answer = port.send_body(&format!("POST {GADGETS}"), &sized(number, 1)).await;
+        assert_eq!(code(&answer), 201, "{answer}");
+    }
+    // A consistent read: the cache has taken them in.
+    assert_eq!(code(&port.send(None, &format!("GET {GADGETS}"), &[]).await), 200);
+    let metrics = port.send(None, "GET /metrics", &[]).await;
+    let of = r#"group="test.io",resource="gadgets""#;
+    for line in [
+        format!("apiserver_resource_objects{{{of}}} 3"),
+        format!("apiserver_watch_cache_resource_version{{{of}}} 4"),
+        format!("apiserver_watch_cache_initializations_total{{{of}}} 1"),
+        format!("apiserver_terminated_watchers_total{{{of}}} 0"),
+        format!("drydock_watch_cache_ring_events{{{of}}} 3"),
+        format!("drydock_watch_cache_lag_revisions{{{of}}} 0"),
+        r#"apiserver_resource_objects{group="test.io",resource="widgets"} 0"#.to_owned(),
+    ] {
+        assert!(metrics.contains(&line), "{line} is not in {metrics}");
+    }
+    let bytes = metrics.lines().find_map(|line| {
+        line.strip_prefix(&format!("drydock_watch_cache_ring_bytes{{{of}}} ")).map(str::to_owned)
+    });
+    assert!(bytes.is_some_and(|bytes| bytes != "0"), "{metrics}");
 }
