@@ -5,11 +5,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::TempPath;
 
 use super::check::{self, Contents};
 use super::error::translate;
-use super::open::{beside, io, named, private, sync_directory, vacant};
+use super::open::{beside, io, named, one_name, private, sync_directory, vacant};
+use super::part::part;
 use super::schema;
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -26,23 +27,15 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
         return Err(exists(to));
     }
     let source = check::connect(from)?;
+    one_name(from)?;
     check::stamp(&source).map_err(|error| named(from, error))?;
     let part = part(to)?;
-    copy(source, &part, progress)?;
-    let contents = check::check(&part, progress)?;
+    copy(source, part.path(), progress)?;
+    let contents = check::check(part.path(), progress)?;
+    // Closed when no connection has it open any more: SQLite's locks on a file end with any handle of its process.
+    let (_held, part) = part.into_parts();
     give_name(part, to)?;
     Ok(contents)
-}
-
-/// An empty file beside `to` that no other backup has, for its owner alone; dropped, it is removed.
-fn part(to: &Path) -> Result<TempPath> {
-    let name =
-        to.file_name().ok_or_else(|| BackendError::Unavailable(format!("{} is no file", to.display())))?;
-    let mut prefix = name.to_owned();
-    prefix.push(".");
-    let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let made = tempfile::Builder::new().prefix(&prefix).suffix(".part").tempfile_in(folder);
-    made.map(NamedTempFile::into_temp_path).map_err(|error| io(folder, &error))
 }
 
 /// Nothing is ever overwritten.

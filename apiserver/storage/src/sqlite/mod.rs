@@ -22,6 +22,7 @@ mod history;
 mod import;
 mod moved;
 mod open;
+mod part;
 mod read;
 mod readers;
 mod schema;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -107,8 +107,23 @@ pub(super) fn lock(path: &Path) -> Result<File> {
     }
 }
 
+/// SQLite has its log, and we have our lock, beside one name of a file: of two hard links each would have its own, and
+/// writes through the one would damage what is written through the other (sqlite.org/howtocorrupt.html, "Multiple links
+/// to the same file").
+pub(super) fn one_name(path: &Path) -> Result<()> {
+    let names = fs::metadata(path).map_err(|error| io(path, &error))?.nlink();
+    match names {
+        0 | 1 => Ok(()),
+        _ => Err(BackendError::Unavailable(format!(
+            "{} is one of {names} hard links to a file: copy it to a name of its own, or remove the others",
+            path.display()
+        ))),
+    }
+}
+
 /// Tells from the header alone whether the file is ours, so that a foreign one is never opened for writing.
 pub(super) fn recognise(path: &Path) -> Result<()> {
+    one_name(path)?;
     let mut header = [0; 100];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
     match read {

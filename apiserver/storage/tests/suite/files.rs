@@ -172,6 +172,25 @@ async fn a_file_in_use_is_refused_by_any_name() {
     assert!(!path.exists() && std::fs::symlink_metadata(&link).is_ok(), "nothing was made");
 }
 
+/// Each of two hard links had a lock and a log of its own.
+#[tokio::test]
+async fn a_file_in_use_is_refused_by_a_hard_link() {
+    let ((directory, path), other) = (place(), tempfile::tempdir().unwrap());
+    let link = other.path().join("link.db");
+    let store = open(&path);
+    let first = create(&store, "/a", "1").await;
+    std::fs::hard_link(&path, &link).unwrap();
+    let copy = directory.path().join("copy.db");
+    for error in [refusal(&link), sqlite::backup(&link, &copy, &Progress::silent()).unwrap_err()] {
+        assert!(error.to_string().contains("link.db is one of 2 hard links to a file"), "{error}");
+    }
+    update(&store, "/a", first, "2").await;
+    drop(store);
+    assert!(refusal(&path).to_string().contains("store.db is one of 2 hard links"));
+    std::fs::remove_file(&link).unwrap();
+    assert_eq!(text(&open(&path), "/a", None).await.as_deref(), Some("2"));
+}
+
 #[test]
 fn a_folder_for_a_store_is_made_with_those_above_it() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,0 +1,110 @@
+//! The file that a backup is, until it is whole: `NAME.xxxxxx.part`.
+//!
+//! It is locked as long as the backup goes on. One that is not is left of a backup that was killed: the next one of the
+//! same name removes it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+use super::open;
+use crate::backend::{BackendError, Result};
+
+/// What it ends with.
+const SUFFIX: &str = ".part";
+/// Letters that tell it from others.
+const LETTERS: usize = 6;
+
+/// An empty file beside `to` that no other backup has, for its owner alone; dropped, it is removed.
+pub(super) fn part(to: &Path) -> Result<NamedTempFile> {
+    let name =
+        to.file_name().ok_or_else(|| BackendError::Unavailable(format!("{} is no file", to.display())))?;
+    let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    remove_stale(folder, name).and_then(|()| make(folder, name)).map_err(|error| open::io(folder, &error))
+}
+
+fn make(folder: &Path, name: &OsStr) -> io::Result<NamedTempFile> {
+    let mut prefix = name.to_owned();
+    prefix.push(".");
+    loop {
+        let mut new = tempfile::Builder::new();
+        let made = new.prefix(&prefix).suffix(SUFFIX).rand_bytes(LETTERS).tempfile_in(folder)?;
+        made.as_file().lock()?;
+        // Somebody who took it for stale may have been faster with the lock.
+        if made.path().exists() {
+            return Ok(made);
+        }
+    }
+}
+
+fn remove_stale(folder: &Path, name: &OsStr) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !is_part_of(&entry.file_name(), name) || !entry.file_type()?.is_file() {
+            continue;
+        }
+        let file = match File::options().write(true).open(entry.path()) {
+            Ok(file) => file,
+            // It is whole by now, or not ours to remove.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+            {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if file.try_lock().is_ok() {
+            tracing::warn!(file = %entry.path().display(), "what a backup left that was killed is removed");
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is named as the parts of a backup are.
+fn is_part_of(file: &OsStr, name: &OsStr) -> bool {
+    let letters = file
+        .as_encoded_bytes()
+        .strip_prefix(name.as_encoded_bytes())
+        .and_then(|rest| rest.strip_prefix(b"."))
+        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+    letters.is_some_and(|letters| letters.len() == LETTERS && letters.iter().all(u8::is_ascii_alphanumeric))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_a_killed_backup_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let others =
+            ["a.db.part", "a.db.12345.part", "a.db.12345-.part", "b.db.123456.part", "a.db.123456.copy"];
+        for name in others.iter().chain(&["a.db.123456.part"]) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let to = folder.path().join("a.db");
+        let running = part(&to).unwrap();
+        let mut left: Vec<_> = others.iter().map(|name| (*name).to_owned()).collect();
+        left.push(running.path().file_name().unwrap().to_str().unwrap().to_owned());
+        left.sort();
+        assert_eq!(names(folder.path()), left);
+        let other = part(&to).unwrap();
+        assert!(running.path().exists(), "it goes on");
+        drop((running, other));
+        assert_eq!(names(folder.path()).len(), others.len());
+    }
+}
