@@ -7,19 +7,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use drydock_disk::{Faults, disk};
-use drydock_storage::backend::{Backend, BackendError, WatchItem, prefix_range};
-use drydock_storage::sqlite::SqliteBackend;
+use drydock_storage::backend::{Backend, BackendError, Revision, WatchItem, prefix_range};
+use drydock_storage::progress::Progress;
+use drydock_storage::sqlite::{self, SqliteBackend};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
-use crate::model::{Model, options};
+use crate::model::{Looked, Model, options};
 use crate::tally::Tally;
 use crate::work::Writer;
 use crate::{Plant, folder};
 
 /// Power losses of one store.
 const LIVES: u64 = 20;
+/// Stores that lose power while they are made.
+const MADE: u64 = 4;
+/// Writes and syncs that come with the making of one, and some more.
+const MAKING: u64 = 40;
 /// Writes in one life, if the power stays.
 const WRITES: u64 = 150;
 /// Writers in every other life: their writes share commits. With one a seed does the same every time.
@@ -32,6 +37,10 @@ pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result
     let path = folder.path().join("store.db");
     let mut chance = StdRng::seed_from_u64(seed);
     let mut model = Model::default();
+    for number in 0..MADE {
+        let path = folder.path().join(format!("made-{number}.db"));
+        make(&path, &mut chance, plant, tally).with_context(|| format!("making {number}"))?;
+    }
     drop(SqliteBackend::open(&path, options())?);
     for life in 0..LIVES {
         let left = chance.random_range(1..400);
@@ -43,6 +52,22 @@ pub async fn round(seed: u64, plant: Option<Plant>, tally: &mut Tally) -> Result
         let looked = model.verify(&path).await.with_context(|| format!("after life {life}"))?;
         tally.crash("power-loss", looked);
     }
+    Ok(())
+}
+
+/// The power goes while a store is made. One that was opened is there, and whole; one that was not can be made again.
+fn make(path: &Path, chance: &mut StdRng, plant: Option<Plant>, tally: &mut Tally) -> Result<()> {
+    let (left, faults) = (chance.random_range(0..MAKING), faults(chance, plant));
+    disk().arm(chance.random(), left, faults);
+    let opened = SqliteBackend::open(path, options()).map(drop).is_ok();
+    disk().power_cycle()?;
+    ensure!(path.exists() || !opened, "it was opened, and is not there");
+    drop(SqliteBackend::open(path, options())?);
+    let contents = sqlite::check(path, &Progress::silent()).context("check")?;
+    ensure!(contents.rows == 0 && contents.revision == Revision(1), "it is new, and has {contents}");
+    let left = path.with_extension("db.new");
+    ensure!(!left.exists(), "{} is left", left.display());
+    tally.crash(if opened { "power-loss, just made" } else { "power-loss, being made" }, Looked::default());
     Ok(())
 }
 

@@ -87,14 +87,18 @@ impl Disk {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut chance = state.chance.take().unwrap_or_else(|| StdRng::seed_from_u64(0));
-        for (path, mut node) in state.nodes.drain() {
+        let mut nodes: Vec<_> = state.nodes.drain().collect();
+        // In an order that is the same for a seed.
+        nodes.sort_by(|one, other| one.0.cmp(&other.0));
+        for (_, mut node) in nodes {
             state.pool.give(std::mem::take(&mut node.memory));
-            if File::open(&path).is_ok_and(|now| node.is(&now)) {
+            if node.has_name() {
                 node.lose_power(&mut chance)?;
             }
         }
         for (path, bytes) in state.removed.drain(..) {
-            if chance.random() && !path.exists() {
+            // The folder of an earlier store may be gone.
+            if chance.random() && !path.exists() && path.parent().is_some_and(Path::is_dir) {
                 fs::write(path, bytes)?;
             }
         }
@@ -109,11 +113,13 @@ impl Disk {
     pub(crate) fn open(&self, path: &Path, create: bool) -> io::Result<()> {
         let mut state = self.state.lock();
         let options = File::options().read(true).write(true).create(create).mode(0o644).open(path)?;
-        let known = state.nodes.get(path).is_some_and(|node| node.is(&options));
-        if !known {
-            let node = Node::new(options)?;
-            state.nodes.insert(path.to_owned(), node);
-        }
+        let known = state.nodes.iter().find(|(_, node)| node.is(&options)).map(|(path, _)| path.clone());
+        // One that was renamed is the same file: what was not synced under its old name is not durable under the new.
+        let node = match known.and_then(|known| state.nodes.remove(&known)) {
+            Some(node) => node,
+            None => Node::new(options)?,
+        };
+        state.nodes.insert(path.to_owned(), node);
         if let Some(node) = state.nodes.get_mut(path) {
             node.users += 1;
         }

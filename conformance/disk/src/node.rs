@@ -47,6 +47,11 @@ impl Node {
         id(&self.shown) == id(other)
     }
 
+    /// Has it any name, be it another one by now?
+    pub fn has_name(&self) -> bool {
+        self.shown.metadata().is_ok_and(|data| data.nlink() > 0)
+    }
+
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.shown.write_all_at(bytes, at)?;
         self.pending.push(Change::Write(at, bytes.to_vec()));
