@@ -43,7 +43,9 @@ pub async fn load_config(kubeconfig: Option<&Path>) -> Result<Config, ClientErro
         Some(path) => from_file(path).await?,
         None => Config::infer().await.map_err(|e| ClientError::Infer(Box::new(e)))?,
     };
-    // Retries belong to the queues, which know what an answer means: a 429 of an eviction is an answer.
+    // Retries belong to the queues, which know what an answer means: a 429 of an eviction is an answer, and after a 504
+    // a write may have been made. They decide anew, on what stands there then; each write is bound to the UID or the
+    // resourceVersion that it was decided on. kube sends a request again by itself after 429, 503 and 504.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(10));
     Ok(config)
@@ -92,5 +94,62 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
             () = tokio::time::sleep(delay) => {}
         }
         delay = (delay * 2).min(Duration::from_secs(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Api;
+    use kube::api::PostParams;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Answers every request in the same way, and counts them.
+    async fn host(answer: &'static str) -> (u16, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::<AtomicUsize>::default();
+        let counted = requests.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                // To the end of the object that is sent.
+                let mut request = vec![0; 1 << 16];
+                while !request.contains(&b'}') {
+                    assert!(stream.read(&mut request).await.unwrap() > 0);
+                }
+                counted.fetch_add(1, SeqCst);
+                let head = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(head.as_bytes()).await.unwrap();
+            }
+        });
+        (port, requests)
+    }
+
+    /// Sent again, a create that had been made would be told that somebody else had made it.
+    #[tokio::test]
+    async fn a_write_of_unknown_outcome_is_sent_once() {
+        for answer in ["429 Too Many Requests", "503 Service Unavailable", "504 Gateway Timeout"] {
+            let (port, requests) = host(answer).await;
+            let file = std::env::temp_dir().join(format!("drydock-client-{}-{port}", std::process::id()));
+            let text = format!(
+                "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: \
+                 c}}}}], clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{port}'}}}}], users: [{{name: c, user: \
+                 {{}}}}]}}"
+            );
+            std::fs::write(&file, text).unwrap();
+            let config = load_config(Some(&file)).await;
+            std::fs::remove_file(&file).unwrap();
+            let maps: Api<ConfigMap> = Api::namespaced(build(config.unwrap(), None).unwrap(), "ns");
+            let made = maps.create(&PostParams::default(), &ConfigMap::default()).await;
+            assert!(made.is_err(), "{answer}");
+            assert_eq!(requests.load(SeqCst), 1, "{answer}");
+        }
     }
 }
