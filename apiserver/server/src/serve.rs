@@ -1,8 +1,9 @@
 //! The secure port: accepts connections, proves who holds which certificate, speaks HTTP/1.1 and HTTP/2, and stops in
 //! order: no new connections, requests in flight finish, watches end.
 
-mod last;
+mod gather;
 mod requests;
+mod turns;
 
 use std::convert::Infallible;
 use std::io;
@@ -24,8 +25,9 @@ use tokio_util::task::TaskTracker;
 use crate::authn::Peer;
 use crate::chain::Chain;
 use crate::sending::Held;
-use last::last;
+use gather::gather;
 use requests::Requests;
+use turns::Turns;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
@@ -148,16 +150,18 @@ async fn connection(
         })
     });
     let builder = http_settings(patience);
+    let (stream, outbox) = gather(stream);
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
+    let mut serving = Turns::new(serving, outbox);
     let ended = tokio::select! {
-        ended = last(serving.as_mut()) => ended,
+        ended = &mut serving => ended,
         () = stop.cancelled() => {
-            serving.as_mut().graceful_shutdown();
+            serving.connection.as_mut().graceful_shutdown();
             serving.await
         }
         () = requests.idle(patience.headers, patience.idle) => {
-            serving.as_mut().graceful_shutdown();
+            serving.connection.as_mut().graceful_shutdown();
             // A request that crossed the farewell is still answered, within bounds.
             tokio::time::timeout(patience.headers, serving).await.unwrap_or(Ok(()))
         }

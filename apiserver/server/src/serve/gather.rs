@@ -1,0 +1,208 @@
+//! What a connection writes in one turn leaves together.
+//!
+//! HTTP/2 flushes behind each frame of more than some hundred bytes: one event to fifty streams of a connection would
+//! be fifty TLS records and fifty writes. Here a flush only says that nothing is held back for good: whoever polls the
+//! connection sends what has gathered when the connection has nothing more to write ([`Outbox::poll_send`]).
+
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most bytes that wait: what rustls takes at once, and four TLS records.
+const MOST: usize = 64 * 1024;
+
+thread_local! {
+    /// Room for one turn: nearly always it is sent before the turn of the next connection.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// `inner`, written to at the end of each turn.
+pub(super) fn gather<T>(inner: T) -> (Gathering<T>, Outbox<T>) {
+    let turn = Arc::new(Mutex::new(Turn { inner, waiting: Vec::new(), sent: 0, flushed: true }));
+    (Gathering(turn.clone()), Outbox(turn))
+}
+
+/// What the connection reads from and writes to.
+pub(super) struct Gathering<T>(Arc<Mutex<Turn<T>>>);
+
+/// What has gathered.
+pub(super) struct Outbox<T>(Arc<Mutex<Turn<T>>>);
+
+struct Turn<T> {
+    inner: T,
+    waiting: Vec<u8>,
+    /// So many of those that wait have been written.
+    sent: usize,
+    flushed: bool,
+}
+
+impl<T: AsyncWrite + Unpin> Outbox<T> {
+    /// Sends all that has gathered. To be called each time that the connection has been polled.
+    pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.lock().poll_send(context)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Turn<T> {
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_empty(context))?;
+        if !self.flushed {
+            ready!(Pin::new(&mut self.inner).poll_flush(context))?;
+            self.flushed = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_empty(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.waiting.len() {
+            let rest = &self.waiting[self.sent..];
+            let written = ready!(Pin::new(&mut self.inner).poll_write(context, rest))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.sent += written;
+            self.flushed = false;
+        }
+        if self.sent > 0 {
+            // Most connections are idle most of the time: they hold nothing then.
+            let mut room = std::mem::take(&mut self.waiting);
+            room.clear();
+            self.sent = 0;
+            ROOM.set(room);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_take(&mut self, context: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if self.waiting.len() >= MOST {
+            ready!(self.poll_empty(context))?;
+        }
+        if self.waiting.capacity() == 0 {
+            self.waiting = ROOM.take();
+            self.waiting.reserve_exact(MOST);
+        }
+        let before = self.waiting.len();
+        for piece in pieces {
+            let room = MOST - self.waiting.len();
+            self.waiting.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
+        Poll::Ready(Ok(self.waiting.len() - before))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Gathering<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.lock().inner).poll_read(context, into)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Gathering<T> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.lock().poll_take(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.lock().poll_take(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// The end of the turn flushes.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut turn = self.0.lock();
+        ready!(turn.poll_send(context))?;
+        Pin::new(&mut turn.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::poll;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    async fn send<T: AsyncWrite + Unpin>(outbox: &Outbox<T>) -> io::Result<()> {
+        std::future::poll_fn(|context| outbox.poll_send(context)).await
+    }
+
+    /// Counts the writes of what it wraps.
+    struct Counting<T>(T, Arc<Mutex<Vec<usize>>>);
+
+    impl<T: AsyncWrite + Unpin> AsyncWrite for Counting<T> {
+        fn poll_write(mut self: Pin<&mut Self>, c: &mut Context<'_>, b: &[u8]) -> Poll<io::Result<usize>> {
+            self.1.lock().push(b.len());
+            Pin::new(&mut self.0).poll_write(c, b)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, c: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_flush(c)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, c: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_shutdown(c)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_flushed_piece_by_piece_is_written_once() {
+        let writes = Arc::default();
+        let (mut near, outbox) = gather(Counting(tokio::io::sink(), Arc::clone(&writes)));
+        for piece in [&b"head"[..], b"of", b"a frame"] {
+            near.write_all(piece).await.unwrap();
+            near.flush().await.unwrap();
+        }
+        assert!(writes.lock().is_empty());
+        send(&outbox).await.unwrap();
+        assert_eq!(*writes.lock(), [13]);
+        send(&outbox).await.unwrap();
+        assert_eq!(*writes.lock(), [13], "nothing is left");
+    }
+
+    #[tokio::test]
+    async fn who_does_not_read_is_not_written_for_without_bound() {
+        let (near, mut far) = tokio::io::duplex(10);
+        let (mut near, outbox) = gather(near);
+        near.write_all(&[1; MOST]).await.unwrap();
+        let more = near.write_all(&[2; 10]);
+        tokio::pin!(more);
+        assert!(poll!(more.as_mut()).is_pending());
+        let (mut first, mut rest) = (vec![0; MOST], vec![0; 10]);
+        let (read, wrote) = tokio::join!(far.read_exact(&mut first), more);
+        assert!(read.is_ok() && wrote.is_ok());
+        let (read, sent) = tokio::join!(far.read_exact(&mut rest), send(&outbox));
+        assert!(read.is_ok() && sent.is_ok());
+        assert!(first.iter().all(|byte| *byte == 1) && rest.iter().all(|byte| *byte == 2));
+    }
+
+    #[tokio::test]
+    async fn the_end_comes_after_what_was_written() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let (mut near, _outbox) = gather(near);
+        near.write_all(b"last words").await.unwrap();
+        near.shutdown().await.unwrap();
+        let mut read = Vec::new();
+        far.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, b"last words");
+    }
+}
