@@ -20,6 +20,7 @@ use crate::metrics::WatchEvents;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer};
+use crate::watch::Recent;
 use crate::{encode, negotiate, openapi};
 
 /// One resource that is served, with its status subresource.
@@ -45,6 +46,7 @@ pub struct ApiGroup {
     openapi: OpenApi,
     version: Value,
     watch_events: WatchEvents,
+    recent: Arc<Recent>,
 }
 
 /// What a server calls itself, in `/version` and in its OpenAPI documents.
@@ -85,6 +87,7 @@ impl ApiGroup {
             openapi,
             version: identity.info(),
             watch_events: WatchEvents::default(),
+            recent: Arc::default(),
         }
     }
 
@@ -154,6 +157,7 @@ impl ApiGroup {
             authorizer: self.authorizer.clone(),
             shutdown: self.shutdown.clone(),
             watch_events: self.watch_events.clone(),
+            recent: self.recent.clone(),
             term: None,
         };
         let answer = self.answer(&mut call, &method, body).await;

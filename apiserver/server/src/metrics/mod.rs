@@ -49,11 +49,25 @@ impl Default for WatchEvents {
 }
 
 impl WatchEvents {
-    /// Counts an event of this many bytes.
-    pub fn count(&self, names: &Names, bytes: usize) {
+    /// Those of one kind, looked up once for all that a watch sends.
+    pub fn of(&self, names: &Names) -> KindEvents {
         let of = Watched { group: names.group, version: names.version, resource: names.plural };
-        self.sent.get_or_create(&of).inc();
-        self.sizes.get_or_create(&of).observe(bytes as f64);
+        KindEvents { sent: self.sent.get_or_create_owned(&of), sizes: self.sizes.get_or_create_owned(&of) }
+    }
+}
+
+/// Events that the watches of one kind have been sent.
+#[derive(Clone, Debug)]
+pub struct KindEvents {
+    sent: Counter,
+    sizes: Histogram,
+}
+
+impl KindEvents {
+    /// Counts an event of this many bytes.
+    pub fn count(&self, bytes: usize) {
+        self.sent.inc();
+        self.sizes.observe(bytes as f64);
     }
 }
 

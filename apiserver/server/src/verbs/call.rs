@@ -28,6 +28,7 @@ use crate::options::WriteOptions;
 use crate::request_info::{RequestInfo, Verb};
 use crate::storage_error;
 use crate::user::User;
+use crate::watch::Recent;
 
 /// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
 #[async_trait]
@@ -62,6 +63,8 @@ pub struct Call {
     pub shutdown: CancellationToken,
     /// Counts the events of watches.
     pub watch_events: WatchEvents,
+    /// What watches have framed.
+    pub recent: Arc<Recent>,
 }
 
 impl Call {

@@ -34,6 +34,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
         ends,
         shutdown: call.shutdown.clone(),
         counts: call.watch_events.clone(),
+        recent: call.recent.clone(),
         watcher: match opened {
             Ok(watcher) => Ok(watcher),
             Err(error) => Err(as_event(call, error)?),

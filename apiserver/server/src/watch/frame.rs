@@ -1,5 +1,7 @@
 //! One event as bytes.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::kind::Names;
 use drydock_machinery::{ApiError, decode};
@@ -7,8 +9,9 @@ use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use serde_json::json;
 
+use super::recent::Recent;
 use crate::encode::{self, ObjectView, object_bytes, protobuf};
-use crate::metrics::WatchEvents;
+use crate::metrics::{KindEvents, WatchEvents};
 use crate::negotiate::{Format, Output, Transform};
 
 /// Frames the events of one watch.
@@ -16,18 +19,35 @@ pub struct Framer {
     view: ObjectView,
     /// Column definitions go with the first row only.
     headers_due: bool,
-    counts: WatchEvents,
+    counts: KindEvents,
+    recent: Arc<Recent>,
 }
 
 impl Framer {
     /// For a watch that nothing has been sent on.
-    pub fn new(view: ObjectView, counts: WatchEvents) -> Self {
-        Self { view, headers_due: true, counts }
+    pub fn new(view: ObjectView, counts: &WatchEvents, recent: Arc<Recent>) -> Self {
+        let counts = counts.of(view.kind.names());
+        Self { view, headers_due: true, counts, recent }
     }
 
     /// Names of the kind.
     pub fn names(&self) -> &Names {
         self.view.kind.names()
+    }
+
+    /// A piece of one event. Watchers who see the object as it is share it.
+    pub fn alone(&mut self, type_: &'static str, stored: &Arc<Stored>) -> Bytes {
+        let mut made = BytesMut::new();
+        if self.view.output.transform != Transform::None {
+            self.object(type_, stored, &mut made);
+            return made.freeze();
+        }
+        let object = object_bytes(stored, &self.view, false);
+        self.counts.count(object.len());
+        self.recent.frame(type_, self.view.output.format, stored, || {
+            self.put(type_, &object, &mut made);
+            made.freeze()
+        })
     }
 
     /// An event with an object.
@@ -60,7 +80,11 @@ impl Framer {
     }
 
     fn event(&self, type_: &str, object: &[u8], out: &mut BytesMut) {
-        self.counts.count(self.names(), object.len());
+        self.counts.count(object.len());
+        self.put(type_, object, out);
+    }
+
+    fn put(&self, type_: &str, object: &[u8], out: &mut BytesMut) {
         if self.view.output.format == Format::Protobuf {
             return protobuf::watch_frame(out, type_, object);
         }

@@ -8,10 +8,12 @@
 
 mod bookmarks;
 mod frame;
+mod recent;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -29,6 +31,7 @@ use crate::metrics::WatchEvents;
 use crate::negotiate::Format;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
+pub use recent::Recent;
 
 /// A watch that is about to be served.
 pub struct Opening {
@@ -42,6 +45,8 @@ pub struct Opening {
     pub shutdown: CancellationToken,
     /// Counts what is sent.
     pub counts: WatchEvents,
+    /// What the watches of the same objects have framed.
+    pub recent: Arc<Recent>,
     /// The events, or the error that is the only one.
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
 }
@@ -102,7 +107,7 @@ impl Stream {
             clock: Box::pin(tokio::time::sleep_until(first(bookmarks.as_ref(), opening.ends).into())),
         };
         Self {
-            framer: Framer::new(opening.view, opening.counts),
+            framer: Framer::new(opening.view, &opening.counts, opening.recent),
             watcher,
             pending: VecDeque::new(),
             failure,
@@ -115,6 +120,10 @@ impl Stream {
 
     /// The next piece of the body; `None` ends it.
     async fn next_piece(&mut self) -> Option<Bytes> {
+        // What has come since the last wait is sent at once; what is left of it may have grown old.
+        if !self.pending.is_empty() && (self.shutdown.is_cancelled() || Instant::now() >= self.ends) {
+            self.pending.clear();
+        }
         loop {
             if let Some(error) = self.failure.take() {
                 self.watcher = None;
@@ -122,7 +131,7 @@ impl Stream {
             }
             let piece = self.take_pending();
             if !piece.is_empty() {
-                return Some(piece.freeze());
+                return Some(piece);
             }
             if self.failure.is_some() {
                 continue;
@@ -156,16 +165,30 @@ impl Stream {
     }
 
     /// Frames waiting events, up to a piece.
-    fn take_pending(&mut self) -> BytesMut {
-        let mut out = BytesMut::new();
-        if self.shutdown.is_cancelled() || Instant::now() >= self.ends {
-            self.pending.clear();
+    fn take_pending(&mut self) -> Bytes {
+        if let Some(piece) = self.take_only() {
+            return piece;
         }
+        let mut out = BytesMut::new();
         while out.len() < PIECE && self.failure.is_none() {
             let Some(event) = self.pending.pop_front() else { break };
             self.frame(event, &mut out);
         }
-        out
+        out.freeze()
+    }
+
+    /// Frames the only event that waits, if it is of an object.
+    fn take_only(&mut self) -> Option<Bytes> {
+        let ([event], []) = self.pending.as_slices() else { return None };
+        let (type_, stored) = match event {
+            WatchEvent::Added(stored) => ("ADDED", stored),
+            WatchEvent::Modified(stored) => ("MODIFIED", stored),
+            WatchEvent::Deleted(stored) => ("DELETED", stored),
+            WatchEvent::Bookmark { .. } | WatchEvent::Failed(_) => return None,
+        };
+        let piece = self.framer.alone(type_, stored);
+        self.pending.clear();
+        Some(piece)
     }
 
     fn frame(&mut self, event: WatchEvent, out: &mut BytesMut) {
