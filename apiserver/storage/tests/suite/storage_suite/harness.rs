@@ -161,11 +161,15 @@ impl Follower {
 
     /// Waits, without expecting an event, until everything up to `revision` has been told.
     pub async fn until_progress(&mut self, backend: &Arc<dyn Backend>, revision: Revision) {
-        while self.watcher.progress() < revision {
+        loop {
             backend.request_progress().await.unwrap();
             let quiet = Duration::from_millis(20);
+            // At least once: only a watcher that has looked for more can sleep.
             if let Ok(events) = tokio::time::timeout(quiet, self.watcher.next()).await {
                 panic!("told {events:?} instead of nothing");
+            }
+            if self.watcher.progress() >= revision {
+                return;
             }
         }
     }
