@@ -6,14 +6,16 @@
 //!   deadline, shutdown ──▶ end        bookmark timer ──▶ bookmark
 //! ```
 
+mod alarm;
 mod bookmarks;
 mod frame;
 mod recent;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -23,12 +25,12 @@ use drydock_storage::storage::{WatchEvent, Watcher};
 use futures::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
-use tokio::time::Sleep;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 use crate::encode::ObjectView;
 use crate::metrics::WatchEvents;
 use crate::negotiate::Format;
+use alarm::{Alarm, Rang};
 use bookmarks::BookmarkTimer;
 use frame::Framer;
 pub use recent::Recent;
@@ -77,16 +79,8 @@ struct Stream {
     failure: Option<ApiError>,
     bookmarks: Option<BookmarkTimer>,
     ends: Instant,
-    shutdown: CancellationToken,
+    /// Rings at the next bookmark or at the end, whichever is first.
     alarm: Alarm,
-}
-
-/// What ends or interrupts the wait for events. It is kept from one wait to the next: to set it costs more than an
-/// event does.
-struct Alarm {
-    shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// The next bookmark or the end, whichever is first.
-    clock: Pin<Box<Sleep>>,
 }
 
 enum Wake {
@@ -102,10 +96,7 @@ impl Stream {
             Err(error) => (None, Some(error)),
         };
         let bookmarks = opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends));
-        let alarm = Alarm {
-            shutdown: Box::pin(opening.shutdown.clone().cancelled_owned()),
-            clock: Box::pin(tokio::time::sleep_until(first(bookmarks.as_ref(), opening.ends).into())),
-        };
+        let alarm = Alarm::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
         Self {
             framer: Framer::new(opening.view, &opening.counts, opening.recent),
             watcher,
@@ -113,7 +104,6 @@ impl Stream {
             failure,
             bookmarks,
             ends: opening.ends,
-            shutdown: opening.shutdown,
             alarm,
         }
     }
@@ -121,7 +111,7 @@ impl Stream {
     /// The next piece of the body; `None` ends it.
     async fn next_piece(&mut self) -> Option<Bytes> {
         // What has come since the last wait is sent at once; what is left of it may have grown old.
-        if !self.pending.is_empty() && (self.shutdown.is_cancelled() || Instant::now() >= self.ends) {
+        if !self.pending.is_empty() && self.is_over().await {
             self.pending.clear();
         }
         loop {
@@ -150,18 +140,20 @@ impl Stream {
 
     async fn wake(&mut self) -> Wake {
         let Some(watcher) = &mut self.watcher else { return Wake::End };
-        // Events that never pause would keep the clock from being looked at.
-        if Instant::now() >= self.ends {
-            return Wake::End;
-        }
         tokio::select! {
+            // Events that never pause must not keep the alarm from being heard.
             biased;
-            () = &mut self.alarm.shutdown => Wake::End,
-            events = watcher.next() => Wake::Events(events),
-            () = &mut self.alarm.clock => {
-                if Instant::now() >= self.ends { Wake::End } else { Wake::Bookmark }
+            rang = poll_fn(|context| self.alarm.poll(context)) => {
+                if ends(rang, self.ends) { Wake::End } else { Wake::Bookmark }
             }
+            events = watcher.next() => Wake::Events(events),
         }
+    }
+
+    /// Whether the watch has to end now.
+    async fn is_over(&mut self) -> bool {
+        let rang = poll_fn(|context| Poll::Ready(self.alarm.poll(context))).await;
+        matches!(rang, Poll::Ready(rang) if ends(rang, self.ends))
     }
 
     /// Frames waiting events, up to a piece.
@@ -209,7 +201,7 @@ impl Stream {
 
     fn periodic_bookmark(&mut self) -> Option<Bytes> {
         self.bookmarks.as_mut()?.passed(Instant::now());
-        self.alarm.clock.as_mut().reset(first(self.bookmarks.as_ref(), self.ends).into());
+        self.alarm.set(first(self.bookmarks.as_ref(), self.ends));
         let revision = self.watcher.as_ref()?.progress().0;
         if revision == 0 {
             return None;
@@ -223,4 +215,9 @@ impl Stream {
 /// When the clock rings next.
 fn first(bookmarks: Option<&BookmarkTimer>, ends: Instant) -> Instant {
     bookmarks.map_or(ends, |timer| timer.due().min(ends))
+}
+
+/// Whether an alarm means the end.
+fn ends(rang: Rang, end: Instant) -> bool {
+    rang == Rang::Shutdown || Instant::now() >= end
 }
