@@ -63,9 +63,13 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
             "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
         ))
     };
-    identity::check(body, format, names, unrecognized)?;
     let mut context = Context::new(body.len());
     let value = read(body, format, Node::new(&mut context, schema));
+    // Whether it is of another kind matters more than whether it can be read as ours, and need only be asked where there
+    // is something to refuse.
+    if !value.as_ref().is_ok_and(|value| identity::is_of(value.as_ref(), names)) {
+        identity::check(body, format, names, unrecognized)?;
+    }
     let value =
         value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
     // A body of null says nothing, like one of no fields.

@@ -3,6 +3,9 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+/// Bytes that hold most objects.
+const USUAL_SIZE: usize = 4096;
+
 /// A decoded object, with `apiVersion` and `kind`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(pub Map<String, Value>);
@@ -67,10 +70,13 @@ impl Object {
             None => self.meta_mut().remove(field),
         };
     }
-    /// Compact JSON.
+    /// Compact JSON, in no more memory than it needs: it may be kept for long.
     pub fn to_json(&self) -> Bytes {
-        // Serializing a tree of JSON values cannot fail: every key is a string.
-        Bytes::from(serde_json::to_vec(&self.0).unwrap_or_default())
+        let mut text = Vec::with_capacity(USUAL_SIZE);
+        // Serializing a tree of JSON values to memory cannot fail: every key is a string.
+        let written = serde_json::to_writer(&mut text, &self.0);
+        debug_assert!(written.is_ok());
+        Bytes::copy_from_slice(&text)
     }
 
     fn meta_str(&self, field: &str) -> &str {

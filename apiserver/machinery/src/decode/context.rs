@@ -1,7 +1,7 @@
 //! What one run of decoding carries: where it is, what it found, how much it may still take.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use super::Format;
 use crate::quote::go_quote;
@@ -15,6 +15,7 @@ pub(super) struct Context {
     strict_path: String,
     /// JSON names from the root, without list indexes and map keys, as Go's decoder tracks them.
     fields: Vec<&'static str>,
+    /// The definitions of the structs that these are fields of.
     structs: Vec<&'static str>,
     strict: Vec<String>,
     seen: BTreeSet<String>,
@@ -75,11 +76,12 @@ impl Context {
 
     /// A value of the wrong type, in the words of Go's decoder.
     pub(super) fn mismatch<E: serde::de::Error>(&mut self, value: &str, schema: &Schema) -> E {
-        let place = match self.structs.last() {
+        let within = self.structs.last().map(|definition| last_segment(definition));
+        let place = match within {
             Some(name) => format!("struct field {name}.{}", self.fields.join(".")),
             None => "value".to_owned(),
         };
-        let named = self.fields.last().and_then(|field| go_name(self.structs.last()?, field));
+        let named = self.fields.last().and_then(|field| go_name(within?, field));
         let type_ = named.map_or_else(|| go_type(schema), str::to_owned);
         self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {type_}"))
     }
@@ -121,7 +123,7 @@ impl Context {
         inside: impl FnOnce(&mut Self) -> T,
     ) -> T {
         self.fields.push(name);
-        self.structs.push(last_segment(shape.definition));
+        self.structs.push(shape.definition);
         let result = self.at_key(name, inside);
         self.structs.pop();
         self.fields.pop();
@@ -130,19 +132,24 @@ impl Context {
 
     /// Runs `inside` at a map's key.
     pub(super) fn at_key<T>(&mut self, key: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
-        let dot = if self.strict_path.is_empty() { "" } else { "." };
-        self.at(format_args!("{dot}{key}"), inside)
+        let length = self.strict_path.len();
+        if length > 0 {
+            self.strict_path.push('.');
+        }
+        self.strict_path.push_str(key);
+        self.at(length, inside)
     }
 
     /// Runs `inside` at a list's item.
     pub(super) fn at_index<T>(&mut self, index: usize, inside: impl FnOnce(&mut Self) -> T) -> T {
-        self.at(format_args!("[{index}]"), inside)
-    }
-
-    fn at<T>(&mut self, step: fmt::Arguments<'_>, inside: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.strict_path.len();
         // To write to a string cannot fail.
-        let _ = self.strict_path.write_fmt(step);
+        let _ = write!(self.strict_path, "[{index}]");
+        self.at(length, inside)
+    }
+
+    /// Runs `inside` with the path as it is; afterwards it is of this length again.
+    fn at<T>(&mut self, length: usize, inside: impl FnOnce(&mut Self) -> T) -> T {
         let result = inside(self);
         self.strict_path.truncate(length);
         result

@@ -15,6 +15,14 @@ use crate::quote::go_quote;
 /// How much of a body an error shows.
 const SHOWN: usize = 30;
 
+/// Whether a decoded body says that it is of this kind, or nothing of its kind.
+pub(super) fn is_of(body: Option<&Value>, names: &Names) -> bool {
+    let says =
+        |field: &str| body.and_then(|body| body.get(field)).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (says("apiVersion"), says("kind"));
+    (kind.is_empty() || kind == names.kind) && (api_version.is_empty() || api_version == names.api_version())
+}
+
 /// An error unless the body is of this kind or says nothing of its kind.
 pub(super) fn check(
     body: &[u8],

@@ -143,7 +143,7 @@ fn parse(text: &str) -> Result<Option<PathElement>, String> {
 
 fn serialize(element: &PathElement) -> String {
     match element {
-        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Field(name) => ["f:", name].concat(),
         PathElement::Index(index) => format!("i:{index}"),
         PathElement::Value(value) => {
             let mut out = String::from("v:");

@@ -21,7 +21,7 @@ use crate::store::readable;
 const BATCH: usize = 128;
 /// Objects that stay decoded: the newest, for the watchers who are about to look at them and for whoever updates what he
 /// has just written. More of them would push what is used more often out of the processor's caches.
-const DECODED: usize = 256;
+const DECODED: usize = 32;
 
 /// Fills, follows, and fills again when the watch cannot be resumed. Never returns.
 pub(super) async fn run(shared: Arc<Shared>) {
