@@ -21,6 +21,7 @@ pub mod compaction;
 pub mod etcd;
 pub mod failpoints;
 pub mod fence;
+mod items;
 pub mod migrate;
 pub mod place;
 pub mod progress;

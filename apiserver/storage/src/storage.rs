@@ -11,6 +11,7 @@ use drydock_machinery::{ApiError, Object};
 
 use crate::backend::{BackendError, Guard, Revision};
 
+pub use crate::items::Items;
 pub use crate::stored::Stored;
 
 /// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
@@ -58,7 +59,7 @@ pub struct Scope {
 /// A page of a list.
 pub struct Page {
     /// Objects in key order.
-    pub items: Vec<Arc<Stored>>,
+    pub items: Items,
     /// The revision of the whole list.
     pub revision: Revision,
     /// Where the next page starts, when there is more.

@@ -1,29 +1,49 @@
 //! One object at one revision: its bytes, made once and shared by all its readers, and the decoded object for as long
 //! as it is likely to be asked for.
 //!
-//! What a cache keeps for long is bytes alone: a decoded object takes several times their memory.
+//! ```text
+//!   written, or told by a watch ──> fresh: bytes, and the decoded object
+//!                                     │ let go of
+//!                                     ▼
+//!                                   packed: its text, in as little memory as it needs
+//! ```
+//!
+//! What a cache keeps for long is packed: a decoded object takes several times its memory.
 
+mod packed;
+mod runs;
 mod splice;
 
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::Object;
 use drydock_machinery::excerpt::Excerpt;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
+use packed::Packed;
+pub(crate) use runs::Runs;
 
 /// One object at one revision, encoded at most once per format.
 #[derive(Debug)]
 pub struct Stored {
     /// Key below the resource's prefix: `namespace/name` or `name`.
-    pub key: String,
+    pub key: Box<str>,
     /// The object's mod revision.
     pub revision: Revision,
-    json: Bytes,
-    protobuf: OnceLock<Bytes>,
-    decoded: Mutex<Option<Arc<Object>>>,
+    /// Once it is there, it stays, and is read without a lock.
+    packed: OnceLock<Packed>,
+    /// What there is besides.
+    fresh: Mutex<Option<Box<Fresh>>>,
+}
+
+#[derive(Debug, Default)]
+struct Fresh {
+    /// Absent where the text is packed.
+    json: Option<Bytes>,
+    protobuf: Option<Bytes>,
+    decoded: Option<Arc<Object>>,
 }
 
 impl Stored {
@@ -31,14 +51,14 @@ impl Stored {
     pub fn new(key: String, mut object: Object, revision: Revision) -> Self {
         object.set_resource_version(&revision.0.to_string());
         let json = object.to_json();
-        Self::with(key, json, object, revision)
+        Self::with(key, json, Some(object), revision)
     }
 
     /// An object that has no revision: what would be stored if this were no dry run.
     pub fn without_revision(key: String, mut object: Object) -> Self {
         object.set_resource_version("");
         let json = object.to_json();
-        Self::with(key, json, object, Revision::default())
+        Self::with(key, json, Some(object), Revision::default())
     }
 
     /// An object and the bytes that it is stored as, neither of which has a resourceVersion.
@@ -46,44 +66,107 @@ impl Stored {
         let version = revision.0.to_string();
         object.set_resource_version(&version);
         let json = splice::with_resource_version(bytes, &version).unwrap_or_else(|| object.to_json());
-        Self::with(key, json, object, revision)
+        Self::with(key, json, Some(object), revision)
     }
 
-    fn with(key: String, json: Bytes, object: Object, revision: Revision) -> Self {
-        Self { key, revision, json, protobuf: OnceLock::new(), decoded: Mutex::new(Some(Arc::new(object))) }
+    /// The object that is stored as `bytes`, which was not decoded; `None` where it has to be.
+    pub(crate) fn undecoded(key: &str, bytes: &[u8], revision: Revision) -> Option<Self> {
+        let json = splice::with_resource_version(bytes, &revision.0.to_string())?;
+        Some(Self::with(key.to_owned(), json, None, revision))
+    }
+
+    fn with(key: String, json: Bytes, object: Option<Object>, revision: Revision) -> Self {
+        let fresh = Fresh { json: Some(json), protobuf: None, decoded: object.map(Arc::new) };
+        Self { key: key.into(), revision, packed: OnceLock::new(), fresh: Mutex::new(Some(Box::new(fresh))) }
     }
 
     /// The same state with another revision, as those see it whose selection it left.
     pub(crate) fn stamped(&self, revision: Revision) -> Self {
-        Self::new(self.key.clone(), Object::clone(&self.object()), revision)
+        Self::new(self.key.to_string(), Object::clone(&self.object()), revision)
     }
 
-    /// The object with its resourceVersion. Decoded anew where [`Self::let_go`] was called before.
+    /// The object with its resourceVersion. Decoded anew where it was let go of before.
     pub fn object(&self) -> Arc<Object> {
-        let held = self.decoded.lock().clone();
         // These bytes were decoded before, or encoded here.
-        held.unwrap_or_else(|| Arc::new(Object(serde_json::from_slice(&self.json).unwrap_or_default())))
+        let decode = || Arc::new(Object(serde_json::from_slice(&self.json()).unwrap_or_default()));
+        self.decoded().unwrap_or_else(decode)
     }
 
     /// Some fields of the object, of which only they are decoded if it is not decoded already; it may have others.
     pub fn excerpt(&self, excerpt: &Excerpt) -> Arc<Object> {
-        let held = self.decoded.lock().clone();
-        held.unwrap_or_else(|| Arc::new(excerpt.read(&self.json)))
+        self.decoded().unwrap_or_else(|| Arc::new(excerpt.read(&self.json())))
     }
 
-    /// Keeps the bytes alone.
-    pub fn let_go(&self) {
-        *self.decoded.lock() = None;
+    fn decoded(&self) -> Option<Arc<Object>> {
+        if self.packed.get().is_some() {
+            return None;
+        }
+        self.fresh.lock().as_ref()?.decoded.clone()
+    }
+
+    /// Keeps what was encoded alone.
+    pub(crate) fn forget_decoded(&self) {
+        if let Some(fresh) = &mut *self.fresh.lock() {
+            fresh.decoded = None;
+        }
+    }
+
+    /// Keeps the text alone, packed. Whatever else looks like it shares `runs` with it.
+    pub(crate) fn let_go(&self, runs: &Runs) {
+        let Some(json) = self.unpacked() else { return };
+        self.packed.get_or_init(|| Packed::of(&json, runs));
+        let mut fresh = self.fresh.lock();
+        let protobuf = fresh.take().and_then(|fresh| fresh.protobuf);
+        *fresh = protobuf.map(|made| Box::new(Fresh { protobuf: Some(made), ..Fresh::default() }));
+    }
+
+    /// The text, unless it is packed.
+    fn unpacked(&self) -> Option<Bytes> {
+        if self.packed.get().is_some() {
+            return None;
+        }
+        self.fresh.lock().as_ref()?.json.clone()
     }
 
     /// The object as compact JSON, with apiVersion and kind.
-    pub fn json(&self) -> &Bytes {
-        &self.json
+    pub fn json(&self) -> Bytes {
+        self.unpacked().unwrap_or_else(|| {
+            let mut out = BytesMut::with_capacity(self.packed.get().map_or(0, Packed::len));
+            self.write_json(&mut out);
+            out.freeze()
+        })
+    }
+
+    /// Bytes of the compact JSON.
+    pub fn json_len(&self) -> usize {
+        self.packed.get().map_or_else(|| self.unpacked().map_or(0, |json| json.len()), Packed::len)
+    }
+
+    /// Appends the object as compact JSON.
+    pub fn write_json(&self, out: &mut BytesMut) {
+        match (self.unpacked(), self.packed.get()) {
+            (Some(json), _) => out.put_slice(&json),
+            (None, Some(packed)) => packed.write(out),
+            (None, None) => {}
+        }
+    }
+
+    /// Appends what follows `head` in the object's compact JSON; `false` if it begins with something else.
+    pub fn write_behind(&self, head: &[u8], out: &mut BytesMut) -> bool {
+        match (self.unpacked(), self.packed.get()) {
+            (Some(json), _) => json.strip_prefix(head).map(|rest| out.put_slice(rest)).is_some(),
+            (None, Some(packed)) => packed.write_behind(head, out),
+            (None, None) => false,
+        }
     }
 
     /// The object in the protobuf envelope, made by `encode` on first use.
-    pub fn protobuf(&self, encode: impl FnOnce(&Object) -> Bytes) -> &Bytes {
-        self.protobuf.get_or_init(|| encode(&self.object()))
+    pub fn protobuf(&self, encode: impl FnOnce(&Object) -> Bytes) -> Bytes {
+        if let Some(made) = self.fresh.lock().as_ref().and_then(|fresh| fresh.protobuf.clone()) {
+            return made;
+        }
+        let made = encode(&self.object());
+        self.fresh.lock().get_or_insert_default().protobuf.get_or_insert(made).clone()
     }
 }
 
@@ -101,10 +184,12 @@ mod tests {
         let bytes = br#"{"apiVersion":"v1","kind":"K","metadata":{"name":"a"},"spec":{"n":1}}"#;
         let of_bytes =
             Stored::of_bytes("a".into(), bytes, object(std::str::from_utf8(bytes).unwrap()), Revision(7));
-        let before = of_bytes.object();
-        of_bytes.let_go();
-        assert_eq!(before, of_bytes.object());
+        let (before, json) = (of_bytes.object(), of_bytes.json());
+        of_bytes.let_go(&Runs::default());
+        assert_eq!((&before, &json), (&of_bytes.object(), &of_bytes.json()));
         assert_eq!(before.resource_version(), "7");
+        let undecoded = Stored::undecoded("a", bytes, Revision(7)).unwrap();
+        assert_eq!((before, json), (undecoded.object(), undecoded.json()));
     }
 
     #[test]
@@ -112,7 +197,35 @@ mod tests {
         let text = r#"{"data":{"metadata":{}},"metadata":{"name":"a"}}"#;
         let of_bytes = Stored::of_bytes("a".into(), text.as_bytes(), object(text), Revision(7));
         let of_object = Stored::new("a".into(), object(text), Revision(7));
-        of_bytes.let_go();
+        of_bytes.let_go(&Runs::default());
         assert_eq!(of_bytes.object(), of_object.object());
+    }
+
+    #[test]
+    fn what_follows_the_type_is_the_same_before_and_after_packing() {
+        let text = r#"{"apiVersion":"v1","kind":"K","metadata":{"name":"a"}}"#;
+        let stored = Stored::new("a".into(), object(text), Revision(7));
+        let behind = |head: &str| {
+            let mut out = BytesMut::from("{");
+            stored.write_behind(head.as_bytes(), &mut out).then(|| String::from_utf8(out.to_vec()).unwrap())
+        };
+        let heads =
+            [r#"{"apiVersion":"v1","kind":"K","#, r#"{"apiVersion":"v1","#, "", "{\"kind\"", "[", text];
+        let before = heads.map(behind);
+        stored.let_go(&Runs::default());
+        assert_eq!(before, heads.map(behind));
+        assert!(before[0].is_some() && before[1].is_some() && before[3].is_none());
+    }
+
+    #[test]
+    fn protobuf_is_made_once_and_outlives_the_decoded_object() {
+        let stored = Stored::new("a".into(), object(r#"{"metadata":{"name":"a"}}"#), Revision(7));
+        assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made")), "made");
+        stored.let_go(&Runs::default());
+        assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made again")), "made");
+        let packed = Stored::new("a".into(), object(r#"{"metadata":{"name":"a"}}"#), Revision(7));
+        packed.let_go(&Runs::default());
+        assert_eq!(packed.protobuf(|object| object.name().to_owned().into()), "a");
+        assert_eq!(packed.protobuf(|_| Bytes::new()), "a");
     }
 }

@@ -151,7 +151,7 @@ async fn last_look(context: &Context, which: usize) -> Result<()> {
         let called = context.recorder.stamp();
         let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
         let page = storage.list(&Scope::all(), &options).await?;
-        let found = page.items.iter().map(|stored| pair_of(stored)).collect();
+        let found = page.items.iter().map(|stored| pair_of(&stored)).collect();
         looked(context, called, found, page.revision.0);
     }
     Ok(())

@@ -1,12 +1,11 @@
 //! A page of objects: a head, the objects' own bytes, a tail; made piece by piece while it is sent.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::table::list_meta;
-use drydock_storage::storage::Stored;
+use drydock_storage::storage::{Items, Stored};
 use futures::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -21,7 +20,7 @@ use crate::negotiate::{Format, Output, Transform};
 #[derive(Clone)]
 pub struct ListPage {
     /// The objects.
-    pub items: Vec<Arc<Stored>>,
+    pub items: Items,
     /// Revision of the whole list.
     pub revision: u64,
     /// Token of the next page, empty if there is none.
@@ -39,7 +38,7 @@ type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 pub fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<Body> {
     let output = view.output;
     let pieces = match output.format {
-        Format::Protobuf => protobuf_pieces(page, &view),
+        Format::Protobuf => Box::new(gathered(protobuf_pieces(page, &view))),
         _ => json_pieces(page, view),
     };
     if output.format == Format::Yaml || output.pretty && output.format == Format::Json {
@@ -47,7 +46,7 @@ pub fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<B
         let body = in_format(json.concat().into(), output);
         return response::bytes(StatusCode::OK, output.format.media_type(), body, headers);
     }
-    send(Box::new(gathered(pieces)), output, headers)
+    send(pieces, output, headers)
 }
 
 /// A page as a whole in compact JSON, however it is sent.
@@ -99,7 +98,7 @@ fn compressed(mut pieces: impl Iterator<Item = Bytes> + Send) -> impl Iterator<I
 /// Puts small pieces together.
 fn gathered(mut pieces: Pieces) -> impl Iterator<Item = Bytes> + Send {
     std::iter::from_fn(move || {
-        let mut out = BytesMut::new();
+        let mut out = room();
         while out.len() < PIECE {
             let Some(piece) = pieces.next() else { break };
             if out.is_empty() && piece.len() >= PIECE {
@@ -111,16 +110,32 @@ fn gathered(mut pieces: Pieces) -> impl Iterator<Item = Bytes> + Send {
     })
 }
 
+/// Room for a piece, whose last part may end behind it.
+fn room() -> BytesMut {
+    BytesMut::with_capacity(PIECE + PIECE / 8)
+}
+
 fn json_pieces(page: ListPage, view: ObjectView) -> Pieces {
     let head = json_head(&page, &view);
     let prefix = type_prefix(&view);
-    let items = page.items.into_iter().enumerate().flat_map(move |(index, stored)| {
-        let comma = if index > 0 { Bytes::from_static(b",") } else { Bytes::new() };
-        let [open, body] = json_item(&stored, &view, &prefix);
-        [comma, open, body]
-    });
-    let tail = Bytes::from_static(b"]}\n");
-    Box::new(std::iter::once(head).chain(items).chain(std::iter::once(tail)))
+    let (mut items, mut before) = (Some(page.items.iter()), Some(head));
+    Box::new(std::iter::from_fn(move || {
+        let mut out = room();
+        let left = items.as_mut()?;
+        let first = before.take().inspect(|head| out.extend_from_slice(head)).is_some();
+        for (index, stored) in left.by_ref().enumerate() {
+            if index > 0 || !first {
+                out.put_u8(b',');
+            }
+            json_item(&stored, &view, &prefix, &mut out);
+            if out.len() >= PIECE {
+                return Some(out.freeze());
+            }
+        }
+        items = None;
+        out.put_slice(b"]}\n");
+        Some(out.freeze())
+    }))
 }
 
 /// `{"kind":...,"apiVersion":...,"metadata":{...},"items":[` and its like for tables.
@@ -150,24 +165,23 @@ fn type_prefix(view: &ObjectView) -> Bytes {
     format!(r#"{{"apiVersion":{version},"kind":{kind},"#).into()
 }
 
-/// An item, in two pieces so that shared bytes need no copy.
-fn json_item(stored: &Stored, view: &ObjectView, prefix: &Bytes) -> [Bytes; 2] {
-    let own = |value: Value| [Bytes::new(), value.to_string().into()];
-    match view.output.transform {
-        Transform::Table(version) => own(table::row(stored, view, version)),
-        Transform::Partial(version) | Transform::PartialList(version) => {
-            own(partial(&stored.object(), version))
-        }
-        Transform::None if stored.json().starts_with(prefix) => {
-            [Bytes::from_static(b"{"), stored.json().slice(prefix.len()..)]
-        }
+fn json_item(stored: &Stored, view: &ObjectView, prefix: &[u8], out: &mut BytesMut) {
+    let own = match view.output.transform {
+        Transform::Table(version) => table::row(stored, view, version),
+        Transform::Partial(version) | Transform::PartialList(version) => partial(&stored.object(), version),
         Transform::None => {
+            out.put_u8(b'{');
+            if stored.write_behind(prefix, out) {
+                return;
+            }
+            out.truncate(out.len() - 1);
             let mut item = stored.object().0.clone();
             item.remove("kind");
             item.remove("apiVersion");
-            own(Value::Object(item))
+            Value::Object(item)
         }
-    }
+    };
+    out.put_slice(own.to_string().as_bytes());
 }
 
 fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
@@ -177,7 +191,7 @@ fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
         }
         _ => (format!("{}List", view.kind.names().kind), view.api_version()),
     };
-    let items: Vec<Bytes> = page.items.iter().map(|stored| protobuf_item(stored, view)).collect();
+    let items: Vec<Bytes> = page.items.iter().map(|stored| protobuf_item(&stored, view)).collect();
     let meta = protobuf::list_meta(&page.revision.to_string(), &page.continue_, page.remaining);
     let length: usize = items.iter().map(|item| protobuf::item_head(item.len()).len() + item.len()).sum();
     let mut head = protobuf::envelope_head(&version, &kind, meta.len() + length);

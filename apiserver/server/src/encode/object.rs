@@ -43,10 +43,13 @@ impl ObjectView {
 
 /// A response with one object.
 pub fn one(status: StatusCode, object: &Stored, view: &ObjectView, headers: &HeaderMap) -> Response<Body> {
-    let mut body = object_bytes(object, view, true);
-    if view.output.format == Format::Json {
-        body = if view.output.pretty { pretty::indent(&body) } else { with_newline(&body) };
-    }
+    let Output { format, transform, pretty } = view.output;
+    let body = match (format, transform) {
+        (Format::Json, Transform::None) if !pretty => stored_with_newline(object),
+        (Format::Json, _) if !pretty => with_newline(&object_bytes(object, view, true)),
+        (Format::Json, _) => pretty::indent(&object_bytes(object, view, true)),
+        _ => object_bytes(object, view, true),
+    };
     response::bytes(status, view.output.format.media_type(), body, headers)
 }
 
@@ -69,11 +72,9 @@ pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes 
 
 fn plain(stored: &Stored, view: &ObjectView) -> Bytes {
     match view.output.format {
-        Format::Json => stored.json().clone(),
-        Format::Yaml => yaml(stored.json()),
-        Format::Protobuf => {
-            stored.protobuf(|object| codec::object_protobuf(view.kind.as_ref(), object)).clone()
-        }
+        Format::Json => stored.json(),
+        Format::Yaml => yaml(&stored.json()),
+        Format::Protobuf => stored.protobuf(|object| codec::object_protobuf(view.kind.as_ref(), object)),
     }
 }
 
@@ -103,6 +104,13 @@ pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<
 fn yaml(json: &[u8]) -> Bytes {
     let value: Value = serde_json::from_slice(json).unwrap_or_default();
     go_yaml::to_yaml(&value).into()
+}
+
+fn stored_with_newline(stored: &Stored) -> Bytes {
+    let mut out = BytesMut::with_capacity(stored.json_len() + 1);
+    stored.write_json(&mut out);
+    out.put_u8(b'\n');
+    out.freeze()
 }
 
 fn with_newline(json: &[u8]) -> Bytes {

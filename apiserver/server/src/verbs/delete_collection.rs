@@ -27,7 +27,8 @@ pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Bo
     selection::scope(call)?;
     let options = DeleteOptions::read(call, request).await?;
     let page = list::read(call, &read).await?;
-    let all = || stream::iter(page.items.iter().map(Ok));
+    let listed: Vec<_> = page.items.iter().collect();
+    let all = || stream::iter(listed.iter().map(Ok));
     let admitted = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
         admit(call, &stored.object(), &options).await
     });

@@ -47,12 +47,12 @@ struct Follower {
 
 impl Follower {
     async fn fill(&self) -> Result<State, StorageError> {
-        let (page, damaged) = readable(&self.shared.store).await?;
+        let (items, revision, damaged) = readable(&self.shared.store).await?;
         // What was announced until now is in the list; events of these writes do not come.
         self.shared.store.own_writes().clear();
         let epoch = self.shared.state.load().snapshot.epoch;
-        let objects = Objects::from_sorted(page.items, damaged);
-        let snapshot = Snapshot { epoch, revision: page.revision, objects };
+        let objects = Objects::from_sorted(items, damaged);
+        let snapshot = Snapshot { epoch, revision, objects };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
         self.shared.publish(state.clone(), self.shared.interests.everyone());
@@ -160,7 +160,7 @@ impl Follower {
         if self.decoded.len() > DECODED
             && let Some(oldest) = self.decoded.pop_front()
         {
-            oldest.let_go();
+            oldest.let_go(self.shared.store.runs());
         }
     }
 

@@ -41,6 +41,7 @@ pub use metrics::Metrics;
 
 use authority::Authority;
 use interests::{Concerned, Interests};
+pub(crate) use page::Stretch;
 use read::View;
 use state::State;
 use watcher::{CatchUp, Cursor};

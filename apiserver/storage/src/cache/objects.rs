@@ -40,9 +40,12 @@ impl Objects {
         self.damaged.len()
     }
 
-    /// Objects whose key is at or above `start`, in key order.
-    pub(super) fn from(&self, start: &str) -> impl Iterator<Item = &Arc<Stored>> {
-        self.readable.range::<_, str>((Bound::Included(start), Bound::Unbounded)).map(|entry| &entry.0)
+    /// Objects in a range of keys, in their order.
+    pub(super) fn range<'a>(
+        &'a self,
+        keys: (Bound<&str>, Bound<&str>),
+    ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        self.readable.range::<_, str>(keys).map(|entry| &entry.0)
     }
 
     /// Refuses a scope in which something cannot be read: nobody is shown a list with holes, because what is missing

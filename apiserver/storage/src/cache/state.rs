@@ -208,7 +208,7 @@ impl Change {
     pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
         let departed = || {
             let stamped = previous.stamped(self.revision);
-            stamped.let_go();
+            stamped.forget_decoded();
             Arc::new(stamped)
         };
         self.departed.get_or_init(departed).clone()
@@ -229,7 +229,11 @@ mod tests {
     fn keys_at(state: &State, revision: u64) -> Option<Vec<String>> {
         let snapshot = state.exactly(Revision(revision))?;
         Some(
-            snapshot.objects.from("").map(|stored| format!("{}@{}", stored.key, stored.revision.0)).collect(),
+            snapshot
+                .objects
+                .range((Bound::Unbounded, Bound::Unbounded))
+                .map(|stored| format!("{}@{}", stored.key, stored.revision.0))
+                .collect(),
         )
     }
 

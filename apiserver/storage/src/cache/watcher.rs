@@ -85,7 +85,7 @@ impl Cursor {
         let mut left = None;
         for stored in in_scope(&initial.snapshot, &self.scope, &initial.start) {
             if events.len() == BATCH {
-                left = Some(stored.key.clone());
+                left = Some(stored.key.to_string());
                 break;
             }
             if self.scope.selects(stored) {

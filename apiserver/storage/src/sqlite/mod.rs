@@ -72,7 +72,7 @@ impl Default for SqliteOptions {
             max_value: 3 << 19,
             max_file: None,
             checkpoint_pages: 4000,
-            recent_bytes: 16 << 20,
+            recent_bytes: 8 << 20,
         }
     }
 }

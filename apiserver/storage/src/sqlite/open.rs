@@ -24,6 +24,10 @@ pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// pcache1TruncateUnsafe), so more of them cost more than they save: what it reads again, the system still has.
 const WRITER_CACHE: u32 = 8192;
 
+/// KiB of pages that each reader keeps: those that lead to the objects. What is read of the objects stays nowhere but
+/// with whoever reads it.
+const READER_CACHE: u32 = 4096;
+
 /// An opened store.
 pub(super) struct Opened {
     /// Held by the writer as long as it runs.
@@ -207,7 +211,7 @@ fn connect_writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Conn
 
 fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path)?;
-    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")?;
+    connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{READER_CACHE};"))?;
     Ok(connection)
 }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use drydock_machinery::Object;
 use serde_json::{Map, Value};
 
+use super::sound;
 use crate::backend::{BackendError, Revision};
 use crate::storage::{StorageError, Stored};
 
@@ -21,10 +22,24 @@ pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<
     let map: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|error| corrupt(key, &error.to_string()))?;
     if !map.get("metadata").is_some_and(Value::is_object) {
-        return Err(corrupt(key, "not an object with metadata"));
+        return Err(corrupt(key, NO_METADATA));
     }
     Ok(Arc::new(Stored::of_bytes(key.to_owned(), bytes, Object(map), revision)))
 }
+
+/// The object that `bytes` hold, as of `revision`: they can be decoded, but are not.
+pub(super) fn undecoded(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
+    match sound::has_metadata(bytes) {
+        Err(error) => Err(corrupt(key, &error.to_string())),
+        Ok(false) => Err(corrupt(key, NO_METADATA)),
+        Ok(true) => match Stored::undecoded(key, bytes, revision) {
+            Some(stored) => Ok(Arc::new(stored)),
+            None => decode(key, bytes, revision),
+        },
+    }
+}
+
+const NO_METADATA: &str = "not an object with metadata";
 
 /// What is stored under `key` is not what this crate writes.
 pub(super) fn corrupt(key: &str, why: &str) -> StorageError {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Store, backend_revision, fresh_enough};
-use crate::backend::{BackendError, KeyValue, Revision};
+use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
 use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 
@@ -15,20 +15,18 @@ const SMALLEST_SELECTED_BATCH: usize = 100;
 
 /// Reads one page. (Kubernetes: etcd3/store.go, GetList.)
 pub(super) async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
-    let (page, _) = read(Reading::start(store, scope, options), options.at).await?;
-    Ok(page)
+    Ok(read(Reading::start(store, scope, options), options.at).await?.finish())
 }
 
-async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<(Page, Damaged), StorageError> {
+async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<Reading<'_>, StorageError> {
     loop {
-        let batch = reading.batch;
-        let result = reading.store.backend.range(reading.keys.clone(), batch, reading.at).await?;
+        let result = reading.batch().await?;
         if reading.revision.is_none() {
             fresh_enough(at, result.revision)?;
         }
         reading.pin(result.revision);
         if reading.take(&result.items, result.count)? {
-            return Ok(reading.finish(result.revision));
+            return Ok(reading);
         }
     }
 }
@@ -69,6 +67,20 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The next batch. Who reads on to the end need not know how much is left: to count it at each batch would take the
+    /// square of the number of objects.
+    async fn batch(&self) -> Result<RangeResult, StorageError> {
+        let (backend, keys, batch) = (&self.store.backend, self.keys.clone(), self.batch);
+        match self.revision {
+            Some(revision) if self.limit == 0 => {
+                let items = backend.page(keys, batch, Some(revision)).await?;
+                let more = u64::from(items.len() >= batch);
+                Ok(RangeResult { revision, count: items.len() as u64 + more, items })
+            }
+            _ => Ok(backend.range(keys, batch, self.at).await?),
+        }
+    }
+
     /// Later batches are read at the revision of the first.
     fn pin(&mut self, revision: Revision) {
         self.revision.get_or_insert(revision);
@@ -83,10 +95,10 @@ impl<'a> Reading<'a> {
                 break;
             }
             taken += 1;
-            let Some(stored) = self.decode(pair)? else { continue };
+            let Some(stored) = self.stored(pair)? else { continue };
             if self.scope.selects(&stored) {
-                // A list may be long, and most of its readers want the bytes.
-                stored.let_go();
+                // A list may be long.
+                stored.let_go(self.store.runs());
                 self.items.push(stored);
             }
         }
@@ -104,14 +116,15 @@ impl<'a> Reading<'a> {
         Ok(false)
     }
 
-    fn decode(&mut self, pair: &KeyValue) -> Result<Option<Arc<Stored>>, StorageError> {
-        match (self.store.decode(pair), &mut self.damaged) {
+    /// The object of a pair. Most readers want the bytes, so it is not decoded.
+    fn stored(&mut self, pair: &KeyValue) -> Result<Option<Arc<Stored>>, StorageError> {
+        match (self.store.readable(pair), &mut self.damaged) {
             (Err(StorageError::Backend(BackendError::Corrupt(why))), Some(damaged)) => {
                 tracing::error!(why, revision = pair.mod_revision.0, "an object is damaged");
                 damaged.push((self.store.relative(&pair.key)?.to_owned(), why));
                 Ok(None)
             }
-            (decoded, _) => decoded.map(Some),
+            (stored, _) => stored.map(Some),
         }
     }
 
@@ -119,15 +132,14 @@ impl<'a> Reading<'a> {
         self.limit > 0 && self.items.len() >= self.limit
     }
 
-    fn finish(self, revision: Revision) -> (Page, Damaged) {
+    fn finish(self) -> Page {
         let known = self.next.is_some() && self.scope.matches.is_none();
-        let page = Page {
-            items: self.items,
-            revision: self.revision.unwrap_or(revision),
+        Page {
+            items: self.items.into(),
+            revision: self.revision.unwrap_or_default(),
             remaining: known.then_some(self.remaining),
             next: self.next,
-        };
-        (page, self.damaged.unwrap_or_default())
+        }
     }
 }
 
@@ -141,11 +153,12 @@ type Damaged = Vec<(String, String)>;
 
 /// All that can be read of a resource at its latest revision, and what cannot: one damaged value must not keep all
 /// others from being served.
-pub(crate) async fn readable(store: &Store) -> Result<(Page, Damaged), StorageError> {
+pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
     let scope = Scope::all();
     let reading = Reading { damaged: Some(Vec::new()), ..Reading::start(store, &scope, &options) };
-    read(reading, options.at).await
+    let read = read(reading, options.at).await?;
+    Ok((read.items, read.revision.unwrap_or_default(), read.damaged.unwrap_or_default()))
 }
 
 /// The present objects of a scope at one revision, for the start of a watch.
@@ -154,6 +167,7 @@ pub(super) async fn everything(
     scope: &Scope,
     at: ReadAt,
 ) -> Result<(Vec<Arc<Stored>>, Revision), StorageError> {
-    let page = page(store, scope, &ListOptions { at, limit: 0, start: None }).await?;
-    Ok((page.items, page.revision))
+    let options = ListOptions { at, limit: 0, start: None };
+    let read = read(Reading::start(store, scope, &options), at).await?;
+    Ok((read.items, read.revision.unwrap_or_default()))
 }

@@ -6,6 +6,7 @@
 mod codec;
 mod list;
 mod own_writes;
+mod sound;
 mod update;
 mod watch;
 
@@ -19,6 +20,7 @@ use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, Wr
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
+use crate::stored::Runs;
 
 pub(crate) use codec::decode;
 pub(crate) use list::readable;
@@ -34,6 +36,7 @@ pub struct Store {
     backend: Arc<dyn Backend>,
     prefix: Arc<str>,
     own_writes: Arc<OwnWrites>,
+    runs: Arc<Runs>,
 }
 
 /// What became of one write.
@@ -47,7 +50,7 @@ impl Store {
     /// The objects of `resource` (plural) in `group`.
     pub fn new(backend: Arc<dyn Backend>, group: &str, resource: &str) -> Self {
         let prefix = format!("{PREFIX}{group}/{resource}/").into();
-        Self { backend, prefix, own_writes: Arc::default() }
+        Self { backend, prefix, own_writes: Arc::default(), runs: Arc::default() }
     }
 
     /// The backend below.
@@ -65,6 +68,11 @@ impl Store {
         &self.own_writes
     }
 
+    /// What the objects have in common.
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
     /// The part of a backend key below the resource's prefix.
     pub(crate) fn relative<'a>(&self, key: &'a str) -> Result<&'a str, StorageError> {
         key.strip_prefix(&*self.prefix).ok_or_else(|| codec::corrupt(key, "outside of the range asked for"))
@@ -73,6 +81,11 @@ impl Store {
     /// Decodes one pair.
     pub(crate) fn decode(&self, pair: &KeyValue) -> Result<Arc<Stored>, StorageError> {
         codec::decode(self.relative(&pair.key)?, &pair.value, pair.mod_revision)
+    }
+
+    /// One pair, which can be decoded.
+    fn readable(&self, pair: &KeyValue) -> Result<Arc<Stored>, StorageError> {
+        codec::undecoded(self.relative(&pair.key)?, &pair.value, pair.mod_revision)
     }
 
     fn absolute(&self, key: &str) -> String {

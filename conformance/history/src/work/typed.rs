@@ -179,7 +179,7 @@ impl Client<'_> {
                 }
                 None => return,
             };
-            found.extend(page.items.iter().map(|stored| pair_of(stored)));
+            found.extend(page.items.iter().map(|stored| pair_of(&stored)));
             self.count_of(&page);
             match page.next {
                 Some(next) => {

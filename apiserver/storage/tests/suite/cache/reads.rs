@@ -1,13 +1,14 @@
 //! Reads from memory.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use drydock_storage::backend::Revision;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError};
+use drydock_storage::storage::{Items, ListOptions, ReadAt, Scope, Storage, StorageError};
 use futures::future::{join_all, poll_immediate};
 
 use super::{setup, small};
-use crate::storage_suite::{all, read_value};
+use crate::storage_suite::{all, object, read_value};
 
 #[tokio::test]
 async fn consistent_reads_do_not_read_pairs_from_the_backend() {
@@ -35,9 +36,47 @@ async fn exact_reads_and_pages_come_from_the_ring_while_it_holds_them() {
         assert_eq!((page.items.len(), page.revision), (index + 1, *revision));
     }
     let options = ListOptions { at: ReadAt::Exact(revisions[9]), limit: 4, start: Some("a/04\0".to_owned()) };
-    let page = setup.fixture.storage.list(&Scope::all(), &options).await.unwrap();
-    assert_eq!((page.items[0].key.as_str(), page.remaining), ("a/05", Some(1)));
+    let page = setup.fixture.page(&Scope::all(), &options).await;
+    assert_eq!((&*page.items[0].key, page.remaining), ("a/05", Some(1)));
     assert_eq!(setup.gate.reads.load(SeqCst), reads);
+}
+
+#[tokio::test]
+async fn a_list_shows_the_snapshot_that_it_was_asked_for_however_late_it_is_read() {
+    let setup = setup(small()).await;
+    // More than are looked up at once, with keys before and behind theirs.
+    for value in 0..200 {
+        setup.fixture.create(&format!("b/{value:03}"), value).await;
+    }
+    for key in ["a/1", "b", "c/1"] {
+        setup.fixture.create(key, 1).await;
+    }
+    let mut options = all(ReadAt::Latest);
+    let page = setup.fixture.storage.list(&Scope::namespace("b"), &options).await.unwrap();
+    options.start = Some("b/064".to_owned());
+    let from_there = setup.fixture.storage.list(&Scope::namespace("b"), &options).await.unwrap();
+    for value in 0..200 {
+        setup.fixture.set(&format!("b/{value:03}"), 1000).await;
+    }
+    setup.fixture.create("b/100a", 1).await;
+    setup.fixture.delete("b/199").await;
+    let values = |items: Items| items.iter().map(|stored| read_value(&stored.object())).collect::<Vec<_>>();
+    assert_eq!(values(page.items), (0..200).collect::<Vec<_>>());
+    assert_eq!(values(from_there.items), (64..200).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn objects_stay_decoded_until_enough_others_came_and_are_the_same_afterwards() {
+    let setup = setup(small()).await;
+    let first = setup.fixture.storage.create("a/first", object("a/first", 1), None).await.unwrap();
+    let (was, json) = (first.object(), first.json());
+    assert!(Arc::ptr_eq(&was, &first.object()));
+    for value in 0..300 {
+        let last = setup.fixture.create(&format!("b/{value}"), value).await;
+        setup.seen(last).await;
+    }
+    assert!(!Arc::ptr_eq(&first.object(), &first.object()), "it is decoded each time");
+    assert_eq!((was, json), (first.object(), first.json()));
 }
 
 #[tokio::test]

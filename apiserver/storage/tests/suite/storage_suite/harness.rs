@@ -49,8 +49,22 @@ pub fn all(at: ReadAt) -> ListOptions {
     ListOptions { at, limit: 0, start: None }
 }
 
-pub fn keys(page: &Page) -> Vec<&str> {
-    page.items.iter().map(|stored| stored.key.as_str()).collect()
+pub fn keys(page: &Listed) -> Vec<&str> {
+    page.items.iter().map(|stored| &*stored.key).collect()
+}
+
+/// A page that was read.
+pub struct Listed {
+    pub items: Vec<Arc<Stored>>,
+    pub revision: Revision,
+    pub next: Option<String>,
+    pub remaining: Option<u64>,
+}
+
+impl From<Page> for Listed {
+    fn from(Page { items, revision, next, remaining }: Page) -> Self {
+        Self { items: items.into_iter().collect(), revision, next, remaining }
+    }
 }
 
 impl Fixture {
@@ -68,8 +82,12 @@ impl Fixture {
         self.storage.update(key, None, &mut delete).await.unwrap().0.revision
     }
 
-    pub async fn list(&self, scope: &Scope, at: ReadAt) -> Page {
-        self.storage.list(scope, &all(at)).await.unwrap()
+    pub async fn list(&self, scope: &Scope, at: ReadAt) -> Listed {
+        self.page(scope, &all(at)).await
+    }
+
+    pub async fn page(&self, scope: &Scope, options: &ListOptions) -> Listed {
+        self.storage.list(scope, options).await.unwrap().into()
     }
 
     pub async fn follow(&self, scope: Scope, from: WatchFrom) -> Follower {
@@ -195,10 +213,11 @@ impl Follower {
         self.last = self.last.max(stored.revision);
         match event {
             // A watch that starts in the middle may be told of the end of what it never saw begin.
-            WatchEvent::Deleted(_) => drop(self.state.remove(&stored.key)),
+            WatchEvent::Deleted(_) => drop(self.state.remove(&*stored.key)),
             _ => {
-                let before =
-                    self.state.insert(stored.key.clone(), (read_value(&stored.object()), stored.revision));
+                let before = self
+                    .state
+                    .insert(stored.key.to_string(), (read_value(&stored.object()), stored.revision));
                 assert!(before.is_none_or(|(_, revision)| revision < stored.revision), "{event:?} again");
             }
         }

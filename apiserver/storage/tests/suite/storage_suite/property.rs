@@ -42,7 +42,7 @@ pub async fn a_watcher_that_applies_its_events_has_the_list(fixture: Fixture) {
         let listed: BTreeMap<_, _> = page
             .items
             .iter()
-            .map(|stored| (stored.key.clone(), (read_value(&stored.object()), stored.revision)))
+            .map(|stored| (stored.key.to_string(), (read_value(&stored.object()), stored.revision)))
             .collect();
         let newest = listed.values().map(|(_, revision)| *revision).max().unwrap();
         follower.until(newest).await;

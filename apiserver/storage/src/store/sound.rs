@@ -1,0 +1,182 @@
+//! Whether bytes can be decoded, without decoding them: memory for a hundred small things is what decoding costs most.
+//!
+//! Everything is looked at that decoding looks at (text that is UTF-8, numbers that fit, how deep it goes), so that
+//! what is found sound here can be decoded later.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Error;
+
+/// Whether bytes that are one JSON object have an object as `metadata`.
+pub(super) fn has_metadata(bytes: &[u8]) -> Result<bool, Error> {
+    serde_json::from_slice::<Root>(bytes).map(|root| root.has_metadata)
+}
+
+/// The outermost object.
+struct Root {
+    has_metadata: bool,
+}
+
+/// Any value.
+struct Sound {
+    is_object: bool,
+}
+
+/// A name of a field.
+struct Name {
+    is_metadata: bool,
+}
+
+impl<'de> Deserialize<'de> for Root {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Root;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Root, A::Error> {
+                let mut root = Root { has_metadata: false };
+                while let Some((name, value)) = map.next_entry::<Name, Sound>()? {
+                    if name.is_metadata {
+                        // Of several, decoding keeps the last.
+                        root.has_metadata = value.is_object;
+                    }
+                }
+                Ok(root)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name, E> {
+                Ok(Name { is_metadata: text == "metadata" })
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Anything)
+    }
+}
+
+struct Anything;
+
+const OTHER: Sound = Sound { is_object: false };
+
+impl<'de> Visitor<'de> for Anything {
+    type Value = Sound;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Sound, E> {
+        Ok(OTHER)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+        Ok(OTHER)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+        Ok(OTHER)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+        Ok(OTHER)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+        Ok(OTHER)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+        Ok(OTHER)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sound, A::Error> {
+        while list.next_element::<Sound>()?.is_some() {}
+        Ok(OTHER)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sound, A::Error> {
+        while map.next_entry::<Name, Sound>()?.is_some() {}
+        Ok(Sound { is_object: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Map, Value};
+
+    use super::has_metadata;
+
+    /// As decoding has it.
+    fn decoded(bytes: &[u8]) -> Result<bool, String> {
+        let map = serde_json::from_slice::<Map<String, Value>>(bytes).map_err(|error| error.to_string())?;
+        Ok(map.get("metadata").is_some_and(Value::is_object))
+    }
+
+    fn looked_at(bytes: &[u8]) -> Result<bool, String> {
+        has_metadata(bytes).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn it_finds_what_decoding_finds() {
+        let deep = |levels: usize| format!("{{\"metadata\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        let texts = [
+            r#"{"metadata":{"name":"a\u00e9","n":[1,-2,3.5e3,true,false,null,{}]},"spec":{}}"#.to_owned(),
+            r#"{"metadata":{},"metadata":1}"#.to_owned(),
+            r#"{"metadat\u0061":{}}"#.to_owned(),
+            r#"{"spec":{"metadata":{}}}"#.to_owned(),
+            r#"{"metadata":{"n":1e999}}"#.to_owned(),
+            r#"{"metadata":{"n":01}}"#.to_owned(),
+            r#"{"metadata":{"n":123456789012345678901234567890}}"#.to_owned(),
+            r#"{"metadata":{}} x"#.to_owned(),
+            r#"{"metadata":{},}"#.to_owned(),
+            r#"{"metadata":{"a":"\ud800"}}"#.to_owned(),
+            "{\"metadata\":{\"a\":\"\n\"}}".to_owned(),
+            "[]".to_owned(),
+            "{}".to_owned(),
+            String::new(),
+            deep(100),
+            deep(126),
+            deep(127),
+            deep(128),
+            deep(1000),
+        ];
+        for text in texts {
+            assert_eq!(looked_at(text.as_bytes()), decoded(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_damaged_byte_it_says_what_decoding_says() {
+        let whole =
+            r#"{"apiVersion":"v1","metadata":{"name":"é","x":[1.5,"\u00e9\n",null]},"spec":{"a":true}}"#;
+        for (index, byte) in (0..whole.len()).flat_map(|index| (0..=255).map(move |byte| (index, byte))) {
+            let mut bytes = whole.as_bytes().to_vec();
+            bytes[index] = byte;
+            assert_eq!(looked_at(&bytes), decoded(&bytes), "{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Runs of text that objects of a kind have in common, each held once.
+//!
+//! Objects that were written by the same program name the same kind, and own the same fields: managed fields are often
+//! more than the rest of an object, and differ in nothing but their times. Where a run begins and ends is found in the
+//! text alone: whatever is taken for one, the object is put together again byte by byte.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem::{Finder, find};
+use parking_lot::Mutex;
+
+/// Most runs that are held; text beyond them is each object's own.
+const MOST: usize = 4096;
+/// Shorter ones are not worth it.
+const SHORTEST: usize = 48;
+/// Refusals between two looks for runs that nobody has any more.
+const PATIENCE: u32 = 4096;
+/// Within so many bytes apiVersion and kind end.
+const TYPE: usize = 512;
+
+static MANAGED_FIELDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""managedFields":["#));
+
+/// A text that several objects may have.
+#[derive(Clone, Debug)]
+pub(super) struct Run(Arc<Box<[u8]>>);
+
+/// The runs that are known.
+#[derive(Default)]
+pub(crate) struct Runs {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    runs: HashSet<Run>,
+    refused: u32,
+}
+
+impl Runs {
+    /// The run of this text; `None` if there are too many others.
+    pub(super) fn run(&self, text: &[u8]) -> Option<Run> {
+        let mut known = self.known.lock();
+        if let Some(run) = known.runs.get(text) {
+            return Some(run.clone());
+        }
+        if known.runs.len() >= MOST {
+            if known.refused.is_multiple_of(PATIENCE) {
+                known.runs.retain(|run| Arc::strong_count(&run.0) > 1);
+            }
+            if known.runs.len() >= MOST {
+                known.refused = known.refused.wrapping_add(1);
+                return None;
+            }
+        }
+        let run = Run(Arc::new(text.into()));
+        known.runs.insert(run.clone());
+        Some(run)
+    }
+}
+
+/// What in the compact JSON of an object others may have as well, from the first to the last: its type, and its managed
+/// fields between their times.
+pub(super) fn common(json: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let of_type = find(json.get(..TYPE).unwrap_or(json), br#""metadata":{"#).map(|end| 0..end);
+    let behind = of_type.as_ref().map_or(0, |range| range.end);
+    let first = MANAGED_FIELDS.find(&json[behind..]).and_then(|at| upto_time(json, behind + at));
+    let fields = std::iter::successors(first, |run| next(json, run.end));
+    of_type.into_iter().chain(fields).filter(|run| run.len() >= SHORTEST)
+}
+
+fn upto_time(json: &[u8], from: usize) -> Option<Range<usize>> {
+    const TIME: &[u8] = br#""time":""#;
+    find(&json[from..], TIME).map(|at| from..from + at + TIME.len())
+}
+
+/// The managed fields behind a time that ends before `at`, if there are more.
+fn next(json: &[u8], at: usize) -> Option<Range<usize>> {
+    let from = at + memchr::memchr(b'"', &json[at..])?;
+    json[from..].starts_with(br#""},{"#).then(|| upto_time(json, from)).flatten()
+}
+
+impl std::ops::Deref for Run {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Borrow<[u8]> for Run {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Hash for Run {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Run {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn objects_share_their_type_and_their_managed_fields_but_for_the_times() {
+        let manager =
+            r#"{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}},"manager":"m","time":"T"}"#;
+        let rest = format!(r#""managedFields":[{manager},{manager}],"name":"time""#);
+        let json = format!(r#"{{"apiVersion":"group.example.com/v1","kind":"Kind","metadata":{{{rest}}}}}"#);
+        let common: Vec<_> = common(json.as_bytes()).map(|run| &json[run]).collect();
+        let end = r#""manager":"m","time":""#;
+        assert_eq!(common.len(), 3);
+        assert_eq!(common[0], r#"{"apiVersion":"group.example.com/v1","kind":"Kind","#);
+        assert!(common[1].starts_with(r#""managedFields":[{"apiV"#) && common[1].ends_with(end));
+        assert!(common[2].starts_with(r#""},{"apiVersion""#) && common[2].ends_with(end));
+    }
+
+    #[test]
+    fn runs_that_nobody_has_any_more_make_room() {
+        let runs = Runs::default();
+        let held: Vec<_> = (0..MOST).filter_map(|number| runs.run(number.to_string().as_bytes())).collect();
+        assert_eq!(held.len(), MOST);
+        assert!(runs.run(b"new").is_none() && runs.run(b"7").is_some());
+        drop(held);
+        (0..PATIENCE).for_each(|_| drop(runs.run(b"new")));
+        assert!(runs.run(b"new").is_some());
+    }
+}
