@@ -59,7 +59,7 @@ pub async fn run_servers(
     witnessed(&context, options, clients, made, async {
         for which in 0..servers.count() {
             servers.ready(which).await?;
-            http::Asker { context: &context, client: servers.client(which) }.look().await?;
+            http::Asker { context: &context, servers: &servers, which }.look().await?;
         }
         look_at_bytes(&context, 0).await
     })

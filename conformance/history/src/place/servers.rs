@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -21,6 +22,7 @@ pub struct Servers {
     prefix: String,
     ports: Vec<u16>,
     clients: Vec<Client>,
+    serving: Vec<AtomicBool>,
 }
 
 impl Servers {
@@ -29,7 +31,8 @@ impl Servers {
         let host = Host::start_without_controllers().await?;
         grant(&host)?;
         let ports = free_ports(count)?;
-        let mut servers = Self { host, etcd, prefix: prefix.to_owned(), ports, clients: Vec::new() };
+        let serving = (0..count).map(|_| AtomicBool::default()).collect();
+        let mut servers = Self { host, etcd, prefix: prefix.to_owned(), ports, clients: Vec::new(), serving };
         for which in 0..count {
             servers.run(which)?;
             file(&servers.ca(which), &servers.host.processes, &name(which), START).await?;
@@ -50,8 +53,14 @@ impl Servers {
         &self.clients[which % self.clients.len()]
     }
 
+    /// Whether one serves: it does not from the moment at which it is killed until it is ready again.
+    pub fn serves(&self, which: usize) -> bool {
+        self.serving[which % self.serving.len()].load(Ordering::SeqCst)
+    }
+
     /// Kills one on the spot, and starts it again.
     pub async fn restart(&self, which: usize) -> Result<()> {
+        self.serving[which].store(false, Ordering::SeqCst);
         self.host.processes.kill(&name(which))?;
         self.run(which)?;
         self.ready(which).await
@@ -59,7 +68,9 @@ impl Servers {
 
     /// Waits until one serves.
     pub async fn ready(&self, which: usize) -> Result<()> {
-        server_ready(self.client(which), &self.host.processes, &name(which), START).await
+        server_ready(self.client(which), &self.host.processes, &name(which), START).await?;
+        self.serving[which].store(true, Ordering::SeqCst);
+        Ok(())
     }
 
     fn run(&self, which: usize) -> Result<()> {

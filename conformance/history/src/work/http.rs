@@ -5,7 +5,6 @@ use std::sync::Arc;
 use anyhow::Result;
 use drydock_conformance::kinds::node_maintenance;
 use http::{Method, Request};
-use kube::Client;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value as Json, json};
@@ -34,7 +33,7 @@ pub fn start(context: &Arc<Context>, servers: &Arc<Servers>, mut rng: impl FnMut
 }
 
 async fn run(context: Arc<Context>, servers: Arc<Servers>, which: usize, mut rng: StdRng) {
-    let asker = Asker { context: &context, client: servers.client(which) };
+    let asker = Asker { context: &context, servers: &servers, which };
     while !context.over.is_cancelled() {
         let name = format!("m-{}", rng.random_range(0..6));
         match rng.random_range(0..100) {
@@ -50,10 +49,11 @@ async fn run(context: Arc<Context>, servers: Arc<Servers>, which: usize, mut rng
 /// Asks one server.
 pub struct Asker<'a> {
     pub context: &'a Context,
-    pub client: &'a Client,
+    pub servers: &'a Servers,
+    pub which: usize,
 }
 
-/// An answer that is an error; code 0 is none at all.
+/// An answer that is an error; code 0 is none at all, or that of a server which is not ready yet.
 struct Refusal {
     code: u16,
     why: String,
@@ -201,8 +201,14 @@ impl Asker<'_> {
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let none = |error: &dyn std::fmt::Display| Refusal { code: 0, why: error.to_string() };
         let request = request.body(body).map_err(|error| none(&error))?;
-        match self.client.request::<Json>(request).await {
+        let served = self.servers.serves(self.which);
+        match self.servers.client(self.which).request::<Json>(request).await {
             Ok(answer) => Ok(answer),
+            Err(kube::Error::Api(status))
+                if status.code == 503 && !(served && self.servers.serves(self.which)) =>
+            {
+                Err(none(&status.message))
+            }
             Err(kube::Error::Api(status)) => Err(Refusal { code: status.code, why: status.message.clone() }),
             Err(error) => Err(none(&error)),
         }
