@@ -34,7 +34,7 @@ pub(super) fn undecoded(key: &str, bytes: &[u8], revision: Revision) -> Result<A
         Ok(false) => Err(corrupt(key, NO_METADATA)),
         Ok(true) => match Stored::undecoded(key, bytes, revision) {
             Some(stored) => Ok(Arc::new(stored)),
-            None => decode(key, bytes, revision),
+            None => decode(key, bytes, revision).inspect(|stored| stored.forget_decoded()),
         },
     }
 }

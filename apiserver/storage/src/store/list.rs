@@ -42,8 +42,8 @@ struct Reading<'a> {
     items: Vec<Arc<Stored>>,
     next: Option<String>,
     remaining: u64,
-    /// What cannot be read, where that is no reason to give up.
-    damaged: Option<Damaged>,
+    /// Where a cache is filled, which keeps what it is given: what cannot be read, which is then no reason to give up.
+    filling: Option<Damaged>,
 }
 
 impl<'a> Reading<'a> {
@@ -63,7 +63,7 @@ impl<'a> Reading<'a> {
             items: Vec::new(),
             next: None,
             remaining: 0,
-            damaged: None,
+            filling: None,
         }
     }
 
@@ -97,8 +97,10 @@ impl<'a> Reading<'a> {
             taken += 1;
             let Some(stored) = self.stored(pair)? else { continue };
             if self.scope.selects(&stored) {
-                // A list may be long.
-                stored.let_go(self.store.runs());
+                // A page is sent and forgotten: to pack it would be for nothing.
+                if self.filling.is_some() {
+                    stored.let_go(self.store.runs());
+                }
                 self.items.push(stored);
             }
         }
@@ -118,7 +120,7 @@ impl<'a> Reading<'a> {
 
     /// The object of a pair. Most readers want the bytes, so it is not decoded.
     fn stored(&mut self, pair: &KeyValue) -> Result<Option<Arc<Stored>>, StorageError> {
-        match (self.store.readable(pair), &mut self.damaged) {
+        match (self.store.readable(pair), &mut self.filling) {
             (Err(StorageError::Backend(BackendError::Corrupt(why))), Some(damaged)) => {
                 tracing::error!(why, revision = pair.mod_revision.0, "an object is damaged");
                 damaged.push((self.store.relative(&pair.key)?.to_owned(), why));
@@ -156,9 +158,9 @@ type Damaged = Vec<(String, String)>;
 pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
     let scope = Scope::all();
-    let reading = Reading { damaged: Some(Vec::new()), ..Reading::start(store, &scope, &options) };
+    let reading = Reading { filling: Some(Vec::new()), ..Reading::start(store, &scope, &options) };
     let read = read(reading, options.at).await?;
-    Ok((read.items, read.revision.unwrap_or_default(), read.damaged.unwrap_or_default()))
+    Ok((read.items, read.revision.unwrap_or_default(), read.filling.unwrap_or_default()))
 }
 
 /// The present objects of a scope at one revision, for the start of a watch.

@@ -20,8 +20,9 @@ async fn connect(servers: &[&str]) -> Store {
     Arc::new(EtcdBackend::connect(&config).await.expect("one of them answers"))
 }
 
-/// Two ways to one etcd, and a server that has begun with the first.
+/// Two ways to one etcd, once it answers, and a server that has begun with the first.
 async fn two_ways(etcd: &Etcd) -> (Way, Way, Store) {
+    etcd.backend("/suite").await;
     let (one, other) = (Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await);
     // Whichever it tries first, it comes to the one that answers.
     other.shut();
@@ -50,7 +51,6 @@ async fn a_member_that_is_down_fails_no_write() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
     let etcd = Etcd::start();
-    etcd.backend("/suite").await;
     let (one, other, store) = two_ways(&etcd).await;
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
@@ -77,7 +77,6 @@ async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_not_answered_is_not_sent_again() {
     let etcd = Etcd::start();
-    etcd.backend("/suite").await;
     let (one, _other, store) = two_ways(&etcd).await;
     create(&store, "/warm", "1").await;
     one.shut();
@@ -101,7 +100,6 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked() {
     let etcd = Etcd::start();
-    etcd.backend("/suite").await;
     let (one, other, store) = two_ways(&etcd).await;
     create(&store, "/a", "1").await;
     for way in [&one, &other] {
