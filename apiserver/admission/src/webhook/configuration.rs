@@ -38,40 +38,11 @@ pub struct Hook {
     pub endpoint: Endpoint,
 }
 
-/// What mutating and validating webhooks have in common.
-struct Parts<'a> {
-    configuration: &'a str,
-    name: &'a str,
-    criteria: Criteria,
-    conditions: Option<&'a [host::MatchCondition]>,
-    failure: Option<&'a str>,
-    side_effects: &'a str,
-    timeout: Option<i32>,
-    reinvocation: Option<&'a str>,
-    versions: &'a [String],
-    client: &'a host::WebhookClientConfig,
-}
-
 /// The webhooks of mutating configurations that may concern a kind that is served, in the order in which they are asked.
 pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
     let hooks = all.iter().flat_map(|configuration| {
-        let name = configuration.metadata.name.as_deref().unwrap_or_default();
-        configuration.webhooks.iter().flatten().map(move |it| Parts {
-            configuration: name,
-            name: &it.name,
-            criteria: Criteria::of_webhook(
-                it.rules.as_deref(),
-                it.namespace_selector.as_ref(),
-                it.object_selector.as_ref(),
-            ),
-            conditions: it.match_conditions.as_deref(),
-            failure: it.failure_policy.as_deref(),
-            side_effects: &it.side_effects,
-            timeout: it.timeout_seconds,
-            reinvocation: it.reinvocation_policy.as_deref(),
-            versions: &it.admission_review_versions,
-            client: &it.client_config,
-        })
+        let webhooks = configuration.webhooks.iter().flatten().cloned();
+        webhooks.map(|webhook| (configuration.metadata.name.as_deref(), webhook))
     });
     compiled(hooks, served)
 }
@@ -79,46 +50,60 @@ pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) ->
 /// The same of validating configurations.
 pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
     let hooks = all.iter().flat_map(|configuration| {
-        let name = configuration.metadata.name.as_deref().unwrap_or_default();
-        configuration.webhooks.iter().flatten().map(move |it| Parts {
-            configuration: name,
-            name: &it.name,
-            criteria: Criteria::of_webhook(
-                it.rules.as_deref(),
-                it.namespace_selector.as_ref(),
-                it.object_selector.as_ref(),
-            ),
-            conditions: it.match_conditions.as_deref(),
-            failure: it.failure_policy.as_deref(),
-            side_effects: &it.side_effects,
-            timeout: it.timeout_seconds,
-            reinvocation: None,
-            versions: &it.admission_review_versions,
-            client: &it.client_config,
-        })
+        let webhooks = configuration.webhooks.iter().flatten().cloned();
+        webhooks.map(|webhook| (configuration.metadata.name.as_deref(), as_mutating(webhook)))
     });
     compiled(hooks, served)
 }
 
-fn compiled<'a>(hooks: impl Iterator<Item = Parts<'a>>, served: &Served) -> Vec<Hook> {
-    let ours = hooks.enumerate().filter(|(_, parts)| parts.criteria.may_concern(served));
-    ours.map(|(index, parts)| hook(index, parts)).collect()
+/// A mutating webhook is a validating one that may be asked again.
+fn as_mutating(webhook: host::ValidatingWebhook) -> host::MutatingWebhook {
+    host::MutatingWebhook {
+        admission_review_versions: webhook.admission_review_versions,
+        client_config: webhook.client_config,
+        failure_policy: webhook.failure_policy,
+        match_conditions: webhook.match_conditions,
+        match_policy: webhook.match_policy,
+        name: webhook.name,
+        namespace_selector: webhook.namespace_selector,
+        object_selector: webhook.object_selector,
+        reinvocation_policy: None,
+        rules: webhook.rules,
+        side_effects: webhook.side_effects,
+        timeout_seconds: webhook.timeout_seconds,
+    }
 }
 
-fn hook(index: usize, parts: Parts<'_>) -> Hook {
+fn compiled<'a>(
+    hooks: impl Iterator<Item = (Option<&'a str>, host::MutatingWebhook)>,
+    served: &Served,
+) -> Vec<Hook> {
+    let ours = hooks.enumerate().filter_map(|(index, (of, webhook))| {
+        let criteria = criteria(&webhook);
+        criteria.may_concern(served).then(|| hook(index, of.unwrap_or_default(), criteria, webhook))
+    });
+    ours.collect()
+}
+
+fn criteria(webhook: &host::MutatingWebhook) -> Criteria {
+    let rules = webhook.rules.as_deref();
+    Criteria::of_webhook(rules, webhook.namespace_selector.as_ref(), webhook.object_selector.as_ref())
+}
+
+fn hook(index: usize, configuration: &str, criteria: Criteria, webhook: host::MutatingWebhook) -> Hook {
     let known: Vec<&str> = COMMON.into_iter().chain(AUTHORIZER).collect();
-    let conditions = parts.conditions.unwrap_or_default().iter();
+    let conditions = webhook.match_conditions.iter().flatten();
     Hook {
         index,
-        configuration: parts.configuration.to_owned(),
-        name: parts.name.to_owned(),
-        criteria: parts.criteria,
+        configuration: configuration.to_owned(),
+        criteria,
         conditions: conditions.map(|it| Expression::compile(&it.expression, &known)).collect(),
-        failure: FailurePolicy::of(parts.failure),
-        side_effects: Some(parts.side_effects).filter(|text| !text.is_empty()).map(str::to_owned),
-        timeout: parts.timeout.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
-        reinvoked: parts.reinvocation == Some("IfNeeded"),
-        version: parts.versions.iter().find_map(|version| ReviewVersion::of(version)),
-        endpoint: Endpoint::of(parts.client),
+        failure: FailurePolicy::of(webhook.failure_policy.as_deref()),
+        timeout: webhook.timeout_seconds.and_then(|s| u64::try_from(s).ok()).map(Duration::from_secs),
+        reinvoked: webhook.reinvocation_policy.as_deref() == Some("IfNeeded"),
+        version: webhook.admission_review_versions.iter().find_map(|version| ReviewVersion::of(version)),
+        endpoint: Endpoint::of(&webhook.client_config),
+        side_effects: Some(webhook.side_effects).filter(|text| !text.is_empty()),
+        name: webhook.name,
     }
 }
