@@ -10,12 +10,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::Shared;
 use super::objects::Objects;
 use super::state::{Snapshot, State};
-use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
+use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
 use crate::storage::{StorageError, Stored};
-use crate::store::readable;
+use crate::store::{decode, readable};
 
 /// Most deliveries taken in before the next state is published.
 const BATCH: usize = 128;
@@ -105,8 +107,7 @@ impl Follower {
     /// Publishes a state, which has more changes than the one of revision `known`.
     fn show(&self, state: &mut State, known: Revision) {
         let concerned = self.shared.interests.mark(state.changes(known));
-        state.seal();
-        state.trim(&self.shared.config);
+        state.settle(&self.shared.config);
         self.shared.publish(state.clone(), concerned);
     }
 
@@ -126,32 +127,30 @@ impl Follower {
         let known = state.snapshot.revision;
         for event in events.into_iter().filter(|event| event.revision > known) {
             let key = self.shared.store.relative(&event.key)?.to_owned();
-            let Some(value) = event.value else {
-                state.apply(event.revision, &key, None, 0);
-                continue;
-            };
-            let bytes = value.len();
-            let current = match self.shared.store.own_writes().take(&key, &value, event.revision) {
-                Some(stored) => {
-                    self.shared.metrics.took_over();
-                    stored
+            let bytes = event.value.as_ref().map_or(0, Bytes::len);
+            match self.object(&key, &event) {
+                Err(StorageError::Backend(BackendError::Corrupt(why))) => {
+                    tracing::error!(why, revision = event.revision.0, "an object is damaged");
+                    state.apply_damaged(event.revision, &key, why);
                 }
-                None => {
-                    let pair = pair(event.key, value, event.revision, event.create_revision);
-                    match self.shared.store.decode(&pair) {
-                        Err(StorageError::Backend(BackendError::Corrupt(why))) => {
-                            tracing::error!(why, revision = event.revision.0, "an object is damaged");
-                            state.apply_damaged(event.revision, &key, why);
-                            continue;
-                        }
-                        decoded => decoded?,
-                    }
-                }
-            };
-            self.keep_decoded(current.clone());
-            state.apply(event.revision, &key, Some(current), bytes);
+                object => state.apply(event.revision, &key, object?, bytes),
+            }
         }
         Ok(())
+    }
+
+    /// The object that an event leaves: the writer's own, if it is one of ours, or decoded.
+    fn object(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Arc<Stored>>, StorageError> {
+        let Some(value) = &event.value else { return Ok(None) };
+        let stored = match self.shared.store.own_writes().take(key, value, event.revision) {
+            Some(stored) => {
+                self.shared.metrics.took_over();
+                stored
+            }
+            None => decode(key, value, event.revision)?,
+        };
+        self.keep_decoded(stored.clone());
+        Ok(Some(stored))
     }
 
     /// For as long as it is among the newest.
@@ -176,10 +175,6 @@ impl Follower {
             }
         }
     }
-}
-
-fn pair(key: String, value: bytes::Bytes, mod_revision: Revision, create_revision: Revision) -> KeyValue {
-    KeyValue { key, value, create_revision, mod_revision }
 }
 
 /// Waits longer after each failure in a row.

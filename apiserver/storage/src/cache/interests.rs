@@ -21,8 +21,8 @@ use drydock_machinery::excerpt::Excerpt;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
+use super::ring::Change;
 use super::sleeper::Sleeper;
-use super::state::Change;
 use crate::storage::Scope;
 
 /// Most fields that are looked up of each change. Clients choose them: the watchers of more are woken by everything.

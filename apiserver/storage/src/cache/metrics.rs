@@ -44,8 +44,8 @@ impl Metrics {
         self.objects.store(state.snapshot.objects.len() as u64, Relaxed);
         self.damaged.store(state.snapshot.objects.damaged() as u64, Relaxed);
         self.revision.store(state.snapshot.revision.0, Relaxed);
-        self.ring_events.store(state.ring_len() as u64, Relaxed);
-        self.ring_bytes.store(state.ring_bytes() as u64, Relaxed);
+        self.ring_events.store(state.ring.len() as u64, Relaxed);
+        self.ring_bytes.store(state.ring.bytes() as u64, Relaxed);
     }
 
     pub(super) fn checked(&self, authority: &Result<Revision, BackendError>, cached: Revision) {

@@ -19,6 +19,7 @@ mod metrics;
 mod objects;
 mod page;
 mod read;
+mod ring;
 mod sleeper;
 mod state;
 mod watcher;

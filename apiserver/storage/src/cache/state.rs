@@ -1,23 +1,15 @@
 //! What is published: the newest snapshot, and the ring of changes that led to it.
 //!
 //! All of it is persistent (in the functional sense): a published state never changes, and the next one shares all
-//! but the touched paths with it. Copying those paths is the cost of a change, so that changes which are published
-//! together share one snapshot; the state between two of them is made again by whoever asks for it.
+//! but the touched paths with it. Copying those paths is the cost of a change.
 
-use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
-
-use imbl::OrdMap;
+use std::sync::Arc;
 
 use super::Config;
 use super::objects::Objects;
+use super::ring::{Change, Ring};
 use crate::backend::Revision;
 use crate::storage::Stored;
-
-/// What keeping one change costs beside the value: the paths of the snapshot that it alone holds.
-const CHANGE_OVERHEAD: usize = 2_048;
-/// Changes that share a snapshot: most of what an exact read makes again.
-const TOGETHER: usize = 64;
 
 /// One published state of the cache.
 #[derive(Clone, Default)]
@@ -26,14 +18,8 @@ pub(super) struct State {
     pub(super) ready: bool,
     /// The newest.
     pub(super) snapshot: Snapshot,
-    /// The state just before the ring's first change.
-    base: Snapshot,
-    ring: OrdMap<Position, Arc<Change>>,
-    ring_bytes: usize,
-    /// The objects after some of the changes in the ring, the last one among them once [`Self::seal`] was called.
-    sealed: OrdMap<Revision, Objects>,
-    /// Changes since the last of these.
-    unsealed: usize,
+    /// What led to it.
+    pub(super) ring: Ring,
 }
 
 /// The objects as of a revision.
@@ -45,26 +31,11 @@ pub(super) struct Snapshot {
     pub(super) objects: Objects,
 }
 
-/// One change in the ring.
-pub(super) struct Change {
-    pub(super) revision: Revision,
-    pub(super) key: String,
-    pub(super) current: Option<Arc<Stored>>,
-    pub(super) previous: Option<Arc<Stored>>,
-    /// Why the new value cannot be read, if it cannot.
-    pub(super) damage: Option<Arc<str>>,
-    bytes: usize,
-    departed: OnceLock<Arc<Stored>>,
-}
-
-/// Revision, and index among the changes of that revision.
-type Position = (Revision, u32);
-
 impl State {
     /// A freshly filled state: no history yet.
     pub(super) fn filled(snapshot: Snapshot) -> Self {
-        let base = snapshot.clone();
-        Self { ready: true, snapshot, base, ..Self::default() }
+        let ring = Ring::since(snapshot.revision, snapshot.objects.clone());
+        Self { ready: true, snapshot, ring }
     }
 
     /// Ends this epoch: not ready, and no watcher of it goes on.
@@ -75,7 +46,20 @@ impl State {
 
     /// Watchers that were told everything up to here, or later, can go on from the ring.
     pub(super) fn floor(&self) -> Revision {
-        self.base.revision
+        self.ring.floor()
+    }
+
+    /// Changes above `after`, oldest first.
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+        self.ring.changes(after)
+    }
+
+    /// The objects exactly as of `revision`, if that is still (and already) known.
+    pub(super) fn exactly(&self, revision: Revision) -> Option<Snapshot> {
+        if !self.ready || revision < self.floor() || revision > self.snapshot.revision {
+            return None;
+        }
+        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects: self.ring.objects_at(revision) })
     }
 
     /// Takes in one change; `bytes` is the size of its value.
@@ -87,9 +71,10 @@ impl State {
         bytes: usize,
     ) {
         self.begin(revision);
+        let damaged = self.snapshot.objects.get(key).is_err();
         let previous = self.snapshot.objects.replace(key, current.clone());
-        if current.is_some() || previous.is_some() {
-            self.record(revision, key, current, previous, None, bytes);
+        if damaged || current.is_some() || previous.is_some() {
+            self.ring.push(Change::new(revision, key, current, previous, bytes));
         }
     }
 
@@ -98,42 +83,20 @@ impl State {
         self.begin(revision);
         let why = Arc::<str>::from(why);
         let previous = self.snapshot.objects.damage(key, why.clone());
-        self.record(revision, key, None, previous, Some(why), 0);
+        self.ring.push(Change::damaged(revision, key, previous, why));
     }
 
-    /// Counts a change that is about to be made.
+    /// Whoever reads an exact revision makes only a few changes again. One revision is never parted.
     fn begin(&mut self, revision: Revision) {
-        if self.unsealed >= TOGETHER && revision > self.snapshot.revision {
+        if self.ring.is_due() && revision > self.snapshot.revision {
             self.seal();
         }
         self.snapshot.revision = revision;
-        self.unsealed += 1;
     }
 
-    fn record(
-        &mut self,
-        revision: Revision,
-        key: &str,
-        current: Option<Arc<Stored>>,
-        previous: Option<Arc<Stored>>,
-        damage: Option<Arc<str>>,
-        bytes: usize,
-    ) {
-        let index = match self.ring.get_max() {
-            Some(((last, index), _)) if *last == revision => index + 1,
-            _ => 0,
-        };
-        let (key, bytes) = (key.to_owned(), bytes + CHANGE_OVERHEAD);
-        let change = Change { revision, key, current, previous, damage, bytes, departed: OnceLock::new() };
-        self.ring.insert((revision, index), Arc::new(change));
-        self.ring_bytes += bytes;
-    }
-
-    /// Keeps the objects as they are now for exact reads: before a state is published.
-    pub(super) fn seal(&mut self) {
-        if std::mem::take(&mut self.unsealed) > 0 {
-            self.sealed.insert(self.snapshot.revision, self.snapshot.objects.clone());
-        }
+    /// Keeps the objects as they are now for exact reads.
+    fn seal(&mut self) {
+        self.ring.keep(self.snapshot.revision, &self.snapshot.objects);
     }
 
     /// Everything up to here has been applied.
@@ -141,82 +104,17 @@ impl State {
         self.snapshot.revision = self.snapshot.revision.max(revision);
     }
 
-    /// Lets go of the oldest changes beyond the bounds, whole revisions at a time.
-    pub(super) fn trim(&mut self, config: &Config) {
-        let (mut events, mut bytes, mut last) = (self.ring.len(), self.ring_bytes, None);
-        for ((revision, _), change) in &self.ring {
-            let within = events <= config.ring_events && bytes <= config.ring_bytes;
-            if within && last != Some(*revision) {
-                break;
-            }
-            (events, bytes, last) = (events - 1, bytes - change.bytes, Some(*revision));
-        }
-        let Some(last) = last else { return };
-        self.base = Snapshot { epoch: self.snapshot.epoch, revision: last, objects: self.objects_at(last) };
-        while let Some(position) = self.ring.get_min().map(|(position, _)| *position).filter(|p| p.0 <= last)
-        {
-            self.ring.remove(&position);
-        }
-        while let Some(at) = self.sealed.get_min().map(|(at, _)| *at).filter(|at| *at <= last) {
-            self.sealed.remove(&at);
-        }
-        self.ring_bytes = bytes;
-    }
-
-    /// Changes above `after`, oldest first.
-    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
-        let start = Bound::Excluded((after, u32::MAX));
-        self.ring.range((start, Bound::Unbounded)).map(|(_, change)| change)
-    }
-
-    /// The objects exactly as of `revision`, if that is still (and already) known.
-    pub(super) fn exactly(&self, revision: Revision) -> Option<Snapshot> {
-        if !self.ready || revision < self.base.revision || revision > self.snapshot.revision {
-            return None;
-        }
-        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects: self.objects_at(revision) })
-    }
-
-    /// The objects as of a revision that the ring reaches: those of the last snapshot before it, with what changed
-    /// since.
-    fn objects_at(&self, revision: Revision) -> Objects {
-        let base = (&self.base.revision, &self.base.objects);
-        let (at, objects) = self.sealed.get_prev(&revision).unwrap_or(base);
-        let mut objects = objects.clone();
-        for change in self.changes(*at).take_while(|change| change.revision <= revision) {
-            match &change.damage {
-                None => objects.replace(&change.key, change.current.clone()),
-                Some(why) => objects.damage(&change.key, why.clone()),
-            };
-        }
-        objects
-    }
-
-    /// Number of changes in the ring.
-    pub(super) fn ring_len(&self) -> usize {
-        self.ring.len()
-    }
-
-    /// Bytes accounted to the ring.
-    pub(super) fn ring_bytes(&self) -> usize {
-        self.ring_bytes
-    }
-}
-
-impl Change {
-    /// The state before, as those see it whose selection it left: with this change's revision. Made once for all.
-    pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
-        let departed = || {
-            let stamped = previous.stamped(self.revision);
-            stamped.forget_decoded();
-            Arc::new(stamped)
-        };
-        self.departed.get_or_init(departed).clone()
+    /// Makes it fit to be published.
+    pub(super) fn settle(&mut self, config: &Config) {
+        self.seal();
+        self.ring.trim(config);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
+
     use drydock_machinery::Object;
 
     use super::*;
@@ -257,7 +155,7 @@ mod tests {
     #[test]
     fn every_revision_is_read_exactly_wherever_snapshots_were_kept() {
         let state = state();
-        assert!(state.sealed.len() < 10, "{}", state.sealed.len());
+        assert!(state.ring.kept() < 10, "{}", state.ring.kept());
         assert_eq!(keys_at(&state, 0), Some(vec![]));
         assert_eq!(keys_at(&state, 1), Some(vec!["a@1".to_owned()]));
         for revision in 3..=200 {
@@ -276,10 +174,10 @@ mod tests {
         let whole = state();
         for events in 0..=203 {
             let mut trimmed = whole.clone();
-            trimmed.trim(&Config { ring_events: events, ..Config::default() });
-            assert_eq!(trimmed.ring_len(), events);
+            trimmed.ring.trim(&Config { ring_events: events, ..Config::default() });
+            assert_eq!(trimmed.ring.len(), events);
             assert_eq!(
-                trimmed.ring_bytes(),
+                trimmed.ring.bytes(),
                 trimmed.changes(Revision(0)).map(|change| change.bytes).sum::<usize>()
             );
             let floor = 203 - events as u64;
@@ -289,5 +187,17 @@ mod tests {
             }
             assert_eq!(floor.checked_sub(1).and_then(|before| keys_at(&trimmed, before)), None);
         }
+    }
+
+    /// It left no change in the ring, so that the revisions up to the next snapshot still had it.
+    #[test]
+    fn what_could_not_be_read_is_gone_from_the_revision_on_at_which_it_was_deleted() {
+        let mut state = State::filled(Snapshot::default());
+        state.apply_damaged(Revision(1), "c", "torn".to_owned());
+        state.apply(Revision(2), "c", None, 0);
+        applied(&mut state, 3, "a");
+        state.seal();
+        let damaged = [1, 2, 3].map(|at| state.exactly(Revision(at)).map(|s| s.objects.damaged()));
+        assert_eq!(damaged, [Some(1), Some(0), Some(0)]);
     }
 }

@@ -62,9 +62,7 @@ impl OwnWrites {
 
     /// The object of the write that produced this event, if it went through this store.
     pub(crate) fn take(&self, key: &str, bytes: &Bytes, revision: Revision) -> Option<Arc<Stored>> {
-        let slot = self.remove(key, |slot| slot.bytes == *bytes);
-        self.remove(key, |slot| slot.is_past(revision));
-        Some(slot?.known_at(revision))
+        Some(self.remove(key, |slot| slot.bytes == *bytes)?.known_at(revision))
     }
 
     /// Forgets every announced write: their events will not come.
@@ -100,19 +98,17 @@ impl Announced<'_> {
 }
 
 impl Drop for Announced<'_> {
+    /// If its slot was taken for the event of another write with the same bytes, that one's is left in its place.
     fn drop(&mut self) {
         if !self.committed {
-            self.list.remove(&self.slot.key, |slot| std::ptr::eq(slot, &*self.slot));
+            let (key, slot) = (&self.slot.key, &*self.slot);
+            let own = self.list.remove(key, |other| std::ptr::eq(other, slot));
+            own.or_else(|| self.list.remove(key, |other| other.bytes == slot.bytes));
         }
     }
 }
 
 impl Slot {
-    /// Whether its event was told apart from it wrongly: two writers raced with equal bytes, and one lost.
-    fn is_past(&self, revision: Revision) -> bool {
-        matches!(&*self.state.lock(), State::Known(stored) if stored.revision < revision)
-    }
-
     /// The object at its revision, made once by whoever learns the revision first.
     fn known_at(&self, revision: Revision) -> Arc<Stored> {
         let mut state = self.state.lock();
@@ -125,5 +121,26 @@ impl Slot {
         let stored = Arc::new(Stored::of_bytes(self.key.clone(), &self.bytes, object, revision));
         *state = State::Known(stored.clone());
         stored
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The event took the loser's slot, and the winner's stayed until another event of the key came: for ever, if that
+    /// was of a deletion.
+    #[test]
+    fn of_two_writes_with_equal_bytes_nothing_is_left_whichever_lost() {
+        let list = OwnWrites::default();
+        list.follow();
+        for loser in [0, 1] {
+            let bytes = Bytes::from_static(br#"{"metadata":{}}"#);
+            let mut writes = [(); 2].map(|()| Some(list.announce("a", bytes.clone(), Object::default())));
+            assert!(list.take("a", &bytes, Revision(5)).is_some());
+            drop(writes[loser].take());
+            writes.into_iter().flatten().for_each(|won| drop(won.committed(Revision(5))));
+            assert!(list.pending.lock().is_empty(), "{loser}");
+        }
     }
 }
