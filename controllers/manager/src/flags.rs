@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use drydock_api::eviction_request::interceptors;
 use drydock_command::{Refusal, duration};
+use drydock_server::tls::Serving;
 
 use crate::controllers;
 
@@ -92,6 +93,16 @@ impl Flags {
     /// Where to listen, unless nowhere.
     pub fn address(&self) -> Option<SocketAddr> {
         (self.secure_port != 0).then(|| SocketAddr::new(self.bind_address, self.secure_port))
+    }
+
+    /// The certificate to serve with.
+    pub fn serving(&self) -> Serving {
+        let address = Some(self.bind_address).filter(|address| !address.is_unspecified());
+        Serving {
+            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
+            cert_dir: self.cert_dir.clone(),
+            names: address.iter().map(IpAddr::to_string).collect(),
+        }
     }
 
     /// Flags that do not go together.

@@ -29,7 +29,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
     let client = client::build(config, Some(lease.clone()))?;
     let port = match flags.address() {
-        Some(address) => Some(serve::bind(address, &flags).await?),
+        Some(address) => Some(serve::bind(address, &flags.serving()).await?),
         None => None,
     };
 

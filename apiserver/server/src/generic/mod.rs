@@ -14,7 +14,6 @@
 //! Whoever has a kind has an aggregated API with that. What a deployment adds (admission, things that it follows) is
 //! made between `build` and `run` from the server's parts.
 
-mod certificate;
 mod options;
 mod stop;
 mod trust;
@@ -32,7 +31,9 @@ use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
-pub use options::{HostFiles, Options, Serving, Trust};
+pub use options::{HostFiles, Options, Trust};
+
+pub use crate::tls::Serving;
 
 use crate::admission::Admission;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
@@ -45,8 +46,8 @@ use crate::health::{Check, Health};
 use crate::host::{self, HostNamespaces};
 use crate::limits::InFlight;
 use crate::metrics::Metrics;
-use crate::serve::{self, Patience};
-use crate::tls::{self, ServingCertificate};
+use crate::serve::{self, Bounds};
+use crate::tls;
 use stop::Stop;
 
 /// A server that has its port and its storage, and serves when it is run.
@@ -54,7 +55,6 @@ pub struct Server {
     options: Options,
     listener: TcpListener,
     tls: ServerConfig,
-    certificate: Arc<ServingCertificate>,
     trusted: HostConfigSource,
     client: Client,
     tokens: TokenReviewer,
@@ -72,8 +72,7 @@ pub struct Server {
 impl Server {
     /// Takes everything that the options name; what cannot be had is an error that names the option.
     pub async fn build(options: Options) -> anyhow::Result<Self> {
-        let certificate = Arc::new(certificate::load(&options.serving)?);
-        let tls = tls::server_config(certificate.clone())?;
+        let tls = tls::server_config(options.serving.certificate()?)?;
         let trusted = HostConfigSource::new(trust::by_options(&options.trust)?);
         let files = &options.host;
         let client = host::client("--kubeconfig", files.kubeconfig.as_deref()).await?;
@@ -86,7 +85,6 @@ impl Server {
         Ok(Self {
             listener,
             tls,
-            certificate,
             trusted,
             tokens: TokenReviewer::new(tokens),
             authorizer: Arc::new(Authorizer::new(reviews)),
@@ -162,14 +160,13 @@ impl Server {
         let stop = Stop::default();
         self.add_checks(&stop);
         place::compact(&self.backend, stop.now.clone());
-        tokio::spawn(self.certificate.clone().follow());
         tokio::spawn(trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
         tokio::spawn(self.trusted.clone().follow(self.client.clone()));
         tokio::spawn(stop.clone().on_signal(self.options.shutdown_delay));
         self.announce();
         let audit = self.audit.clone();
         let (listener, tls, chain) = self.chain(&stop);
-        serve::serve(listener, tls, Arc::new(chain), stop.now, Patience::default()).await;
+        serve::serve(listener, tls, Arc::new(chain), stop.now, Bounds::default()).await;
         if let Some(audit) = audit {
             audit.flush().await;
         }

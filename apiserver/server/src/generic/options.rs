@@ -9,6 +9,7 @@ use drydock_storage::place::Place;
 
 use crate::api_group::Identity;
 use crate::audit;
+use crate::tls::Serving;
 
 /// Everything but the kinds.
 #[derive(Clone, Debug)]
@@ -35,17 +36,6 @@ pub struct Options {
     pub audit: audit::Options,
     /// --shutdown-delay-duration
     pub shutdown_delay: Duration,
-}
-
-/// The serving certificate.
-#[derive(Clone, Debug)]
-pub struct Serving {
-    /// --tls-cert-file and --tls-private-key-file; made in `cert_dir` if absent.
-    pub files: Option<(PathBuf, PathBuf)>,
-    /// --cert-dir
-    pub cert_dir: PathBuf,
-    /// Names and addresses that a certificate which is made carries, beside those of loopback.
-    pub names: Vec<String>,
 }
 
 /// Kubeconfig files; the in-cluster configuration if absent.

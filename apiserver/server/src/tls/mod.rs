@@ -1,6 +1,7 @@
 //! TLS of the secure port: the serving certificate, made if none is given and re-read when it changes, and client
 //! certificates that are asked for but judged per request.
 
+pub mod certificate;
 pub mod client_cert;
 pub mod self_signed;
 pub mod serving;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+pub use certificate::Serving;
 pub use client_cert::ClientCa;
 pub use serving::ServingCertificate;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drydock_server::serve::Patience;
+use drydock_server::serve::Bounds;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -14,7 +14,8 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
 fn impatient() -> Settings {
     let short = Duration::from_millis(50);
-    Settings { patience: Patience { headers: short, idle: short, drain: short }, ..Settings::default() }
+    let bounds = Bounds { headers: short, idle: short, drain: short, ..Bounds::default() };
+    Settings { bounds, ..Settings::default() }
 }
 
 /// Hyper reads a connection's first bytes to tell HTTP/2 from HTTP/1.1, without a limit of time: sixteen thousand

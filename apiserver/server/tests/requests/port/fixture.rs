@@ -14,7 +14,7 @@ use drydock_server::chain::Chain;
 use drydock_server::health::Health;
 use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
-use drydock_server::serve::{self, Patience};
+use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
 use drydock_storage::sqlite::SqliteOptions;
@@ -54,7 +54,7 @@ pub struct Port {
 
 pub struct Settings {
     pub rule: Rule,
-    pub patience: Patience,
+    pub bounds: Bounds,
     pub in_flight: usize,
     pub request_timeout: Duration,
     pub audit: Option<Arc<Audit>>,
@@ -68,7 +68,7 @@ impl Default for Settings {
         let (audit, admission) = (None, Vec::new());
         Self {
             rule: |_| true,
-            patience: Patience::default(),
+            bounds: Bounds::default(),
             in_flight: 400,
             request_timeout,
             audit,
@@ -109,7 +109,7 @@ impl Port {
         let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving =
-            tokio::spawn(serve::serve(listener, tls, Arc::new(chain), shutdown.clone(), settings.patience));
+            tokio::spawn(serve::serve(listener, tls, Arc::new(chain), shutdown.clone(), settings.bounds));
         let serving = AbortOnDropHandle::new(serving);
         let (stop, _dir, _server_dir) = (shutdown, dir, server_dir);
         Self { address, clients, proxies, stop, serving, asked, root, _dir, _server_dir }
