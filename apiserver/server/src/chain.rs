@@ -73,7 +73,7 @@ impl Chain {
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
-        let asked = Asked { info: info.clone(), audit_id: &audit_id, audit: audit.clone(), peer };
+        let asked = Asked { info: info.clone(), audit: audit.clone(), peer };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
         let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
@@ -120,9 +120,8 @@ impl Chain {
         if info.path == "/metrics" {
             return (self.metrics.answer(self.limits.taken()), Kept::Nothing);
         }
-        let (method, headers, audit_id) = (parts.method, parts.headers, asked.audit_id.to_owned());
-        let Asked { info, audit, .. } = asked;
-        let request = Request { method, info: info.clone(), user, headers, body, deadline, audit_id, audit };
+        let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
+        let request = Request { method, info: info.clone(), user, headers, body, deadline, audit };
         self.handle(request, &info, place).await
     }
 
@@ -205,7 +204,6 @@ impl Chain {
 /// What is asked, by whom it was sent, and where that is logged.
 struct Asked<'a> {
     info: Arc<RequestInfo>,
-    audit_id: &'a str,
     audit: Trail,
     peer: &'a Peer,
 }

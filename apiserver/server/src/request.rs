@@ -1,13 +1,13 @@
 //! What the handler chain hands to the verbs: an authenticated, authorized request.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use http::{HeaderMap, Method};
 
 use crate::audit::Trail;
-use crate::request_info::RequestInfo;
+use crate::request_info::{self, RequestInfo};
 use crate::user::User;
 
 /// A request after authentication and authorization.
@@ -24,8 +24,16 @@ pub struct Request {
     pub body: Body,
     /// When a request that does not stream must have been answered.
     pub deadline: Instant,
-    /// Value of the `Audit-Id` header.
-    pub audit_id: String,
     /// Where what becomes known of it is logged.
     pub audit: Trail,
+}
+
+impl Request {
+    /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
+    pub fn local(request: http::Request<Body>, user: User, time: Duration) -> Self {
+        let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
+        let info = Arc::new(request_info::parse(&method, &uri));
+        let (user, deadline, audit) = (Arc::new(user), Instant::now() + time, Trail::default());
+        Self { method, info, user, headers, body, deadline, audit }
+    }
 }

@@ -81,7 +81,8 @@ mod tests {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(cert_dir.join("ca.crt")).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let client =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let client = client.with_root_certificates(roots).with_no_client_auth();
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TcpStream::connect(address).await.unwrap();

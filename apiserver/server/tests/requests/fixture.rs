@@ -1,16 +1,15 @@
 //! A server of gadgets, and requests to it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::{ApiGroup, Resource};
-use drydock_server::audit::Trail;
 use drydock_server::request::Request;
-use drydock_server::request_info::{self, RequestInfo};
+use drydock_server::request_info::RequestInfo;
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
@@ -99,25 +98,16 @@ impl Server {
 
     pub async fn raw(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: Body) -> Response<Body> {
         let method: http::Method = method.parse().unwrap();
-        let info = request_info::parse(&method, &uri.parse().unwrap());
         let pairs = headers.iter().map(|(name, value)| {
             (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
         });
         let headers: HeaderMap = pairs.collect();
         let name = headers.get("x-user").map_or("tester", |v| v.to_str().unwrap()).to_owned();
-        let user = Arc::new(User { name, ..User::default() });
-        let deadline = Instant::now() + Duration::from_secs(34);
-        let request = Request {
-            method,
-            info: info.into(),
-            user,
-            headers,
-            body,
-            deadline,
-            audit_id: "audit".to_owned(),
-            audit: Trail::default(),
-        };
-        self.api.handle(request).await
+        let mut request = http::Request::new(body);
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
+            (method, uri.parse().unwrap(), headers);
+        let user = User { name, ..User::default() };
+        self.api.handle(Request::local(request, user, Duration::from_secs(34))).await
     }
 
     pub async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {

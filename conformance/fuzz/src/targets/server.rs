@@ -3,16 +3,15 @@
 //! An input is `METHOD URI`, header lines, an empty line, and a body. Nothing is stored: writes are dry runs.
 
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::api_group::{ApiGroup, Resource};
-use drydock_server::audit::Trail;
 use drydock_server::request::Request;
-use drydock_server::request_info::{self, RequestInfo, Verb};
+use drydock_server::request_info::{RequestInfo, Verb};
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
@@ -114,21 +113,11 @@ impl Server {
 
     /// The status and the body; of a stream, nothing is read.
     async fn send(&self, method: Method, uri: Uri, headers: HeaderMap, body: Vec<u8>) -> (u16, Vec<u8>) {
-        let info = request_info::parse(&method, &uri);
-        let is_watch = info.verb == Verb::Watch;
-        let user = Arc::new(User { name: "fuzz".to_owned(), ..User::default() });
-        let deadline = Instant::now() + Duration::from_secs(34);
-        let (body, audit_id) = (Body::from(body), "audit".to_owned());
-        let request = Request {
-            method,
-            info: info.into(),
-            user,
-            headers,
-            body,
-            deadline,
-            audit_id,
-            audit: Trail::default(),
-        };
+        let mut request = http::Request::new(Body::from(body));
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
+        let user = User { name: "fuzz".to_owned(), ..User::default() };
+        let request = Request::local(request, user, Duration::from_secs(34));
+        let is_watch = request.info.verb == Verb::Watch;
         let response: Response<Body> = self.api.handle(request).await;
         let status = response.status().as_u16();
         if is_watch {
