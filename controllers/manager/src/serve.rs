@@ -15,8 +15,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::flags::Flags;
-
 /// Probes and scrapers are few, and quick.
 const BOUNDS: Bounds = Bounds {
     connections: 256,
