@@ -25,7 +25,8 @@ use clap::Parser;
 
 use crate::contender::Who;
 
-/// Measures Drydock (D) beside kube-apiserver with a CRD (K), sample-apiserver (G) and raw etcd (E).
+/// Measures Drydock (D) beside kube-apiserver with a CRD (K), sample-apiserver (G), raw etcd (E) and the libraries
+/// under Drydock by themselves (F).
 #[derive(Clone, Debug, Parser)]
 #[command(name = "bench", version)]
 pub struct Arguments {

@@ -6,11 +6,13 @@
 //!   D     drydock-apiserver         on SQLite, and once more on an etcd; and on SQLite with a slow disk
 //!   G     sample-apiserver + etcd
 //!   E     etcd
+//!   F     the floor                 Drydock's libraries without Drydock
 //! ```
 
 mod crd;
 mod drydock;
 mod etcd;
+mod floor;
 mod host;
 mod sample;
 mod slow_disk;
@@ -45,11 +47,14 @@ pub enum Who {
     Sample,
     /// etcd itself.
     Raw,
+    /// The libraries under Drydock by themselves.
+    Floor,
 }
 
 impl Who {
     /// Everyone, in the order of the report.
-    pub const ALL: [Who; 6] = [Who::Sqlite, Who::SlowDisk, Who::Etcd, Who::Kube, Who::Sample, Who::Raw];
+    pub const ALL: [Who; 7] =
+        [Who::Sqlite, Who::SlowDisk, Who::Etcd, Who::Kube, Who::Sample, Who::Raw, Who::Floor];
 
     /// Whether it serves a Kubernetes API, on a disk as it is.
     pub fn is_api(self) -> bool {
@@ -70,6 +75,7 @@ impl Who {
             Self::Kube => "K (CRD)",
             Self::Sample => "G (sample)",
             Self::Raw => "E (etcd)",
+            Self::Floor => "F (floor)",
         }
     }
 }
@@ -206,6 +212,7 @@ impl Fleet {
                 Who::Etcd | Who::SlowDisk => drydock::start(host, *who, cpu).await?,
                 Who::Sample => sample::start(host, cpu).await?,
                 Who::Raw => etcd::contender(host, cpu).await?,
+                Who::Floor => floor::start(host, cpu).await?,
             });
         }
         contenders.extend([sqlite, kube].into_iter().filter(|c| who.contains(&c.who)));

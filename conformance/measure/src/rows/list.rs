@@ -65,11 +65,12 @@ impl Row for List {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        vec![Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 25.0), Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 7.0)]
+        let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
+        vec![against(Who::Kube, 25.0), against(Who::Sample, 7.0), Goal::above_floor()]
     }
 
     fn takes(&self, who: Who) -> bool {
-        who.is_api()
+        who.is_api() || who == Who::Floor
     }
 
     fn lanes(&self) -> usize {

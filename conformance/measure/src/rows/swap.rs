@@ -81,7 +81,8 @@ impl Row for Swap {
     }
 
     fn goals(&self) -> Vec<Goal> {
-        vec![Goal::cpu(Who::Sqlite, Who::Kube, 1.0 / 50.0), Goal::cpu(Who::Sqlite, Who::Sample, 1.0 / 20.0)]
+        let against = |who, times| Goal::cpu(Who::Sqlite, who, 1.0 / times);
+        vec![against(Who::Kube, 50.0), against(Who::Sample, 20.0), Goal::above_floor()]
     }
 
     fn lanes(&self) -> usize {
