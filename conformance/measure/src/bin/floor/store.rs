@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -15,6 +15,8 @@ use tokio::sync::{broadcast, oneshot};
 
 /// Most writes of one transaction, and most events that a watcher may be behind.
 const BATCH: usize = 512;
+/// Most writes that wait; above any number of clients that the benchmark has.
+const QUEUE: usize = 4096;
 
 /// An object to write.
 pub struct Write {
@@ -36,7 +38,7 @@ pub struct Page {
 
 /// The objects.
 pub struct Store {
-    writes: Sender<(Write, oneshot::Sender<Option<Bytes>>)>,
+    writes: SyncSender<(Write, oneshot::Sender<Option<Bytes>>)>,
     known: Arc<RwLock<Known>>,
     events: broadcast::Sender<Bytes>,
 }
@@ -71,7 +73,7 @@ impl Store {
              CREATE TABLE log (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, value BLOB NOT NULL) STRICT;
              CREATE INDEX log_by_key ON log (key, revision);",
         )?;
-        let (writes, queue) = channel();
+        let (writes, queue) = sync_channel(QUEUE);
         let (events, _) = broadcast::channel(BATCH);
         let known = Arc::new(RwLock::new(Known { revision: 1, ..Known::default() }));
         let mut writer = Writer { connection, known: known.clone(), events: events.clone() };
@@ -86,7 +88,7 @@ impl Store {
     /// The object as it was written; `None` if its revision was stale or its name taken.
     pub async fn write(&self, write: Write) -> Option<Bytes> {
         let (reply, answer) = oneshot::channel();
-        self.writes.send((write, reply)).ok()?;
+        self.writes.try_send((write, reply)).ok()?;
         answer.await.ok()?
     }
 
