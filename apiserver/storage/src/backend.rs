@@ -185,6 +185,11 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Whether it works at all: a part of it that ended by a fault comes back by nothing but a restart.
+    fn is_alive(&self) -> bool {
+        true
+    }
+
     /// Asks for a `Progress` on every running watch of this handle, as soon as it can be told.
     async fn request_progress(&self) -> Result<()>;
 

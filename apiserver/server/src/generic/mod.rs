@@ -188,6 +188,7 @@ impl Server {
         for resource in &mut self.resources {
             resource.admission.extend(self.of_all.iter().cloned());
         }
+        let health = self.health();
         let options = self.options;
         let mut metrics = self.metrics;
         let kinds = self.resources.iter().map(|resource| resource.kind.names());
@@ -198,22 +199,31 @@ impl Server {
             .with_fences(Arc::new(Fences::new(self.backend.clone())))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
-        // Whoever is unready is sent no reads either, and those go on.
-        let written = self.backend.clone();
-        let alive = Health::default()
-            .live("ping", Arc::new(|| Ok(())))
-            .notice("storage-writes", Arc::new(move || written.refuses_writes()));
         let chain = Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
             authorizer: self.authorizer,
             limits: InFlight::new(options.max_requests_inflight, options.max_mutating_requests_inflight),
-            health: self.checks.into_iter().fold(alive, |health, (name, check)| health.ready(name, check)),
+            health,
             metrics,
             audit: self.audit,
             api,
             request_timeout: options.request_timeout,
         };
         (self.listener, self.tls, chain)
+    }
+
+    fn health(&mut self) -> Health {
+        let (written, backend, caches) = (self.backend.clone(), self.backend.clone(), self.caches.clone());
+        let works = move || backend.is_alive() && caches.iter().all(|cache| cache.is_alive());
+        let ended = || "a part of storage has ended by a fault of its own".to_owned();
+        let alive = Health::default()
+            .live("ping", Arc::new(|| Ok(())))
+            .live("storage-workers", Arc::new(move || works().then_some(()).ok_or_else(ended)))
+            // Whoever is unready is sent no reads either, and those go on.
+            .notice("storage-writes", Arc::new(move || written.refuses_writes()));
+        std::mem::take(&mut self.checks)
+            .into_iter()
+            .fold(alive, |health, (name, check)| health.ready(name, check))
     }
 
     fn announce(&self) {

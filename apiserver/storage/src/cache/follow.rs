@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::Shared;
 use super::objects::Objects;
@@ -25,19 +26,12 @@ const BATCH: usize = 128;
 /// has just written. More of them would push what is used more often out of the processor's caches.
 const DECODED: usize = 32;
 
-/// Fills, follows, and fills again when the watch cannot be resumed. Never returns.
-pub(super) async fn run(shared: Arc<Shared>) {
+/// Fills, follows, and fills again when the watch cannot be resumed, until `over`; then the watchers are told.
+pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
     let mut follower =
         Follower { shared, backoff: Backoff::default(), decoded: VecDeque::with_capacity(DECODED + 1) };
-    loop {
-        let ended = match follower.fill().await {
-            Ok(state) => follower.follow(state).await,
-            Err(error) => error,
-        };
-        tracing::warn!(%ended, keys = ?follower.shared.store.keys(), "watch cache has to be filled anew");
-        follower.abandon();
-        follower.backoff.wait().await;
-    }
+    over.run_until_cancelled(follower.fill_and_follow()).await;
+    follower.abandon();
 }
 
 struct Follower {
@@ -48,6 +42,19 @@ struct Follower {
 }
 
 impl Follower {
+    /// Never returns.
+    async fn fill_and_follow(&mut self) {
+        loop {
+            let ended = match self.fill().await {
+                Ok(state) => self.follow(state).await,
+                Err(error) => error,
+            };
+            tracing::warn!(%ended, keys = ?self.shared.store.keys(), "watch cache has to be filled anew");
+            self.abandon();
+            self.backoff.wait().await;
+        }
+    }
+
     async fn fill(&self) -> Result<State, StorageError> {
         let (items, revision, damaged) = readable(&self.shared.store).await?;
         // What was announced until now is in the list; events of these writes do not come.

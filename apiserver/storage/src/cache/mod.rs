@@ -30,6 +30,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use drydock_machinery::Object;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::{Guard, Revision};
@@ -68,7 +70,10 @@ impl Default for Config {
 pub struct Cache {
     shared: Arc<Shared>,
     authority: Authority,
-    _tasks: [AbortOnDropHandle<()>; 2],
+    following: JoinHandle<()>,
+    checking: AbortOnDropHandle<()>,
+    /// Ends the following, and with it the watchers: nothing would ever wake them again.
+    _over: DropGuard,
 }
 
 /// What the task that follows the backend, the readers and the watchers share.
@@ -96,14 +101,20 @@ impl Cache {
             metrics: Arc::default(),
         });
         let (authority, checking) = Authority::new(shared.clone());
-        let following = tokio::spawn(follow::run(shared.clone()));
-        let tasks = [AbortOnDropHandle::new(following), AbortOnDropHandle::new(checking)];
-        Self { shared, authority, _tasks: tasks }
+        let over = CancellationToken::new();
+        let following = tokio::spawn(follow::run(shared.clone(), over.clone()));
+        let checking = AbortOnDropHandle::new(checking);
+        Self { shared, authority, following, checking, _over: over.drop_guard() }
     }
 
     /// Waits until the cache is filled.
     pub async fn wait_until_ready(&self) {
         self.shared.wait_for(|state| state.ready).await;
+    }
+
+    /// Whether its tasks run: one that has ended did so by a fault, and nothing but a restart brings it back.
+    pub fn is_alive(&self) -> bool {
+        !self.following.is_finished() && !self.checking.is_finished()
     }
 
     /// Figures for the server's metrics.
@@ -112,16 +123,8 @@ impl Cache {
     }
 }
 
-impl Drop for Cache {
-    /// Ends the watchers: nothing would ever wake them again.
-    fn drop(&mut self) {
-        let state = State::clone(&self.shared.state.load());
-        self.shared.publish(state.abandoned(), self.shared.interests.everyone());
-    }
-}
-
 impl Shared {
-    /// Shows a state, then wakes those whom it concerns: they were marked before.
+    /// Shows a state, then wakes those whom it concerns: they were marked before. Only the task that follows does this.
     fn publish(&self, state: State, concerned: Concerned<'_>) {
         self.metrics.published(&state);
         self.state.store(Arc::new(state));

@@ -140,6 +140,10 @@ impl Backend for SqliteBackend {
         self.writer.refuses()
     }
 
+    fn is_alive(&self) -> bool {
+        self.writer.is_alive()
+    }
+
     async fn request_progress(&self) -> Result<()> {
         self.feed.request_progress();
         Ok(())

@@ -94,6 +94,11 @@ impl WriterHandle {
         self.full.why()
     }
 
+    /// Whether the thread runs.
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
     /// Queues work and waits for its answer, or refuses it at once.
     pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
         let stopped = || BackendError::Unavailable("the writer has stopped".to_owned());

@@ -72,6 +72,19 @@ async fn an_unfilled_cache_refuses_what_it_cannot_serve_and_recovers() {
     assert_eq!(setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items.len(), 1);
 }
 
+/// Readers got errors until somebody thought of a restart: the server said that it was well.
+#[tokio::test]
+async fn a_cache_of_which_a_part_has_ended_is_not_alive() {
+    let setup = setup(small()).await;
+    assert!(setup.cache.is_alive());
+    // Whoever asks for the revision panics.
+    setup.gate.permits.close();
+    assert!(setup.fixture.storage.get("a/1", ReadAt::Latest).await.is_err());
+    while setup.cache.is_alive() {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// One value that cannot be read kept the cache from ever being filled: the whole resource was not served, and with
 /// our API down the host deletes no namespace. Its own namespace alone suffers, because a list without it would be
 /// taken for its deletion.
