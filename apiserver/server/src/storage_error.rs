@@ -43,6 +43,10 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
             tracing::warn!(resource, operation, why, "storage is unavailable");
             unavailable(names, operation)
         }
+        BackendError::Closed(_) => {
+            tracing::warn!(resource, operation, %error, "a write was refused");
+            ApiError::service_unavailable(error.to_string())
+        }
         BackendError::NoSpace(_) => {
             tracing::warn!(resource, operation, %error, "a write was refused");
             ApiError::insufficient_storage(error.to_string())
@@ -92,6 +96,15 @@ mod tests {
         let status = translate(unknown(), &NAMES, "a", "get").status;
         assert_eq!((status.code, status.reason.as_str()), (500, "ServerTimeout"));
         assert_eq!(status.details.map_or(0, |details| details.retry_after_seconds), 2);
+    }
+
+    /// It names no time to try again: it is refused until the server is started elsewhere.
+    #[test]
+    fn a_store_that_was_moved_is_503_and_says_where_to() {
+        let closed = BackendError::Closed("its objects were moved to /a in etcd".to_owned());
+        let said = translate(StorageError::Backend(closed), &NAMES, "a", "create");
+        assert_eq!((said.code(), said.reason(), said.retry_after()), (503, "ServiceUnavailable", None));
+        assert!(said.to_string().contains("moved to /a in etcd"), "{said}");
     }
 
     #[test]

@@ -135,6 +135,9 @@ pub enum BackendError {
     /// No space is left to write. Nothing was written; reads go on.
     #[error("no space left to store the write: {0}")]
     NoSpace(String),
+    /// Objects are being moved elsewhere, or were: no write is taken any more. Nothing was written; reads go on.
+    #[error("this store takes no writes: {0}")]
+    Closed(String),
     /// The backend cannot be reached or did not answer in time. A write may or may not have happened.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),

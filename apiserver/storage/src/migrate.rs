@@ -1,17 +1,19 @@
-//! Objects moved from the embedded store to etcd, and back. No API server may be running on either.
+//! Objects moved from the embedded store to etcd, and back. No API server runs on the embedded store meanwhile; those on
+//! etcd take no more writes from the moment at which objects are read.
 //!
 //! The store that they come to goes on with revisions above all that the other one gave out, and tells whoever names
 //! an older one that it is gone (410): clients list again, and none is told of the new store's events as if they
 //! followed what it saw. The embedded store can take the revisions as they are, so there each object keeps its
 //! resourceVersion, and a watch resumes from the last revision; in etcd each object gets a new one. What they come from
-//! stays as it is, but for a mark that says where they are, which is made when all of them are there and were read back:
-//! no server starts on a marked store. `reclaim` takes the mark away.
+//! stays as it is, but for a mark that says where they go, and at the end that all of them are there and were read back: no
+//! server starts on a marked store. A move that was broken off is made again by the same command, which finds out how far
+//! it came; `reclaim` takes the mark away.
 
 use std::fs;
 use std::path::Path;
 
-use crate::backend::{Backend, BackendError, KeyValue, Result, Revision, WatchItem, prefix_range};
-use crate::etcd::{self, EtcdBackend, EtcdConfig};
+use crate::backend::{Backend, BackendError, KeyValue, Result, Revision, prefix_range};
+use crate::etcd::{self, EtcdConfig};
 use crate::progress::Progress;
 use crate::sqlite::{self, SqliteBackend, SqliteOptions};
 use crate::values;
@@ -38,46 +40,105 @@ pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Resul
         return Err(BackendError::Unavailable(format!("{} does not exist", from.display())));
     }
     // Held to the end: no server starts on it meanwhile.
-    let source = SqliteBackend::open(from, SqliteOptions::default())?;
+    let source = SqliteBackend::open(from, SqliteOptions { leaving: true, ..SqliteOptions::default() })?;
     sqlite::check(from, progress)?;
     let at = source.current_revision().await?;
     let mut pages = Pages::new(&source, at);
     if !pages.any(progress).await? {
         return Err(nothing(&from.display().to_string(), "--data-dir"));
     }
-    let mut target = etcd::Import::begin(to, at).await?;
-    while let Some(pairs) = pages.next(progress).await? {
-        target.add(pairs).await?;
-    }
-    let first = target.finish().await?;
     let place = format!("{} in etcd ({})", to.prefix, to.servers.join(","));
-    let marked = sqlite::mark(from, &place);
-    Ok(Moved { keys: pages.read, from: at, to: first, unmarked: unmarked(marked) })
+    let made = match sqlite::attempt(from)? {
+        Some(attempt) => etcd::Import::made(to, attempt).await?,
+        None => None,
+    };
+    let first = match made {
+        Some(first) => first,
+        None => fill_etcd(&mut pages, (from, at), (to, &place), progress).await?,
+    };
+    let marked = sqlite::end_move(from, &place);
+    Ok(Moved { keys: pages.total, from: at, to: first, unmarked: unmarked(marked) })
+}
+
+async fn fill_etcd(
+    pages: &mut Pages<'_>,
+    (from, at): (&Path, Revision),
+    (to, place): (&EtcdConfig, &str),
+    progress: &Progress,
+) -> Result<Revision> {
+    let mut target = etcd::Import::begin(to, at).await?;
+    sqlite::begin_move(from, place, target.attempt())?;
+    let filled = async {
+        while let Some(pairs) = pages.next(progress).await? {
+            target.add(pairs).await?;
+        }
+        Ok(())
+    };
+    if let Err(error) = filled.await {
+        told(sqlite::undo_move(from));
+        return Err(error);
+    }
+    // Whoever is not told whether it is open to servers leaves the mark: servers may have started there.
+    target.finish().await
 }
 
 /// Moves what is under a prefix of etcd to a new file `to`.
 pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> Result<Moved> {
-    let mut target = sqlite::Import::begin(to)?;
-    let source = EtcdBackend::connect_to_read(from).await?;
-    let at = source.current_revision().await?;
-    let mut pages = Pages::new(&source, at);
-    if !pages.any(progress).await? {
-        return Err(nothing(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
-    }
-    while let Some(pairs) = pages.next(progress).await? {
-        for pair in &pairs {
-            let wrong = |why| BackendError::Corrupt(format!("{} in etcd: {why}", pair.key));
-            values::check(&pair.key, &pair.value).map_err(wrong)?;
+    let target = sqlite::Import::begin(to);
+    let source = match etcd::Source::look(from).await {
+        Ok(source) => source,
+        Err(error) => return Err(target.err().unwrap_or(error)),
+    };
+    let there = source.backend().range(prefix_range(values::ALL), 1, None).await?;
+    let place = std::path::absolute(to).unwrap_or_else(|_| to.to_owned()).display().to_string();
+    let left = source.left();
+    let made = left.as_ref().and_then(|left| sqlite::imported(to, left.attempt()));
+    let (leaving, keys, first) = match (left, made) {
+        (Some(left), Some(first)) => (left, there.count, first),
+        _ => {
+            let target = target?;
+            if there.items.is_empty() {
+                return Err(nothing(&format!("{} in etcd", from.prefix), "--etcd-prefix"));
+            }
+            fill_embedded(&source, target, &place, progress).await?
         }
-        target.add(&pairs)?;
-    }
-    unchanged(&source, at).await?;
+    };
+    let at = leaving.at();
+    let marked = leaving.done(&place).await;
+    Ok(Moved { keys, from: at, to: first, unmarked: unmarked(marked) })
+}
+
+async fn fill_embedded(
+    source: &etcd::Source,
+    mut target: sqlite::Import,
+    place: &str,
+    progress: &Progress,
+) -> Result<(etcd::Leaving, u64, Revision)> {
+    // From here on no server writes.
+    let leaving = source.close(place).await?;
     // One more: a watch from there on has missed nothing, and one from before must be told so.
-    let first = Revision(at.0 + 1);
-    target.finish(first, progress)?;
-    let place = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
-    let marked = source.mark_as_moved(&place.display().to_string()).await;
-    Ok(Moved { keys: pages.read, from: at, to: first, unmarked: unmarked(marked) })
+    let first = Revision(leaving.at().0 + 1);
+    let filled = async {
+        let mut pages = Pages::new(source.backend(), leaving.at());
+        pages.any(progress).await?;
+        while let Some(pairs) = pages.next(progress).await? {
+            for pair in &pairs {
+                let wrong = |why| BackendError::Corrupt(format!("{} in etcd: {why}", pair.key));
+                values::check(&pair.key, &pair.value).map_err(wrong)?;
+            }
+            target.add(&pairs)?;
+        }
+        leaving.stands().await?;
+        target.finish(first, leaving.attempt(), progress)?;
+        Ok(pages.read)
+    };
+    match filled.await {
+        Ok(keys) => Ok((leaving, keys, first)),
+        Err(error) => {
+            told(leaving.undo().await);
+            Err(error)
+        }
+    }
 }
 
 /// All objects are moved, whatever became of the mark.
@@ -85,10 +146,25 @@ fn unmarked(marked: Result<()>) -> Option<String> {
     marked.err().map(|error| error.to_string())
 }
 
+/// The move failed, for a reason of its own; the mark of it is taken away by `reclaim` if it stays.
+fn told(undone: Result<()>) {
+    if let Err(error) = undone {
+        tracing::warn!(%error, "what objects were to be moved from stays marked: run `migrate` again, or `reclaim`");
+    }
+}
+
 /// Why no server starts on a store that is marked.
 pub(crate) fn has_moved(place: &str) -> BackendError {
     BackendError::Unavailable(format!(
         "its objects were moved to {place}: start servers there, or `reclaim` this store to go on with it as it was left"
+    ))
+}
+
+/// Why no server starts or writes on a store that is being left.
+pub(crate) fn leaves(place: &str) -> BackendError {
+    BackendError::Unavailable(format!(
+        "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, or \
+         `reclaim` this store to go on with it"
     ))
 }
 
@@ -140,26 +216,6 @@ impl<'s> Pages<'s> {
     }
 }
 
-/// Refuses if somebody has written since: an API server is still running.
-async fn unchanged(source: &dyn Backend, at: Revision) -> Result<()> {
-    let now = source.current_revision().await?;
-    let mut changes = source.watch(prefix_range(values::ALL), at).await?;
-    source.request_progress().await?;
-    loop {
-        match changes.recv().await {
-            Some(WatchItem::Progress(upto)) if upto >= now => return Ok(()),
-            Some(WatchItem::Progress(_)) => source.request_progress().await?,
-            Some(WatchItem::Failed(error)) => return Err(error),
-            Some(WatchItem::Events(_)) => {
-                let why =
-                    "objects were written while they were read: stop every API server on this etcd prefix";
-                return Err(BackendError::Unavailable(why.to_owned()));
-            }
-            None => return Err(BackendError::Unavailable("the watch of etcd ended".to_owned())),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -170,7 +226,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::backend::{RangeResult, Write, WriteOutcome};
+    use crate::backend::{RangeResult, WatchItem, Write, WriteOutcome};
 
     /// Of a store, how often all of it was counted.
     struct Counting(SqliteBackend, AtomicUsize);

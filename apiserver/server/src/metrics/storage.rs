@@ -61,8 +61,11 @@ const COUNTERS: [(&str, &str, Figure); 4] = [
 ];
 
 /// Why a write is refused of which nothing was made.
-const REASONS: [(&str, Figure); 2] =
-    [("queue-full", |of| &of.refused_busy), ("no-space", |of| &of.refused_full)];
+const REASONS: [(&str, Figure); 3] = [
+    ("queue-full", |of| &of.refused_busy),
+    ("no-space", |of| &of.refused_full),
+    ("moved", |of| &of.refused_closed),
+];
 
 impl Caches {
     /// The cache of one more kind.
@@ -86,8 +89,7 @@ impl Collector for Caches {
                 ConstCounter::new(figure(cache).load(Relaxed)).encode(metric.encode_family(of)?)?;
             }
         }
-        let what =
-            "Writes of which nothing was made: too many were waiting (429), or no space was left (507)";
+        let what = "Writes of which nothing was made: too many were waiting (429), no space was left (507), or the objects are moved elsewhere (503)";
         let mut metric =
             encoder.encode_descriptor("drydock_storage_refused_writes", what, None, MetricType::Counter)?;
         for (Of { group, resource }, cache) in &self.0 {

@@ -35,6 +35,8 @@ pub struct Metrics {
     pub refused_busy: AtomicU64,
     /// Writes that were refused because no space is left.
     pub refused_full: AtomicU64,
+    /// Writes that were refused because the objects are moved elsewhere.
+    pub refused_closed: AtomicU64,
     /// Events whose object came from the writer, and did not have to be decoded.
     pub handed_over: AtomicU64,
 }
@@ -64,6 +66,7 @@ impl Metrics {
         match result {
             Err(StorageError::Backend(BackendError::Overloaded)) => &self.refused_busy,
             Err(StorageError::Backend(BackendError::NoSpace(_))) => &self.refused_full,
+            Err(StorageError::Backend(BackendError::Closed(_))) => &self.refused_closed,
             _ => return,
         }
         .fetch_add(1, Relaxed);

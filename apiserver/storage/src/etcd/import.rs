@@ -32,6 +32,17 @@ impl Import {
         Ok(import)
     }
 
+    /// Which attempt it is: another one has another number.
+    pub fn attempt(&self) -> u64 {
+        self.guard.revision.0
+    }
+
+    /// Where the revisions of a prefix begin that this attempt has filled to the end; nothing if it has not.
+    pub async fn made(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
+        let (_, requests) = reach(config, Origin::default()).await?;
+        origin::filled(&requests, attempt).await
+    }
+
     /// Takes pairs in, which are in the order of their keys; each gets a new revision. They are read back.
     pub async fn add(&mut self, pairs: Vec<KeyValue>) -> Result<()> {
         let (Some(first), Some(last)) = (pairs.first(), pairs.last()) else { return Ok(()) };

@@ -21,9 +21,13 @@ mod keys;
 mod members;
 mod origin;
 mod pulse;
+mod record;
 mod requests;
+mod source;
+mod standing;
 mod tries;
 mod watch;
+mod writes;
 
 use std::ops::Range;
 
@@ -40,6 +44,9 @@ use keys::Prefix;
 use members::Members;
 use origin::Origin;
 use requests::Requests;
+pub use source::{Leaving, Source};
+use standing::Standing;
+use tokio_util::sync::DropGuard;
 
 /// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
 /// their events: etcd issue 15220).
@@ -51,32 +58,33 @@ pub struct EtcdBackend {
     prefix: Prefix,
     /// Counts the requests for progress.
     progress: tokio::sync::watch::Sender<u64>,
+    /// What writes depend on, which is followed until this is dropped; nothing where it is only read.
+    standing: Option<(Standing, DropGuard)>,
 }
 
 impl EtcdBackend {
     /// Reads the certificates, and checks that the cluster answers and that the prefix can be served from.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
         let (members, requests) = reach(config, Origin::default()).await?;
-        let origin = origin::claim(&requests).await;
-        Self::at(config, members, origin.map_err(|error| about(&config.prefix, error))?).await
+        let claimed = origin::claim(&requests).await;
+        let (origin, record) = claimed.map_err(|error| about(&config.prefix, error))?;
+        let standing = Standing::new(origin, Origin::default().signed(record));
+        let followed = standing.follow(&members, &config.prefix);
+        Self::at(config, members, origin, Some((standing, followed))).await
     }
 
-    /// The same, and writes nothing to etcd: for whoever only reads.
-    pub async fn connect_to_read(config: &EtcdConfig) -> Result<Self> {
-        let (members, requests) = reach(config, Origin::default()).await?;
-        let origin = origin::standing(&requests).await;
-        Self::at(config, members, origin.map_err(|error| about(&config.prefix, error))?).await
-    }
-
-    /// Marks the prefix as one whose objects have been moved to `place`: no server starts on it from now on.
-    pub async fn mark_as_moved(&self, place: &str) -> Result<()> {
-        origin::mark(&self.requests, place).await
-    }
-
-    async fn at(config: &EtcdConfig, members: Members, origin: Origin) -> Result<Self> {
+    async fn at(
+        config: &EtcdConfig,
+        members: Members,
+        origin: Origin,
+        standing: Option<(Standing, DropGuard)>,
+    ) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
-        let requests = Requests::new(members.clone(), prefix.clone());
-        let backend = Self { requests, members, prefix, progress: Default::default() };
+        let mut requests = Requests::new(members.clone(), prefix.clone());
+        if let Some((standing, _)) = &standing {
+            requests = requests.while_standing(standing.clone());
+        }
+        let backend = Self { requests, members, prefix, progress: Default::default(), standing };
         backend.current_revision().await?;
         Ok(backend)
     }
@@ -126,6 +134,10 @@ impl Backend for EtcdBackend {
         let progress = self.progress.subscribe();
         let watch = watch::Watch::new(self.members.clone(), self.prefix.clone(), keys, after, progress);
         Ok(watch.start())
+    }
+
+    fn refuses_writes(&self) -> Option<String> {
+        self.standing.as_ref().and_then(|(standing, _)| standing.why())
     }
 
     async fn request_progress(&self) -> Result<()> {

@@ -3,26 +3,29 @@
 //! Objects that come from another store must go on with revisions above those which that store gave out, and etcd's
 //! revision cannot be set; raising it by as many writes would take hours, and fill etcd. So a prefix has an offset,
 //! which is added to etcd's revisions, and a floor, below which there is nothing that could be told rightly. Both
-//! stand in a key under the prefix, written once: before anything is served from it.
+//! stand in a key under the prefix, written once: before anything is served from it. It is written again when the objects
+//! leave, and running servers are closed by that (`standing`).
 //!
 //! ```text
 //!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
 //!                    {"filling":true}          objects are being moved in; no server may start
-//!                    {"offset":N,"floor":N}    they are all there
-//!                    {"moved":"...","was":{"offset":N,"floor":N}}    they were moved elsewhere; no server may start
+//!                    {"offset":N,"floor":N,"filled":N}    they are all there, by that attempt
+//!                    {"moving":"...","was":{"offset":N,"floor":N}}   they are being moved elsewhere; no server may
+//!                                              write or start
+//!                    {"moved":"...","was":{"offset":N,"floor":N}}    they were; likewise
 //! ```
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::record::{moving, origin, read, record, unreadable, value};
 use super::requests::Requests;
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
-use crate::migrate::has_moved;
 use crate::values::{self, raised};
 
 /// The key, below the prefix; those of [`crate::backend::Backend`] begin with a slash.
-const KEY: &str = "origin";
+pub(super) const KEY: &str = "origin";
 /// The pause before a prefix is looked at again that two servers claimed at once.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -78,24 +81,32 @@ impl Origin {
     }
 }
 
-/// The origin of a prefix that a server is to serve from; claims the prefix if nobody has.
-pub(super) async fn claim(requests: &Requests) -> Result<Origin> {
+/// The origin of a prefix that a server is to serve from, and the revision of its record; claims the prefix if nobody
+/// has.
+pub(super) async fn claim(requests: &Requests) -> Result<(Origin, Revision)> {
     loop {
         let (present, _) = requests.get(KEY, None).await?;
         match present {
-            Some(pair) => return read(&pair),
+            Some(pair) => return Ok((read(&pair.value)?, pair.mod_revision)),
             None => match write(requests, None, &record(Origin::default())).await? {
-                WriteOutcome::Committed(_) => return Ok(Origin::default()),
+                WriteOutcome::Committed(at) => return Ok((Origin::default(), at)),
                 WriteOutcome::Conflict(..) | WriteOutcome::Guarded => tokio::time::sleep(PAUSE).await,
             },
         }
     }
 }
 
-/// The origin of a prefix that is only to be read.
-pub(super) async fn standing(requests: &Requests) -> Result<Origin> {
+/// The origin of a prefix that is only to be read, as one is from which objects are moved; and what its record says.
+pub(super) async fn standing(requests: &Requests) -> Result<(Origin, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
-    present.map_or(Ok(Origin::default()), |pair| read(&pair))
+    let origin = match &present {
+        None => Origin::default(),
+        Some(pair) => match moving(&value(&pair.value)) {
+            Some((_, was)) => was,
+            None => read(&pair.value)?,
+        },
+    };
+    Ok((origin, present))
 }
 
 /// A prefix that is marked as being filled.
@@ -110,7 +121,7 @@ pub(super) struct Begun {
 pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
     let (present, _) = requests.get(KEY, None).await?;
     let used = match &present {
-        Some(pair) => value(pair).get("filling").is_none(),
+        Some(pair) => value(&pair.value).get("filling").is_none(),
         None => requests.range(prefix_range(values::ALL), 1, None).await?.count > 0,
     };
     if used {
@@ -130,8 +141,10 @@ pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
 /// etcd that does not answer at all leaves it open.
 pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: Origin) -> Result<()> {
     let mut last = String::new();
+    let mut open = record(origin);
+    open["filled"] = guard.revision.0.into();
     for _ in 0..TRIES {
-        let why = match write(requests, Some(guard.revision), &record(origin)).await {
+        let why = match write(requests, Some(guard.revision), &open).await {
             Ok(WriteOutcome::Committed(_)) => return Ok(()),
             Ok(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => None,
             Err(BackendError::Unavailable(why)) => Some(why),
@@ -139,7 +152,7 @@ pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: Origin) -
         };
         let (present, _) = requests.get(KEY, None).await.map_err(unknown)?;
         match (present, why) {
-            (Some(pair), _) if read(&pair).is_ok_and(|there| there == origin) => return Ok(()),
+            (Some(pair), _) if read(&pair.value).is_ok_and(|there| there == origin) => return Ok(()),
             (Some(pair), Some(why)) if pair.mod_revision == guard.revision => {
                 tracing::debug!(why, "opening the prefix again");
                 last = why;
@@ -155,7 +168,7 @@ pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: Origin) -
 fn unknown(error: BackendError) -> BackendError {
     BackendError::Unavailable(format!(
         "all objects are moved, but etcd did not say whether the prefix is open to servers ({error}): run the same \
-         command again, and if it says that the prefix is in use, all is done"
+         command again"
     ))
 }
 
@@ -164,27 +177,55 @@ pub(super) fn taken() -> BackendError {
     BackendError::Unavailable("another process has begun to fill the same prefix".to_owned())
 }
 
-/// Marks the prefix as one whose objects have been moved elsewhere.
-pub(super) async fn mark(requests: &Requests, place: &str) -> Result<()> {
-    let (present, _) = requests.get(KEY, None).await?;
-    let (expected, was) = match present {
-        Some(pair) => (Some(pair.mod_revision), read(&pair)?),
-        None => (None, Origin::default()),
-    };
-    match write(requests, expected, &json!({"moved": place, "was": record(was)})).await? {
-        WriteOutcome::Committed(_) => Ok(()),
+/// Marks the prefix as one whose objects are being moved to `place`, or have been. `before` is what its record is now.
+/// Returns what it is then.
+pub(super) async fn mark(
+    requests: &Requests,
+    before: Option<&KeyValue>,
+    (state, place): (&str, &str),
+) -> Result<KeyValue> {
+    let was = before.map_or(Ok(Origin::default()), |pair| match moving(&value(&pair.value)) {
+        Some((_, was)) => Ok(was),
+        None => read(&pair.value),
+    })?;
+    put(requests, before, &json!({state: place, "was": record(was)})).await
+}
+
+/// Takes the mark of a move away that was not made: servers write again.
+pub(super) async fn unmark(requests: &Requests, marked: &KeyValue) -> Result<()> {
+    let (_, was) = moving(&value(&marked.value)).ok_or_else(unreadable)?;
+    put(requests, Some(marked), &record(was)).await.map(drop)
+}
+
+async fn put(requests: &Requests, before: Option<&KeyValue>, value: &Value) -> Result<KeyValue> {
+    match write(requests, before.map(|pair| pair.mod_revision), value).await? {
+        WriteOutcome::Committed(at) => Ok(KeyValue {
+            key: KEY.to_owned(),
+            value: value.to_string().into(),
+            create_revision: before.map_or(at, |pair| pair.create_revision),
+            mod_revision: at,
+        }),
         WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
     }
+}
+
+/// Where the revisions of a prefix begin that an attempt at a move has filled; nothing if it has not.
+pub(super) async fn filled(requests: &Requests, attempt: u64) -> Result<Option<Revision>> {
+    let (present, _) = requests.get(KEY, None).await?;
+    let record = present.map(|pair| value(&pair.value)).unwrap_or_default();
+    let is_it = record.get("filled").and_then(Value::as_u64) == Some(attempt);
+    Ok(origin(&record).filter(|_| is_it).map(|origin| origin.floor))
 }
 
 /// Takes the mark away, and raises the revisions by `bump`: clients have seen those of the store to which the objects
 /// were moved. Returns the revision at which servers begin.
 pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Result<Revision> {
     let (present, newest) = requests.get(KEY, None).await?;
-    let moved = present.filter(|pair| value(pair).get("moved").is_some());
+    let is_marked = |value: &Value| value.get("moved").is_some() || value.get("moving").is_some();
+    let moved = present.filter(|pair| is_marked(&value(&pair.value)));
     let not_moved = || BackendError::Unavailable(format!("{prefix} has not been moved"));
     let pair = moved.ok_or_else(not_moved)?;
-    let was = origin(&value(&pair)["was"]).ok_or_else(unreadable)?;
+    let was = origin(&value(&pair.value)["was"]).ok_or_else(unreadable)?;
     let floor = raised(Revision(newest.0 + 1 + was.offset), bump)?;
     let raised = Origin { offset: was.offset + bump, floor };
     match write(requests, Some(pair.mod_revision), &record(raised)).await? {
@@ -196,34 +237,4 @@ pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Res
 async fn write(requests: &Requests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
     let value = Some(value.to_string().into());
     requests.write(Write { key: KEY.to_owned(), expected, value, guard: None }).await
-}
-
-fn record(origin: Origin) -> Value {
-    json!({"offset": origin.offset, "floor": origin.floor.0})
-}
-
-fn read(pair: &KeyValue) -> Result<Origin> {
-    let value = value(pair);
-    match (origin(&value), value.get("moved").and_then(Value::as_str)) {
-        (Some(origin), _) => Ok(origin),
-        (None, Some(place)) => Err(has_moved(place)),
-        (None, None) if value.get("filling").is_some() => Err(BackendError::Unavailable(
-            "objects are being moved in, or were and it was broken off: let `migrate` end, or run it again"
-                .to_owned(),
-        )),
-        (None, None) => Err(unreadable()),
-    }
-}
-
-fn value(pair: &KeyValue) -> Value {
-    serde_json::from_slice(&pair.value).unwrap_or_default()
-}
-
-fn origin(value: &Value) -> Option<Origin> {
-    let number = |name| value.get(name).and_then(Value::as_u64);
-    Some(Origin { offset: number("offset")?, floor: Revision(number("floor")?) })
-}
-
-fn unreadable() -> BackendError {
-    BackendError::Corrupt(format!("the key {KEY} under the prefix cannot be read"))
 }

@@ -1,17 +1,18 @@
-//! Requests with an answer.
+//! Requests with an answer; those that write stand in [`super::writes`].
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use etcd_client::proto::{PbKeyValue, PbResponseHeader, PbResponseOp, PbTxnOpResponse};
-use etcd_client::{Compare, CompareOp, GetOptions, GetResponse, Txn, TxnOp};
+use etcd_client::proto::PbResponseHeader;
+use etcd_client::{GetOptions, GetResponse};
 
 use super::error::about;
 use super::keys::Prefix;
 use super::members::Members;
 use super::origin::Origin;
-use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
+use super::standing::Standing;
+use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 
 /// Keys in one request of a longer range.
 const PAGE: usize = 2000;
@@ -19,15 +20,23 @@ const PAGE: usize = 2000;
 /// Makes requests.
 #[derive(Clone)]
 pub(super) struct Requests {
-    members: Members,
-    prefix: Prefix,
+    pub(super) members: Members,
+    pub(super) prefix: Prefix,
     /// The highest compaction boundary heard of, for error texts: etcd does not tell it with a refusal.
     compacted: Arc<AtomicU64>,
+    /// What every write depends on; nothing where the prefix is worked on by whom the record makes way for.
+    pub(super) standing: Option<Standing>,
 }
 
 impl Requests {
     pub fn new(members: Members, prefix: Prefix) -> Self {
-        Self { members, prefix, compacted: Arc::default() }
+        Self { members, prefix, compacted: Arc::default(), standing: None }
+    }
+
+    /// The same for a server, which writes only while the record of the prefix is as it was.
+    pub fn while_standing(mut self, standing: Standing) -> Self {
+        self.standing = Some(standing);
+        self
     }
 
     /// Who is asked.
@@ -76,40 +85,6 @@ impl Requests {
                 _ => return Ok(std::mem::replace(found, RangeResult { items: Vec::new(), ..*found })),
             }
         }
-    }
-
-    /// Compares and swaps. An error that leaves the outcome open is `Unavailable`.
-    pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
-        let key = self.prefix.key(&write.key);
-        let expected = write.expected.map_or(0, |at| self.prefix.origin.compared(at));
-        let operation = match write.value {
-            Some(value) => TxnOp::put(key.clone(), value, None),
-            None => TxnOp::delete(key.clone(), None),
-        };
-        let guarded = |revision| self.prefix.origin.compared(revision);
-        let guard = write.guard.map(|guard| (self.prefix.key(&guard.key), guarded(guard.revision)));
-        let at = |key: &str, revision| Compare::mod_revision(key, CompareOp::Equal, revision);
-        let mut compares = vec![at(&key, expected)];
-        let mut reads = vec![TxnOp::get(key, None)];
-        if let Some((key, revision)) = &guard {
-            compares.push(at(key, *revision));
-            reads.push(TxnOp::get(key.as_str(), None));
-        }
-        let transaction = Txn::new().when(compares).and_then([operation]).or_else(reads);
-        let response = self.members.transact(transaction).await?;
-        let at = self.header(response.header.as_ref())?;
-        if response.succeeded {
-            return Ok(WriteOutcome::Committed(at));
-        }
-        let mut present = response.responses.into_iter().map(present);
-        let written = present.next().flatten();
-        if let Some((_, revision)) = guard
-            && present.next().flatten().map(|pair| pair.mod_revision) != Some(revision)
-        {
-            return Ok(WriteOutcome::Guarded);
-        }
-        let written = written.map(|pair| self.prefix.pair(pair)).transpose()?;
-        Ok(WriteOutcome::Conflict(written, at))
     }
 
     /// Forgets what is below `at`.
@@ -197,13 +172,6 @@ impl Requests {
             },
             other => other,
         }
-    }
-}
-
-fn present(response: PbResponseOp) -> Option<PbKeyValue> {
-    match response.response? {
-        PbTxnOpResponse::ResponseRange(range) => range.kvs.into_iter().next(),
-        _ => None,
     }
 }
 

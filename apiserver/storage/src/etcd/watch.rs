@@ -11,7 +11,7 @@ use super::error::translate;
 use super::heard::Heard;
 use super::keys::Prefix;
 use super::members::{Members, Turn};
-use super::origin::Origin;
+use super::origin::{self, Origin};
 use super::pulse::Pulse;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
@@ -78,6 +78,28 @@ impl Watch {
         progress: watch::Receiver<u64>,
     ) -> Self {
         let range = prefix.range(&keys);
+        Self::of_range(members, prefix, range, after, progress)
+    }
+
+    /// A watch of the key by which a prefix keeps house.
+    pub fn of_record(
+        members: Members,
+        prefix: Prefix,
+        after: Revision,
+        progress: watch::Receiver<u64>,
+    ) -> Self {
+        let key = prefix.key(origin::KEY);
+        let range = Some((key.clone(), key + "\0"));
+        Self::of_range(members, prefix, range, after, progress)
+    }
+
+    fn of_range(
+        members: Members,
+        prefix: Prefix,
+        range: Option<(String, String)>,
+        after: Revision,
+        progress: watch::Receiver<u64>,
+    ) -> Self {
         let (origin, round) = (prefix.origin, *progress.borrow());
         Self {
             turn: members.turn(),

@@ -44,6 +44,10 @@ pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
 /// A connection that never writes to the file; it needs no lock, whoever has the file in use.
 pub(super) fn connect(path: &Path) -> Result<Connection> {
     let file = std::fs::metadata(path).map_err(|error| io(path, &error))?;
+    if file.is_dir() {
+        let why = format!("{} is a folder: name the file in it", path.display());
+        return Err(BackendError::Unavailable(why));
+    }
     if file.len() == 0 {
         return Err(BackendError::Corrupt(format!("{} is not a SQLite file: it is empty", path.display())));
     }
@@ -93,7 +97,7 @@ fn tables(snapshot: &Connection) -> Result<()> {
     let model = Connection::open_in_memory().map_err(translate)?;
     model.execute_batch(schema::CREATE).map_err(translate)?;
     let mut tables = made(snapshot)?;
-    tables.retain(|sql| sql != schema::MOVED);
+    tables.retain(|sql| sql != schema::MOVED && sql != schema::MOVING);
     match tables == made(&model)? {
         true => Ok(()),
         false => damaged(format!("its tables are not those of layout {}", schema::VERSION)),

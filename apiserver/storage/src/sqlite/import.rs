@@ -10,7 +10,7 @@ use super::check::{self, Contents};
 use super::copy::give_name;
 use super::error::translate;
 use super::open::{beside, io, make, vacant};
-use super::schema;
+use super::{compaction, schema};
 use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
 
@@ -45,12 +45,13 @@ impl Import {
         transaction.commit().map_err(translate)
     }
 
-    /// Ends with the store at `revision`. Nothing before can be read.
-    pub fn finish(mut self, revision: Revision, progress: &Progress) -> Result<Contents> {
+    /// Ends with the store at `revision`. Nothing before can be read. `attempt` tells this import from all others.
+    pub fn finish(mut self, revision: Revision, attempt: u64, progress: &Progress) -> Result<Contents> {
         if let Some(connection) = self.connection.take() {
             for name in ["compacted", "scrubbed"] {
                 connection.execute(schema::SET, params![name, revision.0]).map_err(translate)?;
             }
+            connection.execute(schema::MADE_BY, [attempt]).map_err(translate)?;
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
@@ -58,6 +59,13 @@ impl Import {
         give_name(new, &self.to)?;
         Ok(contents)
     }
+}
+
+/// At which revision the store goes on that an import made, if it is the one of this number.
+pub fn imported(path: &Path, attempt: u64) -> Option<Revision> {
+    let connection = check::connect(path).ok()?;
+    let number = compaction::number(&connection, "import").ok().filter(|number| *number == attempt);
+    number.and_then(|_| compaction::newest(&connection).ok())
 }
 
 impl Drop for Import {

@@ -40,9 +40,9 @@ use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revis
 pub use check::{Contents, check};
 pub use copy::{backup, restore};
 use feed::Feed;
-pub use import::Import;
-pub(crate) use moved::mark;
+pub use import::{Import, imported};
 pub use moved::reclaim;
+pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
 pub(crate) use open::sync_directory;
 use readers::Readers;
 use writer::{Work, WriterHandle};
@@ -62,6 +62,8 @@ pub struct SqliteOptions {
     pub checkpoint_pages: u32,
     /// Bytes of recent events that are held in memory for watches.
     pub recent_bytes: usize,
+    /// Whether a store is opened, too, whose objects are being moved elsewhere: by whoever moves them.
+    pub leaving: bool,
 }
 
 impl Default for SqliteOptions {
@@ -73,6 +75,7 @@ impl Default for SqliteOptions {
             max_file: None,
             checkpoint_pages: 4000,
             recent_bytes: 8 << 20,
+            leaving: false,
         }
     }
 }

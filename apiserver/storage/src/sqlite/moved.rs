@@ -1,9 +1,9 @@
-//! The mark of a store whose objects have been moved elsewhere: no server starts on it, as it would give out revisions
-//! that are given out there for other objects.
+//! The marks of a store whose objects are being moved elsewhere, or have been: no server starts on it, as it would write
+//! what is left behind, or give out revisions that are given out there for other objects.
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 use super::check::damaged;
 use super::copy::raise_within;
@@ -11,57 +11,105 @@ use super::error::translate;
 use super::open::{BUSY, lock, named, real, recognise};
 use super::schema;
 use crate::backend::{BackendError, Result, Revision};
-use crate::migrate::has_moved;
+use crate::migrate::{has_moved, leaves};
 
-/// Marks a store, which the caller has in use.
-pub(crate) fn mark(path: &Path, place: &str) -> Result<()> {
-    let mut connection = connect(&real(path)?)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let transaction = transaction.map_err(translate)?;
-    transaction.execute_batch(schema::MOVED).map_err(translate)?;
-    transaction.execute("INSERT INTO moved (place) VALUES (?1)", [place]).map_err(translate)?;
-    transaction.commit().map_err(translate)
+/// Marks a store from which objects begin to be moved. Whoever marks it has it in use.
+pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
+    change(path, |transaction| {
+        clear(transaction)?;
+        transaction.execute_batch(schema::MOVING).map_err(translate)?;
+        let row = transaction
+            .execute("INSERT INTO moving (place, attempt) VALUES (?1, ?2)", params![place, attempt]);
+        row.map(drop).map_err(translate)
+    })
 }
 
-/// Refuses a store that is marked.
-pub(super) fn refuse(connection: &Connection) -> Result<()> {
-    match place(connection)? {
-        Some(place) => Err(has_moved(&place)),
-        None => Ok(()),
+/// Marks it as one whose objects have all been moved.
+pub(crate) fn end_move(path: &Path, place: &str) -> Result<()> {
+    change(path, |transaction| {
+        clear(transaction)?;
+        transaction.execute_batch(schema::MOVED).map_err(translate)?;
+        transaction.execute("INSERT INTO moved (place) VALUES (?1)", [place]).map(drop).map_err(translate)
+    })
+}
+
+/// Takes the mark of a move away that was not made.
+pub(crate) fn undo_move(path: &Path) -> Result<()> {
+    change(path, clear)
+}
+
+/// Which attempt at a move was broken off here.
+pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
+    let connection = connect(&real(path)?)?;
+    match stands(&connection, "moving", schema::MOVING)? {
+        false => Ok(None),
+        true => {
+            let read = connection.query_row("SELECT attempt FROM moving", [], |row| row.get(0));
+            read.map(Some).map_err(translate)
+        }
     }
 }
 
-/// Takes the mark away. Revisions go on `bump` above the last one, and what was below is forgotten: clients have seen
+/// Refuses a store that is marked; of those whose objects are being moved, all but those that are opened for that.
+pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
+    match (place(connection, "moved", schema::MOVED)?, place(connection, "moving", schema::MOVING)?) {
+        (Some(place), _) => Err(has_moved(&place)),
+        (None, Some(place)) if !leaving => Err(leaves(&place)),
+        (None, _) => Ok(()),
+    }
+}
+
+/// Takes the marks away. Revisions go on `bump` above the last one, and what was below is forgotten: clients have seen
 /// the revisions of the store to which the objects were moved. Returns the new revision.
 pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
     let path = &real(path)?;
     let _lock = lock(path)?;
     recognise(path)?;
+    change(path, |transaction| {
+        if refuse(transaction, false).is_ok() {
+            return Err(BackendError::Unavailable(format!("{} has not been moved", path.display())));
+        }
+        clear(transaction)?;
+        raise_within(transaction, bump)
+    })
+}
+
+/// Where the objects are, or go, if the mark stands.
+fn place(connection: &Connection, table: &str, made: &str) -> Result<Option<String>> {
+    match stands(connection, table, made)? {
+        false => Ok(None),
+        true => {
+            let select = format!("SELECT place FROM {table}");
+            connection.query_row(&select, [], |row| row.get(0)).map(Some).map_err(translate)
+        }
+    }
+}
+
+fn stands(connection: &Connection, table: &str, made: &str) -> Result<bool> {
+    let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
+    let found: Option<String> =
+        connection.query_row(sql, [table], |row| row.get(0)).optional().map_err(translate)?;
+    match found {
+        None => Ok(false),
+        Some(sql) if sql != made => damaged("its mark of a move cannot be read"),
+        Some(_) => Ok(true),
+    }
+}
+
+fn clear(transaction: &Connection) -> Result<()> {
+    transaction.execute_batch("DROP TABLE IF EXISTS moving; DROP TABLE IF EXISTS moved;").map_err(translate)
+}
+
+/// One transaction on a connection of its own.
+fn change<T>(path: &Path, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    let path = &real(path)?;
     let mut connection = connect(path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = transaction.map_err(translate)?;
-    if place(&transaction).map_err(|error| named(path, error))?.is_none() {
-        return Err(BackendError::Unavailable(format!("{} has not been moved", path.display())));
-    }
-    transaction.execute_batch("DROP TABLE moved").map_err(translate)?;
-    let revision = raise_within(&transaction, bump)?;
+    let done = work(&transaction).map_err(|error| named(path, error))?;
     transaction.commit().map_err(translate)?;
     connection.close().map_err(|(_, error)| translate(error))?;
-    Ok(revision)
-}
-
-/// Where the objects are, if they have been moved.
-fn place(connection: &Connection) -> Result<Option<String>> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE name = 'moved'";
-    let made: Option<String> =
-        connection.query_row(sql, [], |row| row.get(0)).optional().map_err(translate)?;
-    match made {
-        None => Ok(None),
-        Some(sql) if sql != schema::MOVED => damaged("its mark of a move cannot be read"),
-        Some(_) => {
-            connection.query_row("SELECT place FROM moved", [], |row| row.get(0)).map(Some).map_err(translate)
-        }
-    }
+    Ok(done)
 }
 
 fn connect(path: &Path) -> Result<Connection> {

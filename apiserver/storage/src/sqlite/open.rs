@@ -51,7 +51,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
         Err(error) => return Err(io(path, &error)),
     }
     let writer = connect_writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
-    let revision = validate(&writer, path)?;
+    let revision = validate(&writer, path, options.leaving)?;
     let readers = (0..options.readers.max(1)).map(|_| connect_reader(path));
     let readers = readers.collect::<rusqlite::Result<_>>().map_err(translate)?;
     Ok(Opened { lock, writer, readers, revision })
@@ -227,7 +227,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Reads what every operation needs. It does not read all pages: that would take long on a large file; damage
 /// elsewhere is reported by the operation that meets it.
-fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
+fn validate(connection: &Connection, path: &Path, leaving: bool) -> Result<Revision> {
     let damaged = |error| match named(path, error) {
         BackendError::Unavailable(text) => BackendError::Corrupt(text),
         other => other,
@@ -235,7 +235,7 @@ fn validate(connection: &Connection, path: &Path) -> Result<Revision> {
     let revision = compaction::newest(connection).map_err(damaged)?;
     connection.prepare(schema::RANGE).map_err(translate).map_err(damaged)?;
     connection.prepare(schema::EVENTS).map_err(translate).map_err(damaged)?;
-    moved::refuse(connection).map_err(|error| named(path, error))?;
+    moved::refuse(connection, leaving).map_err(|error| named(path, error))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(translate)?;
     Ok(revision)
 }

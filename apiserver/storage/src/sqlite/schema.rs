@@ -30,6 +30,10 @@ pub(super) const CREATE: &str = "
 /// Stands in a store whose objects have been moved, with one row that says where they are.
 pub(super) const MOVED: &str = "CREATE TABLE moved (place TEXT NOT NULL) STRICT";
 
+/// Stands in a store whose objects are being moved, or were and it was broken off, with one row that says where to, and
+/// by which attempt.
+pub(super) const MOVING: &str = "CREATE TABLE moving (place TEXT NOT NULL, attempt INTEGER NOT NULL) STRICT";
+
 /// The oldest readable revision and the newest, in one snapshot.
 pub(super) const BOUNDS: &str = "
     SELECT number, max(number, coalesce((SELECT max(revision) FROM log), 0)) FROM meta WHERE name = 'compacted'";
@@ -69,6 +73,9 @@ pub(super) const HISTORY: &str = "
 
 /// Moves a number of `meta`.
 pub(super) const SET: &str = "UPDATE meta SET number = ?2 WHERE name = ?1";
+
+/// Stands in a store that an import made: which one.
+pub(super) const MADE_BY: &str = "INSERT INTO meta (name, number) VALUES ('import', ?1)";
 
 /// Takes as much space as a write of so many bytes, at the highest revision there can be; it is never committed.
 pub(super) const FILL: &str = "

@@ -187,7 +187,7 @@ async fn a_check_says_what_is_wrong() {
 
 #[tokio::test]
 async fn a_check_reads_every_page() {
-    let (_directory, path) = place();
+    let (directory, path) = place();
     let store = open(&path);
     for n in 0..200 {
         create(&store, &format!("/{n}"), &"x".repeat(500)).await;
@@ -202,6 +202,8 @@ async fn a_check_reads_every_page() {
     std::fs::write(&path, "notes of somebody").unwrap();
     let error = sqlite::check(&path, &Progress::silent()).unwrap_err();
     assert!(matches!(&error, BackendError::Corrupt(why) if why.contains("not a database")), "{error:?}");
+    let folder = sqlite::check(directory.path(), &Progress::silent()).unwrap_err().to_string();
+    assert!(folder.contains("is a folder: name the file in it"), "{folder}");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod files;
 mod harness;
 mod lossy;
 mod migration;
+mod migration_ends;
 mod migration_guards;
 mod migration_marks;
 mod reads;

@@ -169,20 +169,3 @@ async fn a_move_that_was_broken_off_lets_no_server_start_and_is_made_again() {
     assert!(broken.finish().await.is_err());
     assert_eq!(values(&etcd.backend("/moved").await).await, before);
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_still_writes_is_noticed() {
-    let (etcd, directory) = (Etcd::start(), tempfile::tempdir().unwrap());
-    let there = etcd.backend("/moved").await;
-    fill(&there, 3000).await;
-    let writing = tokio::spawn(async move {
-        for n in 0.. {
-            create(&there, &key(&format!("more-{n}")), &object(&format!("more-{n}"), "1")).await;
-        }
-    });
-    let path = directory.path().join("store.db");
-    let error = migrate::to_embedded(&etcd.config("/moved"), &path, &SILENT()).await.unwrap_err();
-    writing.abort();
-    assert!(error.to_string().contains("stop every API server"), "{error}");
-    assert!(!path.exists() && !directory.path().join("store.db.new").exists());
-}

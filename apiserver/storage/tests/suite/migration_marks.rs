@@ -106,16 +106,19 @@ async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_recla
     assert!(create(&reclaimed, "/new", "1").await > revision);
 }
 
-/// Somebody else has the file that they came from, and lets nobody write: all is moved, and that is said.
+/// Somebody else has the file that they come from, and lets nobody write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_whose_mark_cannot_be_made_is_done_and_says_so() {
+async fn a_store_that_cannot_be_marked_is_not_moved() {
     let (etcd, (_directory, path)) = (Etcd::start(), place());
     fill(&open(&path)).await;
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let moved = migrate::to_etcd(&path, &etcd.config("/moved"), &SILENT()).await.unwrap();
-    assert!(moved.unmarked.is_some_and(|why| why.contains("locked")));
+    let config = etcd.config("/moved");
+    let error = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap_err().to_string();
+    assert!(error.contains("locked"), "{error}");
+    assert!(refusal_of(&config).await.contains("run it again"));
     drop(other);
-    assert_eq!(all(&etcd.backend("/moved").await, None).await.len(), 1);
     open(&path);
+    migrate::to_etcd(&path, &config, &SILENT()).await.unwrap();
+    assert_eq!(all(&etcd.backend("/moved").await, None).await.len(), 1);
 }

@@ -96,7 +96,10 @@ impl Client<'_> {
     /// What an error says of a write.
     fn failed(&self, error: &BackendError) -> Written {
         match error {
-            BackendError::Overloaded | BackendError::TooLarge | BackendError::NoSpace(_) => Written::Refused,
+            BackendError::Overloaded
+            | BackendError::TooLarge
+            | BackendError::NoSpace(_)
+            | BackendError::Closed(_) => Written::Refused,
             _ => {
                 self.context.recorder.count("writes that failed");
                 Written::Unknown

@@ -1,0 +1,84 @@
+//! Writes: each is one transaction, which compares what it depends on.
+
+use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+
+use super::origin;
+use super::requests::Requests;
+use super::standing::Standing;
+use crate::backend::{BackendError, Result, Write, WriteOutcome};
+
+/// How often what a write depends on is found out again.
+const TRIES: usize = 5;
+
+/// A key that must have been written last at a revision of etcd's.
+type Expected = (String, i64);
+
+impl Requests {
+    /// Compares and swaps. An error that leaves the outcome open is `Unavailable`.
+    pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
+        for _ in 0..TRIES {
+            if let Some(outcome) = self.attempt(&write).await? {
+                return Ok(outcome);
+            }
+        }
+        let why = "the record of the prefix is older than it was: was etcd restored? Start the server again";
+        Err(BackendError::Closed(why.to_owned()))
+    }
+
+    /// Nothing if the record of the prefix is another than it was.
+    async fn attempt(&self, write: &Write) -> Result<Option<WriteOutcome>> {
+        let origin = &self.prefix.origin;
+        let key = self.prefix.key(&write.key);
+        let operation = match &write.value {
+            Some(value) => TxnOp::put(key.clone(), value.clone(), None),
+            None => TxnOp::delete(key.clone(), None),
+        };
+        let expected = (key, write.expected.map_or(0, |at| origin.compared(at)));
+        let record = self.standing.as_ref().map(Standing::record).transpose()?;
+        let record = record.map(|revision| (self.prefix.key(origin::KEY), revision));
+        let guard = write.guard.as_ref();
+        let guard = guard.map(|guard| (self.prefix.key(&guard.key), origin.compared(guard.revision)));
+        let depends: Vec<&Expected> =
+            [Some(&expected), record.as_ref(), guard.as_ref()].into_iter().flatten().collect();
+        let compares: Vec<_> = depends.iter().map(|at| compare(at)).collect();
+        let reads: Vec<_> = depends.iter().map(|(key, _)| TxnOp::get(key.as_str(), None)).collect();
+        let transaction = Txn::new().when(compares).and_then([operation]).or_else(reads);
+        let response = self.members.transact(transaction).await?;
+        let at = self.header(response.header.as_ref())?;
+        if response.succeeded {
+            return Ok(Some(WriteOutcome::Committed(at)));
+        }
+        let mut present = response.responses.into_iter().map(present);
+        let written = present.next().flatten();
+        if let (Some(standing), Some(record)) = (&self.standing, &record) {
+            let there = present.next().flatten();
+            if !is_at(there.as_ref(), record) {
+                standing.learn(there.as_ref().map(|pair| (pair.mod_revision, &*pair.value)));
+                return Ok(None);
+            }
+        }
+        if let Some(guard) = &guard
+            && !is_at(present.next().flatten().as_ref(), guard)
+        {
+            return Ok(Some(WriteOutcome::Guarded));
+        }
+        let written = written.map(|pair| self.prefix.pair(pair)).transpose()?;
+        Ok(Some(WriteOutcome::Conflict(written, at)))
+    }
+}
+
+fn compare((key, revision): &Expected) -> Compare {
+    Compare::mod_revision(key.as_str(), CompareOp::Equal, *revision)
+}
+
+fn is_at(pair: Option<&PbKeyValue>, (_, revision): &Expected) -> bool {
+    pair.is_some_and(|pair| pair.mod_revision == *revision)
+}
+
+fn present(response: PbResponseOp) -> Option<PbKeyValue> {
+    match response.response? {
+        PbTxnOpResponse::ResponseRange(range) => range.kvs.into_iter().next(),
+        _ => None,
+    }
+}

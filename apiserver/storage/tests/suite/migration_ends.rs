@@ -1,0 +1,204 @@
+//! Moves from under running servers, and moves that are broken off: no write is left behind, and the same command goes on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use drydock_storage::backend::{BackendError, Write, WriteOutcome};
+use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, Import};
+use drydock_storage::migrate;
+use drydock_storage::progress::Progress;
+use drydock_storage::sqlite::{self, SqliteBackend, SqliteOptions};
+use etcd_client::Client;
+
+use crate::copies::{all, key, object};
+use crate::etcd::Etcd;
+use crate::harness::*;
+use crate::sqlite::{open, place};
+
+const SILENT: fn() -> Progress = Progress::silent;
+
+async fn fill(store: &Store, count: usize) {
+    for n in 0..count {
+        let name = format!("n-{n:04}");
+        create(store, &key(&name), &object(&name, "1")).await;
+    }
+}
+
+async fn values(store: &Store) -> Vec<(String, bytes::Bytes)> {
+    all(store, None).await.into_iter().map(|pair| (pair.key, pair.value)).collect()
+}
+
+/// Writes until that is refused; returns how many writes were acknowledged, and the refusal.
+async fn write_on(store: Store) -> (usize, BackendError) {
+    for n in 0.. {
+        let name = format!("more-{n}");
+        let to = value(object(&name, "1"));
+        match store.write(Write { key: key(&name), expected: None, value: to, guard: None }).await {
+            Ok(WriteOutcome::Committed(_)) => {}
+            Ok(outcome) => panic!("{outcome:?}"),
+            Err(error) => return (n, error),
+        }
+    }
+    unreachable!("writes go on for ever")
+}
+
+/// Waits until a server says that it takes no writes, or takes them again.
+async fn until_it_says(store: &Store, says: impl Fn(Option<String>) -> bool) {
+    let told = async {
+        while !says(store.refuses_writes()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), told).await.expect("it is told");
+}
+
+/// The record of a prefix, and its revision.
+async fn record(etcd: &Etcd, prefix: &str) -> (serde_json::Value, i64) {
+    let mut client = Client::connect(&etcd.config("").servers, None).await.unwrap();
+    let got = client.get(format!("{prefix}/origin"), None).await.unwrap();
+    (serde_json::from_slice(got.kvs()[0].value()).unwrap(), got.kvs()[0].mod_revision())
+}
+
+async fn set_record(etcd: &Etcd, prefix: &str, to: serde_json::Value) -> i64 {
+    let mut client = Client::connect(&etcd.config("").servers, None).await.unwrap();
+    client.put(format!("{prefix}/origin"), to.to_string(), None).await.unwrap();
+    record(etcd, prefix).await.1
+}
+
+/// Marks a file as one from which an attempt at a move was broken off.
+fn mark(path: &Path, attempt: u64) {
+    let file = rusqlite::Connection::open(path).unwrap();
+    file.execute_batch(
+        "DROP TABLE IF EXISTS moved; DROP TABLE IF EXISTS moving; CREATE TABLE moving (place TEXT NOT NULL, attempt INTEGER NOT NULL) STRICT",
+    )
+    .unwrap();
+    file.execute("INSERT INTO moving (place, attempt) VALUES ('some where', ?1)", [attempt]).unwrap();
+}
+
+async fn to_embedded(config: &EtcdConfig, path: &Path) -> Result<migrate::Moved, BackendError> {
+    migrate::to_embedded(config, path, &SILENT()).await
+}
+
+/// Servers that went on wrote to the store that was left: all that they acknowledged was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
+    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
+    fill(&there, 1200).await;
+    let idle = etcd.backend("/left").await;
+    let writing = tokio::spawn(write_on(there));
+    let mut watch = Watch::start(&idle, &key("more-"), idle.current_revision().await.unwrap()).await;
+    watch.event().await;
+    let moved = to_embedded(&config, &path).await.unwrap();
+    let (acknowledged, refusal) = writing.await.unwrap();
+    assert!(matches!(refusal, BackendError::Closed(_)), "{refusal}");
+    assert!(refusal.to_string().contains("takes no writes: its objects"), "{refusal}");
+    assert_eq!(moved.keys as usize, 1200 + acknowledged);
+    assert_eq!(values(&open(&path)).await, values(&idle).await);
+    // One that writes nothing says so as well, and goes on saying where they are after a reclaim that it does not know.
+    until_it_says(&idle, |why| why.is_some_and(|why| why.contains("store.db"))).await;
+    etcd::reclaim(&config, 1000).await.unwrap();
+    until_it_says(&idle, |why| why.is_some_and(|why| why.contains("start the server again"))).await;
+    let late = Write { key: "/late".into(), expected: None, value: value("1"), guard: None };
+    assert!(matches!(idle.write(late).await, Err(BackendError::Closed(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_writes_again_when_a_move_has_failed() {
+    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
+    fill(&there, 3).await;
+    let bad = create(&there, "/registry/bad", "no object").await;
+    let error = to_embedded(&config, &path).await.unwrap_err().to_string();
+    assert!(error.contains("/registry/bad"), "{error}");
+    delete(&there, "/registry/bad", bad).await;
+    until_it_says(&there, |why| why.is_none()).await;
+    assert_eq!(to_embedded(&config, &path).await.unwrap().keys, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
+    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
+    fill(&there, 3).await;
+    let broken = etcd::Source::look(&config).await.unwrap().close("/some/where").await.unwrap();
+    let error = EtcdBackend::connect(&config).await.err().unwrap().to_string();
+    assert!(error.contains("being moved to /some/where") && error.contains("run it again"), "{error}");
+    let moved = to_embedded(&config, &path).await.unwrap();
+    assert_eq!((moved.keys, moved.unmarked), (3, None));
+    // It is still there, and is told that it is over.
+    assert!(broken.stands().await.is_err());
+    assert!(broken.done("/some/where").await.is_err());
+    assert_eq!(values(&open(&path)).await, values(&there).await);
+}
+
+/// It was killed when the file had its name, and before etcd was told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
+    let (etcd, (directory, path)) = (Etcd::start(), place());
+    let config = etcd.config("/left");
+    fill(&etcd.backend("/left").await, 3).await;
+    let moved = to_embedded(&config, &path).await.unwrap();
+    let was = record(&etcd, "/left").await.0["was"].take();
+    let attempt = set_record(&etcd, "/left", serde_json::json!({"moving": "p", "was": was})).await;
+    // A file that is not of this attempt is another one.
+    let error = to_embedded(&config, &path).await.unwrap_err().to_string();
+    assert!(error.contains("store.db exists"), "{error}");
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute("UPDATE meta SET number = ?1 WHERE name = 'import'", [attempt]).unwrap();
+    drop(file);
+    // A server has gone on there.
+    create(&open(&path), &key("since"), &object("since", "1")).await;
+    let again = to_embedded(&config, &path).await.unwrap();
+    assert_eq!((again.keys, again.unmarked), (moved.keys, None));
+    let error = to_embedded(&config, &directory.path().join("other.db")).await.unwrap_err().to_string();
+    assert!(error.contains("its objects were moved to") && error.contains("store.db"), "{error}");
+    assert_eq!(values(&open(&path)).await.len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
+    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let (store, config) = (open(&path), etcd.config("/moved"));
+    fill(&store, 20).await;
+    let (before, last) = (all(&store, None).await, store.current_revision().await.unwrap());
+    drop(store);
+    let mut broken = Import::begin(&config, last).await.unwrap();
+    broken.add(before[..5].to_vec()).await.unwrap();
+    mark(&path, broken.attempt());
+    let refusal = SqliteBackend::open(&path, SqliteOptions::default()).err().unwrap().to_string();
+    assert!(refusal.contains("being moved to some where") && refusal.contains("run it again"), "{refusal}");
+    sqlite::check(&path, &SILENT()).unwrap();
+    assert_eq!(migrate::to_etcd(&path, &config, &SILENT()).await.unwrap().unmarked, None);
+    let there = etcd.backend("/moved").await;
+    assert_eq!(values(&there).await.len(), 20);
+
+    // It was killed when servers could start there, and before the file was told; one has gone on.
+    create(&there, &key("since"), &object("since", "1")).await;
+    let (filled, _) = record(&etcd, "/moved").await;
+    mark(&path, broken.attempt());
+    let error = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap_err().to_string();
+    assert!(error.contains("/moved is in use"), "another attempt filled it: {error}");
+    mark(&path, filled["filled"].as_u64().unwrap());
+    let again = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap();
+    assert_eq!((again.keys, again.to.0, again.unmarked), (20, filled["floor"].as_u64().unwrap(), None));
+    let refusal = SqliteBackend::open(&path, SqliteOptions::default()).err().unwrap().to_string();
+    assert!(refusal.contains("were moved to /moved"), "{refusal}");
+    assert_eq!(values(&there).await.len(), 21);
+    // Or it is not to be moved after all.
+    mark(&path, 1);
+    sqlite::reclaim(&path, 1000).unwrap();
+    assert_eq!(all(&open(&path), None).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_could_not_be_moved_into_etcd_is_not_marked() {
+    let (etcd, (_directory, path)) = (Etcd::start(), place());
+    let store = open(&path);
+    let room = SqliteOptions::default().max_value - key("huge").len() - object("huge", "").len();
+    create(&store, &key("huge"), &object("huge", &"x".repeat(room))).await;
+    drop(store);
+    let error = migrate::to_etcd(&path, &etcd.config("/moved"), &SILENT()).await.unwrap_err().to_string();
+    assert!(error.contains("--max-request-bytes"), "{error}");
+    open(&path);
+}
