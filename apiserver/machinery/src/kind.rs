@@ -54,7 +54,8 @@ pub struct Column {
 /// The moment of a request, injected (UTC).
 pub type Now = jiff::Timestamp;
 
-/// A kind's strategy; what a kind does not say, any simple kind with `spec` and `status` would. Methods named `validate_*` do not change the object and return every error.
+/// A kind's strategy; what a kind does not say, any simple kind with `spec` and `status` would. Methods named `validate_*`
+/// do not change the object and return every error.
 pub trait Kind: Send + Sync + 'static {
     /// Names and scope.
     fn names(&self) -> &Names;

@@ -31,7 +31,8 @@ pub(super) fn translate(error: Error) -> BackendError {
 }
 
 /// Whether a request was certainly not carried out, so that even a write may be sent again: no connection was made, or
-/// the member saw no leader and let it in no further (etcd: api/v3rpc, where unary calls come in), or had nobody to propose it to.
+/// the member saw no leader and let it in no further (etcd: api/v3rpc, where unary calls come in), or had nobody to
+/// propose it to.
 pub(super) fn is_not_carried_out(error: &Error) -> bool {
     let Error::GRpcStatus(status) = error else { return false };
     let mut source = std::error::Error::source(status);

@@ -1,7 +1,8 @@
 //! How often a request is made, and of whom, under one deadline.
 //!
-//! A read may be made again at any time, and of several members at once ([`super::hedge`]). A write is sent again only while it is certain that it was not carried out:
-//! one that may have been would find its own effect, and tell its caller that somebody else was there first.
+//! A read may be made again at any time, and of several members at once ([`super::hedge`]). A write is sent again only
+//! while it is certain that it was not carried out: one that may have been would find its own effect, and tell its caller
+//! that somebody else was there first.
 
 use std::future::Future;
 use std::time::Duration;
