@@ -32,6 +32,7 @@ where
             }
             Err(_) if attempt == ATTEMPTS => {
                 tracing::warn!(url, "the host did not answer a review in time");
+                return None;
             }
             Ok(Err(_)) | Err(_) => {}
         }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// A store revision: grows by one with each committed write; 0 means "the latest" in no place, it is invalid.
+/// A store revision: it grows with each committed write. There is no revision 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 

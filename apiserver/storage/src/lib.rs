@@ -17,19 +17,22 @@
 //! Nothing here knows which kinds are stored.
 
 pub mod backend;
+pub mod storage;
+
 pub mod compaction;
 pub mod etcd;
-pub mod failpoints;
-pub mod fence;
-mod items;
-pub mod migrate;
-pub mod place;
-pub mod progress;
 pub mod sqlite;
-pub mod storage;
-mod stored;
-mod values;
 
 pub mod cache;
+pub mod fence;
 pub mod scope;
 pub mod store;
+
+pub mod migrate;
+pub mod place;
+
+pub mod failpoints;
+mod items;
+pub mod progress;
+mod stored;
+mod values;

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use super::error::translate;
-use super::open::{BUSY, io, named};
-use super::{history, schema};
+use super::error::{named, translate};
+use super::{connect, history, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
 
@@ -37,25 +36,8 @@ impl fmt::Display for Contents {
 /// Whether the pages are sound, the stamp and the tables are ours, each key's history fits together, no revision is
 /// missing, and the values are what they should be. Writes nothing.
 pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
-    let connection = connect(path)?;
+    let connection = connect::to_read(path)?;
     whole(&connection, progress).map_err(|error| named(path, error))
-}
-
-/// A connection that never writes to the file; it needs no lock, whoever has the file in use.
-pub(super) fn connect(path: &Path) -> Result<Connection> {
-    let file = std::fs::metadata(path).map_err(|error| io(path, &error))?;
-    if file.is_dir() {
-        let why = format!("{} is a folder: name the file in it", path.display());
-        return Err(BackendError::Unavailable(why));
-    }
-    if file.len() == 0 {
-        return Err(BackendError::Corrupt(format!("{} is not a SQLite file: it is empty", path.display())));
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags);
-    let connection = connection.map_err(translate).map_err(|error| named(path, error))?;
-    connection.busy_timeout(BUSY).map_err(translate)?;
-    Ok(connection)
 }
 
 /// Whether the file is ours, by what SQLite says of it.

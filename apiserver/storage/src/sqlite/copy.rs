@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempPath;
 
 use super::check::{self, Contents};
-use super::error::translate;
-use super::open::{beside, io, named, one_name, private, sync_directory, vacant};
+use super::error::{io, named, translate};
+use super::file::{beside, one_name, private, sync_directory, vacant};
 use super::part::part;
-use super::schema;
+use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
 use crate::values::raised;
@@ -26,7 +26,7 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     if fs::exists(to).map_err(|error| io(to, &error))? {
         return Err(exists(to));
     }
-    let source = check::connect(from)?;
+    let source = connect::to_read(from)?;
     one_name(from)?;
     check::stamp(&source).map_err(|error| named(from, error))?;
     let part = part(to)?;
@@ -53,7 +53,7 @@ fn exists(to: &Path) -> BackendError {
 pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result<Contents> {
     let _lock = vacant(to)?;
     check::check(from, progress)?;
-    let source = check::connect(from)?;
+    let source = connect::to_read(from)?;
     let new = beside(to, ".new");
     private(&new).map_err(|error| io(&new, &error))?;
     let new = TempPath::try_from_path(new).map_err(|error| io(to, &error))?;
@@ -98,8 +98,7 @@ fn raise(path: &Path, bump: u64) -> Result<()> {
     if bump == 0 {
         return Ok(());
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(translate)?;
+    let mut connection = connect::to_change(path)?;
     let behavior = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(behavior).map_err(translate)?;
     raise_within(&transaction, bump)?;

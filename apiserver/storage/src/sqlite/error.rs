@@ -1,4 +1,7 @@
-//! SQLite's errors in the seam's terms.
+//! Errors of SQLite and of the file system in the seam's terms.
+
+use std::io::ErrorKind;
+use std::path::Path;
 
 use rusqlite::ErrorCode;
 
@@ -23,5 +26,24 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::QueryReturnedNoRows => BackendError::Corrupt(text),
         _ => BackendError::Unavailable(text),
+    }
+}
+
+/// Says in which file.
+pub(super) fn named(path: &Path, error: BackendError) -> BackendError {
+    match error {
+        BackendError::Corrupt(text) => BackendError::Corrupt(format!("{}: {text}", path.display())),
+        BackendError::Unavailable(text) => BackendError::Unavailable(format!("{}: {text}", path.display())),
+        other => other,
+    }
+}
+
+/// Translates an error of the file system, and says of which file.
+pub(super) fn io(path: &Path, error: &std::io::Error) -> BackendError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            BackendError::NoSpace(format!("{}: {error}", path.display()))
+        }
+        _ => BackendError::Unavailable(format!("{}: {error}", path.display())),
     }
 }

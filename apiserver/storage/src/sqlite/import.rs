@@ -8,9 +8,10 @@ use tempfile::TempPath;
 
 use super::check::{self, Contents};
 use super::copy::give_name;
-use super::error::translate;
-use super::open::{beside, io, make, vacant};
-use super::{compaction, schema};
+use super::error::{io, translate};
+use super::file::{beside, vacant};
+use super::open::make;
+use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
 
@@ -63,7 +64,7 @@ impl Import {
 
 /// At which revision the store goes on that an import made, if it is the one of this number.
 pub fn imported(path: &Path, attempt: u64) -> Option<Revision> {
-    let connection = check::connect(path).ok()?;
+    let connection = connect::to_read(path).ok()?;
     let number = compaction::number(&connection, "import").ok().filter(|number| *number == attempt);
     number.and_then(|_| compaction::newest(&connection).ok())
 }

@@ -14,9 +14,11 @@
 mod apply;
 mod check;
 mod compaction;
+mod connect;
 mod copy;
 mod error;
 mod feed;
+mod file;
 mod full;
 mod history;
 mod import;
@@ -40,10 +42,10 @@ use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revis
 pub use check::{Contents, check};
 pub use copy::{backup, restore};
 use feed::Feed;
+pub(crate) use file::sync_directory;
 pub use import::{Import, imported};
 pub use moved::reclaim;
 pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
-pub(crate) use open::sync_directory;
 use readers::Readers;
 use writer::{Work, WriterHandle};
 

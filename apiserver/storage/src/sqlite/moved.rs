@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::check::damaged;
 use super::copy::raise_within;
-use super::error::translate;
-use super::open::{BUSY, lock, named, real, recognise};
-use super::schema;
+use super::error::{named, translate};
+use super::file::{lock, real, recognise};
+use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::migrate::{has_moved, leaves};
 
@@ -40,7 +40,7 @@ pub(crate) fn undo_move(path: &Path) -> Result<()> {
 
 /// Which attempt at a move was broken off here.
 pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
-    let connection = connect(&real(path)?)?;
+    let connection = connect::to_change(&real(path)?)?;
     match stands(&connection, "moving", schema::MOVING)? {
         false => Ok(None),
         true => {
@@ -103,18 +103,11 @@ fn clear(transaction: &Connection) -> Result<()> {
 /// One transaction on a connection of its own.
 fn change<T>(path: &Path, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     let path = &real(path)?;
-    let mut connection = connect(path)?;
+    let mut connection = connect::to_change(path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = transaction.map_err(translate)?;
     let done = work(&transaction).map_err(|error| named(path, error))?;
     transaction.commit().map_err(translate)?;
     connection.close().map_err(|(_, error)| translate(error))?;
     Ok(done)
-}
-
-fn connect(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(translate)?;
-    connection.busy_timeout(BUSY).map_err(translate)?;
-    Ok(connection)
 }

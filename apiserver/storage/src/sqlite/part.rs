@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-use super::open;
+use super::error::io;
 use crate::backend::{BackendError, Result};
 
 /// What it ends with.
@@ -23,7 +23,7 @@ pub(super) fn part(to: &Path) -> Result<NamedTempFile> {
     let name =
         to.file_name().ok_or_else(|| BackendError::Unavailable(format!("{} is no file", to.display())))?;
     let folder = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    remove_stale(folder, name).and_then(|()| make(folder, name)).map_err(|error| open::io(folder, &error))
+    remove_stale(folder, name).and_then(|()| make(folder, name)).map_err(|error| io(folder, &error))
 }
 
 fn make(folder: &Path, name: &OsStr) -> io::Result<NamedTempFile> {

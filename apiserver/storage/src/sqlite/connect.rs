@@ -1,0 +1,79 @@
+//! Connections to a store: the one that writes, those that read, and those of commands.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::SqliteOptions;
+use super::error::{io, named, translate};
+use crate::backend::{BackendError, Result};
+
+/// How long to wait for an administrator's sqlite3 that holds the file.
+const BUSY: Duration = Duration::from_secs(5);
+/// KiB of pages that the writer keeps. It looks through all of them at a commit that has split a page (pcache1.c,
+/// pcache1TruncateUnsafe), so more of them cost more than they save: what it reads again, the system still has.
+const WRITER_CACHE: u32 = 8192;
+/// KiB of pages that each reader keeps: those that lead to the objects. What is read of the objects stays nowhere but
+/// with whoever reads it.
+const READER_CACHE: u32 = 4096;
+
+/// The one that writes.
+pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let connection = of_server(path)?;
+    // Until it is known to be whole, nothing may be written to it, not even its own write-ahead log.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();
+    let pages = options.max_file.map_or(0xffff_fffe, |bytes| bytes / page.max(1));
+    let checkpoint = options.checkpoint_pages;
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -{WRITER_CACHE};
+         PRAGMA wal_autocheckpoint = {checkpoint}; PRAGMA journal_size_limit = 67108864;
+         PRAGMA max_page_count = {pages};"
+    ))?;
+    Ok(connection)
+}
+
+/// One that reads.
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = of_server(path)?;
+    connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{READER_CACHE};"))?;
+    Ok(connection)
+}
+
+fn of_server(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    // Else a statement is planned anew whenever a bound of a range is bound to another value: at each write
+    // (sqlite.org/c3ref/c_dbconfig_defensive.html, SQLITE_DBCONFIG_ENABLE_QPSG). There is one plan for each of ours.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// A connection that never writes to the file; it needs no lock, whoever has the file in use.
+pub(super) fn to_read(path: &Path) -> Result<Connection> {
+    let file = fs::metadata(path).map_err(|error| io(path, &error))?;
+    if file.is_dir() {
+        let why = format!("{} is a folder: name the file in it", path.display());
+        return Err(BackendError::Unavailable(why));
+    }
+    if file.len() == 0 {
+        return Err(BackendError::Corrupt(format!("{} is not a SQLite file: it is empty", path.display())));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags);
+    let connection = connection.map_err(translate).map_err(|error| named(path, error))?;
+    connection.busy_timeout(BUSY).map_err(translate)?;
+    Ok(connection)
+}
+
+/// A connection for a change beside what servers write: whoever makes it has the lock of the store.
+pub(super) fn to_change(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(translate)?;
+    connection.busy_timeout(BUSY).map_err(translate)?;
+    Ok(connection)
+}
