@@ -8,10 +8,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use etcd_client::{KvClient, WatchClient};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::config::Connector;
-use crate::backend::Result;
+use crate::backend::{BackendError, Result};
 
 /// Every member.
 #[derive(Clone)]
@@ -19,6 +20,8 @@ pub(super) struct Members {
     connector: Connector,
     clients: Arc<[KvClient]>,
     turn: watch::Sender<Turn>,
+    /// Why the last that was asked of any was not answered, if it was not.
+    silence: Arc<Mutex<Option<String>>>,
 }
 
 /// How often the member that is asked was changed: whoever finds that one has failed says which.
@@ -35,7 +38,7 @@ impl Members {
         }
         let first = RandomState::new().build_hasher().finish() % clients.len().max(1) as u64;
         let turn = watch::Sender::new(Turn(usize::try_from(first).unwrap_or_default()));
-        Ok(Self { connector, clients: clients.into(), turn })
+        Ok(Self { connector, clients: clients.into(), turn, silence: Arc::default() })
     }
 
     /// How many there are.
@@ -69,6 +72,24 @@ impl Members {
     /// A watch's connection of its own to it.
     pub async fn watch_client(&self, turn: Turn) -> Result<WatchClient> {
         Ok(self.connector.connect(turn.0 % self.clients.len()).await?.watch_client())
+    }
+
+    /// Takes note of whether there was an answer.
+    pub fn noted<T>(&self, answer: Result<T>) -> Result<T> {
+        let mut silence = self.silence.lock();
+        match &answer {
+            Err(BackendError::Unavailable(why)) if silence.is_none() => {
+                *silence = Some(format!("etcd cannot be reached, or does not answer: {why}"));
+            }
+            Err(BackendError::Unavailable(_)) => {}
+            _ => *silence = None,
+        }
+        answer
+    }
+
+    /// Why nothing can be asked at present, as far as is known: of whatever was asked last.
+    pub fn silence(&self) -> Option<String> {
+        self.silence.lock().clone()
     }
 
     /// It has failed: the next one is asked from now on, unless another request has found that out before.

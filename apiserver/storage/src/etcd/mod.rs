@@ -137,7 +137,8 @@ impl Backend for EtcdBackend {
     }
 
     fn refuses_writes(&self) -> Option<String> {
-        self.standing.as_ref().and_then(|(standing, _)| standing.why())
+        let closed = self.standing.as_ref().and_then(|(standing, _)| standing.why());
+        closed.or_else(|| self.members.silence())
     }
 
     async fn request_progress(&self) -> Result<()> {

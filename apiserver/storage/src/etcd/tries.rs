@@ -27,12 +27,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 impl Members {
     /// Reads, from as many members and as often as it takes, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        within(Read::new(self, key, options).answer()).await
+        self.noted(within(Read::new(self, key, options).answer()).await)
     }
 
     /// One transaction.
     pub async fn transact(&self, transaction: Txn) -> Result<PbTxnResponse> {
-        within(async {
+        let answer = within(async {
             let mut pause = PAUSE;
             loop {
                 let turn = self.turn();
@@ -47,8 +47,8 @@ impl Members {
                     Err(error) => return Err(self.failed(turn, translate(error))),
                 }
             }
-        })
-        .await
+        });
+        self.noted(answer.await)
     }
 
     /// Forgets what is below a revision.

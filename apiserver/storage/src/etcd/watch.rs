@@ -142,7 +142,10 @@ impl Watch {
                     let _ = items.send(WatchItem::Failed(error)).await;
                     return;
                 }
-                End::Broken(error) => tracing::warn!(%error, "a watch of etcd is opened again"),
+                End::Broken(error) => {
+                    tracing::warn!(%error, "a watch of etcd is opened again");
+                    let _ = self.members.noted(Err::<(), _>(error));
+                }
                 End::Silent => {
                     self.patience = (self.patience * 2).min(LONGEST_SILENCE);
                     tracing::warn!("a watch of etcd is silent, and is opened again");
@@ -255,7 +258,7 @@ impl Watch {
         items: &mpsc::Sender<WatchItem>,
     ) -> Result<bool, End> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
-        let response = response?.ok_or_else(ended)?.0;
+        let response = self.members.noted(response.and_then(|response| response.ok_or_else(ended)))?.0;
         let before = self.heard.answered();
         if let Some(item) = self.heard.hear(response, pulse)? {
             self.patience = SILENCE;

@@ -148,3 +148,13 @@ pub async fn errors_at(store: &Store, at: Revision) -> [BackendError; 2] {
     let get = store.get("/a", Some(at)).await.expect_err("a get at this revision fails");
     [get, store.range(prefix_range("/"), 1, Some(at)).await.expect_err("a range at this revision fails")]
 }
+
+/// Waits until a server says that it takes no writes, or takes them again.
+pub async fn until_it_says(store: &Store, says: impl Fn(Option<String>) -> bool) {
+    let told = async {
+        while !says(store.refuses_writes()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("it is told");
+}

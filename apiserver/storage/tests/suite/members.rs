@@ -48,6 +48,19 @@ async fn a_member_that_is_down_fails_no_write() {
     }
 }
 
+/// /readyz?verbose said that all was well while every write failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_says_that_etcd_is_gone_until_it_is_back() {
+    let mut etcd = Etcd::start();
+    let store = etcd.backend("/suite").await;
+    assert_eq!(store.refuses_writes(), None);
+    etcd.kill();
+    until_it_says(&store, |why| why.is_some_and(|why| why.contains("etcd cannot be reached"))).await;
+    etcd.restart();
+    until_it_says(&store, |why| why.is_none()).await;
+    create(&store, "/a", "1").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
     let etcd = Etcd::start();

@@ -1,7 +1,6 @@
 //! Moves from under running servers, and moves that are broken off: no write is left behind, and the same command goes on.
 
 use std::path::Path;
-use std::time::Duration;
 
 use drydock_storage::backend::{BackendError, Write, WriteOutcome};
 use drydock_storage::etcd::{self, EtcdBackend, EtcdConfig, Import};
@@ -40,16 +39,6 @@ async fn write_on(store: Store) -> (usize, BackendError) {
         }
     }
     unreachable!("writes go on for ever")
-}
-
-/// Waits until a server says that it takes no writes, or takes them again.
-async fn until_it_says(store: &Store, says: impl Fn(Option<String>) -> bool) {
-    let told = async {
-        while !says(store.refuses_writes()) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), told).await.expect("it is told");
 }
 
 /// The record of a prefix, and its revision.
