@@ -71,11 +71,14 @@ impl Connector {
 async fn tls(config: &EtcdConfig) -> Result<Option<TlsOptions>> {
     let mut tls = TlsOptions::new();
     if let Some(ca) = &config.ca_file {
-        tls = tls.ca_certificate(Certificate::from_pem(read(ca).await?));
+        tls = tls.ca_certificate(Certificate::from_pem(read(ca, "CERTIFICATE").await?));
     }
     match (&config.cert_file, &config.key_file) {
         (Some(cert), Some(key)) => {
-            tls = tls.identity(Identity::from_pem(read(cert).await?, read(key).await?))
+            tls = tls.identity(Identity::from_pem(
+                read(cert, "CERTIFICATE").await?,
+                read(key, "PRIVATE KEY").await?,
+            ))
         }
         (None, None) => {}
         _ => {
@@ -86,7 +89,14 @@ async fn tls(config: &EtcdConfig) -> Result<Option<TlsOptions>> {
     Ok((config.ca_file.is_some() || config.cert_file.is_some()).then_some(tls))
 }
 
-async fn read(path: &Path) -> Result<Vec<u8>> {
-    let failed = |error| BackendError::Unavailable(format!("{}: {error}", path.display()));
-    tokio::fs::read(path).await.map_err(failed)
+/// A file with at least one `what`: of another one nothing would be taken, and nothing said.
+async fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
+    let failed =
+        |why: &dyn std::fmt::Display| BackendError::Unavailable(format!("{}: {why}", path.display()));
+    let pem = tokio::fs::read(path).await.map_err(|error| failed(&error))?;
+    let label = format!("{what}-----");
+    match pem.windows(label.len()).any(|window| window == label.as_bytes()) {
+        true => Ok(pem),
+        false => Err(failed(&format!("has no {what} in PEM"))),
+    }
 }

@@ -26,8 +26,24 @@ pub(super) fn translate(error: Error) -> BackendError {
         )),
         t if t.contains("too many requests") => BackendError::Overloaded,
         t if t.contains("corrupt cluster") => BackendError::Corrupt(text),
-        _ => BackendError::Unavailable(text),
+        _ => BackendError::Unavailable(with_causes(text, &error)),
     }
+}
+
+/// A connection that cannot be made is a "transport error", whatever is wrong with a certificate, a port or a name.
+fn with_causes(mut text: String, error: &Error) -> String {
+    let mut source = match error {
+        Error::GRpcStatus(status) => std::error::Error::source(status),
+        other => std::error::Error::source(other),
+    };
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 /// Whether a request was certainly not carried out, so that even a write may be sent again: no connection was made, or

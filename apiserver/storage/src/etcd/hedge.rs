@@ -43,8 +43,9 @@ impl<'m> Read<'m> {
             tokio::select! {
                 biased;
                 Some((turn, answer)) = self.answers.next() => match answer {
-                    Err(BackendError::Unavailable(why)) => {
-                        tracing::debug!(why, "reading from etcd again");
+                    Err(error @ BackendError::Unavailable(_)) => {
+                        tracing::debug!(%error, "reading from etcd again");
+                        let _ = self.members.noted(Err::<(), _>(error));
                         self.waiting.retain(|waiting| *waiting != turn);
                         self.members.leave(turn);
                         next = next.min(Instant::now() + pause);

@@ -79,7 +79,7 @@ impl Members {
         let mut silence = self.silence.lock();
         match &answer {
             Err(BackendError::Unavailable(why)) if silence.is_none() => {
-                *silence = Some(format!("etcd cannot be reached, or does not answer: {why}"));
+                *silence = Some(why.clone());
             }
             Err(BackendError::Unavailable(_)) => {}
             _ => *silence = None,
@@ -87,7 +87,7 @@ impl Members {
         answer
     }
 
-    /// Why nothing can be asked at present, as far as is known: of whatever was asked last.
+    /// Why what was asked last was not answered, if it was not.
     pub fn silence(&self) -> Option<String> {
         self.silence.lock().clone()
     }

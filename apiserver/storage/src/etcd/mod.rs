@@ -138,7 +138,8 @@ impl Backend for EtcdBackend {
 
     fn refuses_writes(&self) -> Option<String> {
         let closed = self.standing.as_ref().and_then(|(standing, _)| standing.why());
-        closed.or_else(|| self.members.silence())
+        let silent = |why| format!("etcd cannot be reached, or does not answer: {why}");
+        closed.or_else(|| self.members.silence().map(silent))
     }
 
     async fn request_progress(&self) -> Result<()> {

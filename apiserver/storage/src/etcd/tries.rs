@@ -27,12 +27,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 impl Members {
     /// Reads, from as many members and as often as it takes, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        self.noted(within(Read::new(self, key, options).answer()).await)
+        self.noted(self.within(Read::new(self, key, options).answer()).await)
     }
 
     /// One transaction.
     pub async fn transact(&self, transaction: Txn) -> Result<PbTxnResponse> {
-        let answer = within(async {
+        let answer = self.within(async {
             let mut pause = PAUSE;
             loop {
                 let turn = self.turn();
@@ -41,6 +41,7 @@ impl Members {
                     Ok(response) => return Ok(response.0),
                     Err(error) if is_not_carried_out(&error) => {
                         tracing::debug!(%error, "writing to etcd again");
+                        let _ = self.noted(Err::<(), _>(translate(error)));
                         self.leave(turn);
                         wait(&mut pause).await;
                     }
@@ -55,8 +56,20 @@ impl Members {
     pub async fn compact(&self, at: i64) -> Result<()> {
         let turn = self.turn();
         let mut client = self.client(turn);
-        let compacted = within(async { client.compact(at, None).await.map_err(translate) }).await;
+        let compacted = self.within(async { client.compact(at, None).await.map_err(translate) }).await;
         compacted.map(drop).map_err(|error| self.failed(turn, error))
+    }
+
+    /// Within the deadline; whoever waited in vain is told what went wrong meanwhile.
+    async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let late = |_| {
+            let late = format!("etcd did not answer within {} s", DEADLINE.as_secs());
+            BackendError::Unavailable(match self.silence() {
+                Some(why) if !why.starts_with(&late) => format!("{late}: {why}"),
+                _ => late,
+            })
+        };
+        tokio::time::timeout(DEADLINE, work).await.map_err(late)?
     }
 
     /// Waits for a member's answer, and leaves it meanwhile if that does not come soon: what becomes of this request is
@@ -89,9 +102,4 @@ async fn wait(pause: &mut Duration) {
 /// The pause after a pause.
 pub(super) fn longer(pause: Duration) -> Duration {
     (pause * 2).min(LONGEST_PAUSE)
-}
-
-async fn within<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let late = |_| BackendError::Unavailable(format!("etcd did not answer within {} s", DEADLINE.as_secs()));
-    tokio::time::timeout(DEADLINE, work).await.map_err(late)?
 }

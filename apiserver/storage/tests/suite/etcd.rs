@@ -291,8 +291,19 @@ async fn etcd_is_reached_with_tls_and_a_client_certificate_and_not_without() {
     let mut watch = Watch::start(&store, "/", start).await;
     let at = create(&store, "/a", "1").await;
     assert_eq!(watch.event().await.revision, at);
-    let stranger = EtcdConfig { ca_file: Some(Certificates::new().file("ca.crt")), ..config.clone() };
-    let nobody = EtcdConfig { cert_file: None, key_file: None, ..config };
+    let others = Certificates::new();
+    let stranger = EtcdConfig { ca_file: Some(others.file("ca.crt")), ..config.clone() };
+    let nobody = EtcdConfig { cert_file: None, key_file: None, ..config.clone() };
     let (stranger, nobody) = tokio::join!(EtcdBackend::connect(&stranger), EtcdBackend::connect(&nobody));
-    assert!(stranger.is_err() && nobody.is_err());
+    // That it did not answer in time is what both were told, and no more.
+    let (stranger, nobody) = (stranger.err().unwrap().to_string(), nobody.err().unwrap().to_string());
+    assert!(
+        stranger.contains("within 10 s: ") && stranger.contains("invalid peer certificate"),
+        "{stranger}"
+    );
+    // Who has no certificate may find the connection closed before it hears why (RFC 8446, 4.4.2.4).
+    assert!(nobody.contains("within 10 s: "), "{nobody}");
+    let ca_file = Some(certificates.file("client.key"));
+    let error = EtcdBackend::connect(&EtcdConfig { ca_file, ..config }).await.err().unwrap().to_string();
+    assert!(error.contains("client.key: has no CERTIFICATE in PEM"), "{error}");
 }
