@@ -10,10 +10,25 @@ use serde_json::{Map, Value};
 /// The object as a struct, without its managed fields: no rule of a kind is about them, and they may be larger than
 /// all the rest. What cannot be read is one error on the whole object.
 pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
-    let read = if object.0.values().any(holds_null) {
-        serde_json::from_value(without_nulls(Value::Object(object.0.clone())))
+    read(object, |_| true)
+}
+
+/// The same of what rules on a status may be about: the status, and of the metadata the fields that the server keeps.
+pub fn decode_status<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
+    read(object, |field| {
+        !matches!(field, "spec" | "labels" | "annotations" | "finalizers" | "ownerReferences")
+    })
+}
+
+/// Leaves out the fields of the object, and of its metadata, that are not `wanted`.
+fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
+    let fields = || object.0.iter().filter(move |(name, _)| wanted(name));
+    let read = if fields().any(|(name, value)| Part::of(name, value, wanted).holds_null()) {
+        serde_json::from_value(without_nulls(Value::Object(
+            fields().map(|(k, v)| (k.clone(), v.clone())).collect(),
+        )))
     } else {
-        let parts = object.0.iter().map(|(name, value)| (name.as_str(), Part::of(name, value)));
+        let parts = fields().map(|(name, value)| (name.as_str(), Part::of(name, value, wanted)));
         T::deserialize(MapDeserializer::new(parts))
     };
     read.map_err(|e| {
@@ -29,17 +44,29 @@ pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
 
 /// A field of an object.
 enum Part<'a> {
-    Metadata(&'a Map<String, Value>),
+    /// Those of its fields that are wanted.
+    Metadata(&'a Map<String, Value>, fn(&str) -> bool),
     Other(&'a Value),
 }
 
 impl<'a> Part<'a> {
-    fn of(name: &str, value: &'a Value) -> Self {
+    fn of(name: &str, value: &'a Value, wanted: fn(&str) -> bool) -> Self {
         match value {
-            Value::Object(map) if name == "metadata" => Self::Metadata(map),
+            Value::Object(map) if name == "metadata" => Self::Metadata(map, wanted),
             other => Self::Other(other),
         }
     }
+
+    fn holds_null(&self) -> bool {
+        match self {
+            Self::Metadata(map, wanted) => kept(map, *wanted).any(|(_, value)| holds_null(value)),
+            Self::Other(value) => holds_null(value),
+        }
+    }
+}
+
+fn kept(metadata: &Map<String, Value>, wanted: fn(&str) -> bool) -> impl Iterator<Item = (&String, &Value)> {
+    metadata.iter().filter(move |(name, _)| *name != "managedFields" && wanted(name))
 }
 
 impl<'de> Deserializer<'de> for Part<'de> {
@@ -48,8 +75,8 @@ impl<'de> Deserializer<'de> for Part<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self {
             Self::Other(value) => value.deserialize_any(visitor),
-            Self::Metadata(map) => {
-                let kept = map.iter().filter(|(name, _)| *name != "managedFields");
+            Self::Metadata(map, wanted) => {
+                let kept = kept(map, wanted);
                 visitor.visit_map(MapDeserializer::new(kept.map(|(name, value)| (name.as_str(), value))))
             }
         }
@@ -58,7 +85,7 @@ impl<'de> Deserializer<'de> for Part<'de> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self {
             Self::Other(value) => value.deserialize_option(visitor),
-            Self::Metadata(_) => visitor.visit_some(self),
+            Self::Metadata(..) => visitor.visit_some(self),
         }
     }
 
@@ -79,6 +106,8 @@ impl<'de> IntoDeserializer<'de, serde_json::Error> for Part<'de> {
 /// Sets a top-level field to what it is in another object, or removes it.
 pub fn copy_field(to: &mut Object, from: &Object, field: &str) {
     match from.0.get(field) {
+        // Most send what they may not change as it is.
+        same if same == to.0.get(field) => None,
         Some(value) => to.0.insert(field.to_owned(), value.clone()),
         None => to.0.remove(field),
     };
@@ -128,5 +157,25 @@ mod tests {
         assert!(read.metadata.managed_fields.is_empty());
         read.metadata.managed_fields = whole.metadata.managed_fields.clone();
         assert_eq!(read, whole);
+    }
+
+    #[test]
+    fn of_a_status_what_its_rules_are_about_is_read_whatever_stands_elsewhere() {
+        let given = json!({
+            "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest",
+            "metadata": {
+                "name": "a", "uid": "u", "labels": {"l": "v"}, "annotations": null, "generation": 3,
+                "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": null,
+            },
+            "spec": {"requesters": null},
+            "status": {"observedGeneration": 2, "activeInterceptors": null, "processedInterceptors": ["x"]},
+        });
+        let Value::Object(map) = given else { unreachable!() };
+        let whole: EvictionRequest = decode(&Object(map.clone())).unwrap();
+        let read: EvictionRequest = decode_status(&Object(map)).unwrap();
+        assert_eq!((&read.status, read.status.observed_generation), (&whole.status, 2));
+        let (read, whole) = (read.metadata, whole.metadata);
+        assert_eq!(read.generation, whole.generation);
+        assert_eq!(read.creation_timestamp, whole.creation_timestamp);
     }
 }

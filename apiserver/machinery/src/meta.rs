@@ -26,15 +26,40 @@ pub const ANNOTATIONS_MAX: usize = 256 << 10;
 /// Errors of any object's metadata, new or changed (ValidateObjectMeta). The name must have been generated.
 pub fn validate_object_meta(object: &Object, namespaced: bool, name_rule: NameRule) -> ErrorList {
     let path = Path::new("metadata");
-    let mut errors = validate_name(object, name_rule, &path);
-    errors.extend(validate_namespace(object.namespace(), namespaced, &path.child("namespace")));
+    validate_with(object, namespaced, name_rule, &Parts::of(object, &path), &path)
+}
+
+/// The errors of what an update is told of twice.
+struct Parts {
+    maps_and_lists: ErrorList,
+    managed: ErrorList,
+}
+
+impl Parts {
+    fn of(object: &Object, path: &Path) -> Self {
+        Self {
+            maps_and_lists: validate_maps_and_lists(object, path),
+            managed: managed::validate(list(object, "managedFields"), path),
+        }
+    }
+}
+
+fn validate_with(
+    object: &Object,
+    namespaced: bool,
+    name_rule: NameRule,
+    parts: &Parts,
+    path: &Path,
+) -> ErrorList {
+    let mut errors = validate_name(object, name_rule, path);
+    errors.extend(validate_namespace(object.namespace(), namespaced, path));
     if object.generation() < 0 {
         let detail = "must be greater than or equal to 0";
         errors.push(Error::invalid(path.child("generation"), object.generation(), detail));
     }
-    errors.extend(validate_maps_and_lists(object, &path));
-    errors.extend(validate_finalizers(&object.finalizers(), &path.child("finalizers")));
-    errors.extend(managed::validate(list(object, "managedFields"), &path.child("managedFields")));
+    errors.extend_from_slice(&parts.maps_and_lists);
+    errors.extend(validate_finalizers(&object.finalizers(), path));
+    errors.extend_from_slice(&parts.managed);
     errors
 }
 
@@ -54,7 +79,8 @@ pub fn validate_object_meta_create(object: &Object, namespaced: bool, name_rule:
 /// Errors of an update of metadata (validateCommonFields): the rules of any object, then those of a change.
 pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool) -> ErrorList {
     let path = Path::new("metadata");
-    let mut errors = validate_object_meta(new, namespaced, names::path_segment);
+    let parts = Parts::of(new, &path);
+    let mut errors = validate_with(new, namespaced, names::path_segment, &parts, &path);
     if old.deletion_timestamp().is_some() {
         errors.extend(validate_no_new_finalizers(new, old, &path.child("finalizers")));
     }
@@ -66,8 +92,8 @@ pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool)
     }
     errors.extend(validate_immutable(new, old, &path));
     // A second time, as there: each error has two causes, and is told once in the message.
-    errors.extend(validate_maps_and_lists(new, &path));
-    errors.extend(managed::validate(list(new, "managedFields"), &path.child("managedFields")));
+    errors.extend(parts.maps_and_lists);
+    errors.extend(parts.managed);
     errors
 }
 
@@ -76,28 +102,27 @@ fn validate_name(object: &Object, rule: NameRule, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let generate = text(object, "generateName");
     if !generate.is_empty() {
-        let path = path.child("generateName");
-        errors.extend(rule(generate, true).into_iter().map(|e| Error::invalid(path.clone(), generate, e)));
+        let wrong = rule(generate, true).into_iter();
+        errors.extend(wrong.map(|e| Error::invalid(path.child("generateName"), generate, e)));
     }
-    let path = path.child("name");
     if object.name().is_empty() {
-        errors.push(Error::required(path, "name or generateName is required"));
+        errors.push(Error::required(path.child("name"), "name or generateName is required"));
     } else {
-        errors.extend(
-            rule(object.name(), false).into_iter().map(|e| Error::invalid(path.clone(), object.name(), e)),
-        );
+        let wrong = rule(object.name(), false).into_iter();
+        errors.extend(wrong.map(|e| Error::invalid(path.child("name"), object.name(), e)));
     }
     errors
 }
 
 fn validate_namespace(namespace: &str, namespaced: bool, path: &Path) -> ErrorList {
+    let path = || path.child("namespace");
     match (namespaced, namespace.is_empty()) {
-        (true, true) => vec![Error::required(path.clone(), "")],
+        (true, true) => vec![Error::required(path(), "")],
         (true, false) => {
             let errors = names::name_is_dns_label(namespace, false);
-            errors.into_iter().map(|e| Error::invalid(path.clone(), namespace, e)).collect()
+            errors.into_iter().map(|e| Error::invalid(path(), namespace, e)).collect()
         }
-        (false, false) => vec![Error::forbidden(path.clone(), "not allowed on this type")],
+        (false, false) => vec![Error::forbidden(path(), "not allowed on this type")],
         (false, true) => ErrorList::new(),
     }
 }
@@ -150,6 +175,10 @@ fn validate_annotations<'a>(
 
 fn validate_finalizers(finalizers: &[&str], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
+    if finalizers.is_empty() {
+        return errors;
+    }
+    let path = &path.child("finalizers");
     for name in finalizers {
         errors
             .extend(names::qualified_name(name).into_iter().map(|e| Error::invalid(path.clone(), *name, e)));
@@ -173,8 +202,10 @@ fn validate_no_new_finalizers(new: &Object, old: &Object, path: &Path) -> Option
 fn validate_immutable(new: &Object, old: &Object, path: &Path) -> ErrorList {
     let fields =
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
-    let value = |object: &Object, field: &str| object.meta().and_then(|m| m.get(field)).cloned();
-    let changed = fields.into_iter().filter(|field| value(new, field) != value(old, field));
+    let (new, old) = (new.meta(), old.meta());
+    let value = |meta: Option<&Map<String, Value>>, field: &str| meta?.get(field).cloned();
+    let changed =
+        fields.into_iter().filter(|field| new.and_then(|m| m.get(*field)) != old.and_then(|m| m.get(*field)));
     changed.map(|field| immutable(path.child(field), value(new, field).unwrap_or(empty(field)))).collect()
 }
 

@@ -137,6 +137,11 @@ impl Stored {
         })
     }
 
+    /// Whether this is what [`Self::of_bytes`] or [`Self::undecoded`] makes of `bytes`: nothing is decoded to tell.
+    pub(crate) fn is_of_bytes(&self, bytes: &[u8]) -> bool {
+        splice::is_with_resource_version(&self.json(), bytes, &self.revision.0.to_string())
+    }
+
     /// Bytes of the compact JSON.
     pub fn json_len(&self) -> usize {
         self.packed.get().map_or_else(|| self.unpacked().map_or(0, |json| json.len()), Packed::len)

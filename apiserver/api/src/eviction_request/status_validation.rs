@@ -20,7 +20,7 @@ use crate::names::fully_qualified_domain_name;
 /// A status update with what its rules depend on besides.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusUpdate<'a> {
-    /// The request as it would become.
+    /// The request as it would become; of both states what [`crate::decode::decode_status`] leaves out is not looked at.
     pub new: &'a EvictionRequest,
     /// The request as it is.
     pub old: &'a EvictionRequest,

@@ -14,7 +14,7 @@ use super::schema::schema;
 use super::status_validation::StatusUpdate;
 use super::types::EvictionRequest;
 use super::validation;
-use crate::decode::{copy_field, decode};
+use crate::decode::{copy_field, decode, decode_status};
 
 /// Names of the kind.
 pub const NAMES: Names = Names {
@@ -82,9 +82,9 @@ impl Kind for EvictionRequestKind {
     }
 
     fn validate_status_update(&self, new: &Object, old: &Object, now: Now) -> ErrorList {
-        let (new, old) = match decode_both(new, old) {
-            Ok(both) => both,
-            Err(errors) => return errors,
+        let (new, old) = match (decode_status(new), decode_status(old)) {
+            (Ok(new), Ok(old)) => (new, old),
+            (Err(errors), _) | (_, Err(errors)) => return errors,
         };
         let (heartbeat_deadline, allowed) = (self.heartbeat_deadline, &self.allowed);
         StatusUpdate { new: &new, old: &old, now, heartbeat_deadline, allowed }.validate()

@@ -14,14 +14,23 @@ impl Set {
         Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Unmatched::Kept) }
     }
 
-    /// The same of sets that nobody else needs: mostly one of them is empty.
+    /// The same of sets that nobody else needs: mostly one of them has all that is in the other.
     #[must_use]
     pub(super) fn join(self, other: Self) -> Self {
-        match (self.is_empty(), other.is_empty()) {
-            (_, true) => self,
-            (true, false) => other,
+        match (other.includes(&self), self.includes(&other)) {
+            (true, _) => other,
+            (false, true) => self,
             (false, false) => self.union(&other),
         }
+    }
+
+    /// Whether every path of `other` is in this set.
+    fn includes(&self, other: &Self) -> bool {
+        let below = |(element, set): &(PathElement, Self)| match self.child(element) {
+            Some(below) => below.includes(set),
+            None => set.is_empty(),
+        };
+        other.members.iter().all(|element| self.has_member(element)) && other.children.iter().all(below)
     }
 
     /// Paths of both sets.
@@ -115,4 +124,27 @@ fn merge<T: Clone>(
         out.extend_from_slice(&b[j..]);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn joined_sets_are_their_union_whichever_has_more() {
+        let texts = [
+            "{}",
+            r#"{"f:a":{}}"#,
+            r#"{"f:a":{".":{},"f:b":{}}}"#,
+            r#"{"f:a":{"f:b":{},"f:c":{"f:d":{}}}}"#,
+            r#"{"f:a":{"f:b":{}},"f:l":{"k:{\"name\":\"x\"}":{".":{},"f:n":{}},"v:1":{}}}"#,
+            r#"{"f:l":{"k:{\"name\":\"x\"}":{"f:n":{}}}}"#,
+        ];
+        let sets = texts.map(|text| Set::from_json(text.as_bytes()).unwrap());
+        for (a, b) in sets.iter().flat_map(|a| sets.iter().map(move |b| (a, b))) {
+            assert_eq!(a.clone().join(b.clone()), a.union(b), "{a:?} {b:?}");
+            assert_eq!(a.includes(b), a.union(b) == *a, "{a:?} {b:?}");
+        }
+    }
 }

@@ -105,11 +105,14 @@ fn read(value: &Value, depth: usize) -> Result<(Set, bool), String> {
         }
         let Some(element) = parse(key)? else { continue };
         let (child, is_member) = read(below, depth)?;
-        if !child.is_empty() {
-            children.push((element.clone(), child));
-        }
-        if is_member {
-            members.push(element);
+        match (child.is_empty(), is_member) {
+            (true, true) => members.push(element),
+            (true, false) => {}
+            (false, false) => children.push((element, child)),
+            (false, true) => {
+                members.push(element.clone());
+                children.push((element, child));
+            }
         }
     }
     let set = Set::from_unsorted(members, children);

@@ -7,7 +7,7 @@ use crate::object::Object;
 
 /// `new`, with the old times in its managed fields if it equals `old` in all but them.
 pub fn ignore_timestamps(mut new: Object, old: &Object) -> Object {
-    if same_entries(entries(&new), entries(old)) && same_otherwise(&new.0, &old.0, "metadata") {
+    if same_otherwise(&new.0, &old.0, "metadata") && same_entries(entries(&new), entries(old)) {
         let old = old.meta().and_then(|m| m.get("managedFields")).cloned();
         new.set_meta("managedFields", old);
     }
@@ -37,6 +37,7 @@ fn same_maps(
     field: &str,
     with: impl Fn(&Value, &Value) -> bool,
 ) -> bool {
+    // From behind, where an object has its status: that is what most writes change.
     a.len() == b.len()
-        && a.iter().all(|(k, a)| b.get(k).is_some_and(|b| if k == field { with(a, b) } else { a == b }))
+        && a.iter().rev().all(|(k, a)| b.get(k).is_some_and(|b| if k == field { with(a, b) } else { a == b }))
 }

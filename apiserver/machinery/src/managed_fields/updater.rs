@@ -3,7 +3,7 @@
 use super::conflict::Conflicts;
 use super::managed::{Managed, Manager, Operation, Owned};
 use super::set::{Set, step};
-use super::typed::{Comparison, compare, merge, remove_items, to_set};
+use super::typed::{Comparison, compare_without, merge, remove_items, to_set};
 use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
 
@@ -57,7 +57,7 @@ impl Updater<'_> {
     }
 
     fn compare(&self, old: &Object, new: &Object) -> Comparison {
-        compare(old, new, self.schema).exclude(self.reset)
+        compare_without(old, new, self.schema, self.reset)
     }
 
     /// Entries of other versions are of kinds that are not served; paths that go into what has become atomic end

@@ -9,23 +9,33 @@ use crate::quote::is_printable;
 const MANAGER_MAX: usize = 128;
 const SUBRESOURCE_MAX: usize = 256;
 
-pub(super) fn validate(entries: &[Value], path: &Path) -> ErrorList {
+/// Errors of the entries of the metadata at `metadata`. Nobody writes them by hand: paths are made for errors alone.
+pub(super) fn validate(entries: &[Value], metadata: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, entry) in entries.iter().enumerate() {
-        let (Some(entry), path) = (entry.as_object(), path.index(index)) else { continue };
+        let Some(entry) = entry.as_object() else { continue };
+        let path = |field: &str| metadata.child("managedFields").index(index).child(field);
         let (operation, fields_type) = (member(entry, "operation"), member(entry, "fieldsType"));
         if !matches!(operation, "Apply" | "Update") {
-            errors.push(Error::invalid(path.child("operation"), operation, "must be `Apply` or `Update`"));
+            errors.push(Error::invalid(path("operation"), operation, "must be `Apply` or `Update`"));
         }
         if !matches!(fields_type, "" | "FieldsV1") {
-            errors.push(Error::invalid(path.child("fieldsType"), fields_type, "must be `FieldsV1`"));
+            errors.push(Error::invalid(path("fieldsType"), fields_type, "must be `FieldsV1`"));
         }
-        errors.extend(validate_field_manager(member(entry, "manager"), &path.child("manager")));
+        let manager = member(entry, "manager");
+        if !is_plain(manager) {
+            errors.extend(validate_field_manager(manager, &path("manager")));
+        }
         if member(entry, "subresource").len() > SUBRESOURCE_MAX {
-            errors.push(Error::too_long(path.child("subresource"), SUBRESOURCE_MAX));
+            errors.push(Error::too_long(path("subresource"), SUBRESOURCE_MAX));
         }
     }
     errors
+}
+
+/// Whether a manager's name is one of which nothing need be said, as nearly all are.
+fn is_plain(manager: &str) -> bool {
+    manager.len() <= MANAGER_MAX && manager.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// A field manager's name: at most 128 bytes, printable.

@@ -89,7 +89,11 @@ fn spec_fields(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &V
 /// A write to the status keeps the metadata but for what the server tracks.
 pub fn keep_metadata(new: &mut Object, old: &Object) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        new.set_meta(field, old.meta().and_then(|m| m.get(field)).cloned());
+        let kept = old.meta().and_then(|m| m.get(field));
+        // Most send them as they are.
+        if new.meta().and_then(|m| m.get(field)) != kept {
+            new.set_meta(field, kept.cloned());
+        }
     }
 }
 

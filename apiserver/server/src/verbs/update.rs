@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use bytes::Bytes;
 use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
+use parking_lot::Mutex;
 
 use super::call::{Call, Write};
 use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata};
 use crate::admission::{Operation, Phase};
+use crate::negotiate::Format;
 use crate::options::{WriteKind, WriteOptions, write_options};
 use crate::{body, codec, managed};
 
@@ -21,16 +24,15 @@ pub async fn update(call: &Call, request: Body) -> Result<Response<Body>, ApiErr
     let bytes = body::read(request).await?;
     let options = write_options(&call.info.query, &call.headers, WriteKind::Update)?;
     let format = body::format(&call.headers)?;
-    let mut object = codec::decode(&bytes, format, call.kind(), options.field_validation, &call.warnings)?;
+    let replace = Replace { call, bytes, format, object: Mutex::default(), options: &options };
+    let mut object = replace.decoded()?;
     call.audit.request(&object);
-    metadata::check_namespace(call, &mut object)?;
-    metadata::check_name(call, &object)?;
-    metadata::dedup_owner_references(call, &mut object);
-    let replace = Replace { call, object, options: &options };
+    replace.fit(&mut object)?;
+    *replace.object.lock() = Some(object);
     match transition::run(call, &call.key(), "update", options.dry_run, &replace).await? {
         Outcome::Stored(stored) | Outcome::Deleted(stored) => Ok(call.answer(StatusCode::OK, &stored, &view)),
         Outcome::Missing if call.kind().allows_create_on_update() && !call.on_status() => {
-            let created = create_instead(call, replace.object, &options).await?;
+            let created = create_instead(call, replace.object()?, &options).await?;
             Ok(call.answer(StatusCode::CREATED, &created, &view))
         }
         Outcome::Missing => Err(call.not_found()),
@@ -53,16 +55,48 @@ async fn create_instead(
 
 struct Replace<'a> {
     call: &'a Call,
-    object: Object,
+    bytes: Bytes,
+    format: Format,
+    /// The object of the body, until the first try takes it: there is hardly ever a second one.
+    object: Mutex<Option<Object>>,
     options: &'a WriteOptions,
 }
 
 impl Step for Replace<'_> {
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
         let present = &*present.object();
-        metadata::check_uid(self.call, self.object.uid(), present.uid())?;
-        let new = managed::updated(self.call, self.object.clone(), present, self.options);
+        let object = self.object()?;
+        metadata::check_uid(self.call, object.uid(), present.uid())?;
+        let new = managed::updated(self.call, object, present, self.options);
         changed(self.call, new, present, self.options).await
+    }
+}
+
+impl Replace<'_> {
+    /// The object that is to be stored.
+    fn object(&self) -> Result<Object, ApiError> {
+        let taken = self.object.lock().take();
+        taken.map_or_else(
+            || {
+                let mut object = self.decoded()?;
+                self.fit(&mut object).map(|()| object)
+            },
+            Ok,
+        )
+    }
+
+    /// What the body says.
+    fn decoded(&self) -> Result<Object, ApiError> {
+        let Self { call, bytes, format, options, .. } = self;
+        codec::decode(bytes, *format, call.kind(), options.field_validation, &call.warnings)
+    }
+
+    /// Checks it against the URL.
+    fn fit(&self, object: &mut Object) -> Result<(), ApiError> {
+        metadata::check_namespace(self.call, object)?;
+        metadata::check_name(self.call, object)?;
+        metadata::dedup_owner_references(self.call, object);
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use drydock_machinery::Object;
 
 use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome, prefix_range};
@@ -92,15 +93,14 @@ impl Store {
         format!("{}{key}", self.prefix)
     }
 
-    /// Writes an object if the key's revision is still `expected`.
+    /// Writes an object, given with its bytes, if the key's revision is still `expected`.
     async fn put(
         &self,
         key: &str,
         expected: Option<Revision>,
-        object: Object,
+        (object, bytes): (Object, Bytes),
         guard: Option<&Guard>,
     ) -> Result<Put, StorageError> {
-        let (object, bytes) = codec::encode(object);
         let (value, guard) = (Some(bytes.clone()), guard.cloned());
         let write = Write { key: self.absolute(key), expected, value, guard };
         let own = self.own_writes.announce(key, bytes, object);
@@ -153,7 +153,7 @@ impl Storage for Store {
         object: Object,
         guard: Option<&Guard>,
     ) -> Result<Arc<Stored>, StorageError> {
-        match self.put(key, None, object, guard).await? {
+        match self.put(key, None, codec::encode(object), guard).await? {
             Put::Committed(stored) => Ok(stored),
             Put::Conflict(_) => Err(StorageError::AlreadyExists),
         }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use drydock_machinery::Object;
 
-use super::{Put, Store};
+use super::{Put, Store, codec};
 use crate::backend::{Guard, Write, WriteOutcome};
 use crate::storage::{Change, StorageError, Stored, Updater};
 
@@ -15,7 +16,8 @@ struct Seen {
     live: bool,
 }
 
-/// What one try came to.
+/// What one try came to. What would be stored as the very bytes that are there is not written, and keeps its
+/// resourceVersion (Kubernetes: etcd3/store.go, GuaranteedUpdate compares the encoded bytes too).
 enum Tried {
     Done(Arc<Stored>, bool),
     Retry(Seen),
@@ -56,10 +58,13 @@ impl Store {
             Err(refusal) => return self.confirm(key, seen, Err(StorageError::Refused(refusal))).await,
         };
         match (change, &seen.stored) {
-            (Change::Write(object), stored) => match changed(object, stored.as_deref()) {
-                Some(object) => self.write(key, seen, object, guard).await,
-                None => self.confirm_state(key, seen).await,
-            },
+            (Change::Write(object), stored) => {
+                let encoded = codec::encode(object);
+                match stored.as_deref().is_some_and(|stored| stored.is_of_bytes(&encoded.1)) {
+                    true => self.confirm_state(key, seen).await,
+                    false => self.write(key, seen, encoded, guard).await,
+                }
+            }
             (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object, guard).await,
             (Change::Delete(_), None) | (Change::Keep, _) => self.confirm_state(key, seen).await,
         }
@@ -91,10 +96,10 @@ impl Store {
         &self,
         key: &str,
         seen: Seen,
-        object: Object,
+        encoded: (Object, Bytes),
         guard: Option<&Guard>,
     ) -> Result<Tried, StorageError> {
-        Ok(match self.put(key, seen.revision(), object, guard).await? {
+        Ok(match self.put(key, seen.revision(), encoded, guard).await? {
             Put::Committed(stored) => Tried::Done(stored, true),
             Put::Conflict(stored) => Tried::Retry(Seen { stored, live: true }),
         })
@@ -131,12 +136,4 @@ impl Seen {
     fn revision(&self) -> Option<crate::backend::Revision> {
         self.stored.as_ref().map(|stored| stored.revision)
     }
-}
-
-/// The object back if it differs from what is stored in anything but its resourceVersion.
-fn changed(mut object: Object, stored: Option<&Stored>) -> Option<Object> {
-    let Some(stored) = stored else { return Some(object) };
-    let stored = stored.object();
-    object.set_resource_version(stored.resource_version());
-    (object != *stored).then_some(object)
 }

@@ -4,19 +4,31 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 /// Compact JSON of an object without resourceVersion, with one; `None` where it has no metadata object.
 pub(super) fn with_resource_version(json: &[u8], version: &str) -> Option<Bytes> {
-    let at = inside_metadata(json)?;
-    let (head, tail) = json.split_at_checked(at)?;
-    let field = r#""resourceVersion":""#;
-    let mut out = BytesMut::with_capacity(json.len() + field.len() + version.len() + 2);
-    out.put_slice(head);
-    out.put_slice(field.as_bytes());
-    out.put_slice(version.as_bytes());
-    out.put_u8(b'"');
-    if tail.first() != Some(&b'}') {
-        out.put_u8(b',');
-    }
-    out.put_slice(tail);
+    let parts = parts(json, version)?;
+    let mut out = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.into_iter().for_each(|part| out.put_slice(part));
     Some(out.freeze())
+}
+
+/// Whether `spliced` is what [`with_resource_version`] makes of `json`.
+pub(super) fn is_with_resource_version(spliced: &[u8], json: &[u8], version: &str) -> bool {
+    // Most of what is asked about differs in length already.
+    let added = FIELD.len() + version.len() + 1;
+    if !(json.len() + added..=json.len() + added + 1).contains(&spliced.len()) {
+        return false;
+    }
+    let rest = parts(json, version)
+        .and_then(|parts| parts.into_iter().try_fold(spliced, |rest, part| rest.strip_prefix(part)));
+    rest.is_some_and(<[u8]>::is_empty)
+}
+
+const FIELD: &str = r#""resourceVersion":""#;
+
+/// What the spliced JSON consists of.
+fn parts<'a>(json: &'a [u8], version: &'a str) -> Option<[&'a [u8]; 5]> {
+    let (head, tail) = json.split_at_checked(inside_metadata(json)?)?;
+    let end: &[u8] = if tail.first() == Some(&b'}') { b"\"" } else { b"\"," };
+    Some([head, FIELD.as_bytes(), version.as_bytes(), end, tail])
 }
 
 /// The place right behind the `{` of the top level's `metadata`.
@@ -53,7 +65,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use serde_json::Value;
 
-    use super::with_resource_version;
+    use super::{is_with_resource_version, with_resource_version};
 
     fn spliced(json: &str) -> Option<Value> {
         with_resource_version(json.as_bytes(), "42").map(|bytes| serde_json::from_slice(&bytes).unwrap())
@@ -70,6 +82,21 @@ mod tests {
             let mut wanted: Value = serde_json::from_str(json).unwrap();
             wanted["metadata"]["resourceVersion"] = "42".into();
             assert_eq!(spliced(json), Some(wanted), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_spliced_text_is_known_again_and_none_that_differs_in_a_byte() {
+        for json in [r#"{"metadata":{}}"#, r#"{"kind":"K","metadata":{"name":"a"},"spec":{"n":1}}"#] {
+            let spliced = with_resource_version(json.as_bytes(), "42").unwrap();
+            assert!(is_with_resource_version(&spliced, json.as_bytes(), "42"), "{json}");
+            assert!(!is_with_resource_version(&spliced, json.as_bytes(), "43"), "{json}");
+            for at in 0..spliced.len() {
+                let mut other = spliced.to_vec();
+                other[at] ^= 1;
+                assert!(!is_with_resource_version(&other, json.as_bytes(), "42"), "{json} {at}");
+                assert!(!is_with_resource_version(&spliced[..at], json.as_bytes(), "42"), "{json} {at}");
+            }
         }
     }
 

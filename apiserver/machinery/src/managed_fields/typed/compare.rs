@@ -29,7 +29,7 @@ impl Comparison {
     }
 
     /// Without the paths of `fields` and all below them.
-    pub(in crate::managed_fields) fn exclude(mut self, fields: &Set) -> Self {
+    fn exclude(mut self, fields: &Set) -> Self {
         for set in [&mut self.removed, &mut self.modified, &mut self.added] {
             set.remove_recursively(fields);
         }
@@ -65,6 +65,23 @@ enum Mark {
 /// What has to be done to `old` to make it `new`.
 pub fn compare(old: &Object, new: &Object, schema: &Schema) -> Comparison {
     fields(Some(&old.0), Some(&new.0), schema)
+}
+
+/// The same without the paths of `excluded` and all below them; whole fields of the object are not looked at.
+pub(in crate::managed_fields) fn compare_without(
+    old: &Object,
+    new: &Object,
+    schema: &Schema,
+    excluded: &Set,
+) -> Comparison {
+    let Shape::Object(object) = &schema.shape else { return compare(old, new, schema).exclude(excluded) };
+    let mut out = Comparison::default();
+    let element = |field: &Field| PathElement::field(field.name);
+    for field in object.fields.iter().filter(|field| !excluded.has_member(&element(field))) {
+        let (old, new) = (present(Some(&old.0), field), present(Some(&new.0), field));
+        pair(&mut out, || element(field), old, new, &field.schema);
+    }
+    out.exclude(excluded)
 }
 
 fn walk(old: Option<&Value>, new: Option<&Value>, schema: &Schema) -> (Option<Mark>, Comparison) {

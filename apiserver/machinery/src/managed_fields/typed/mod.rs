@@ -9,6 +9,7 @@ mod remove;
 mod to_set;
 mod validate;
 
+pub(super) use compare::compare_without;
 pub use compare::{Comparison, compare};
 pub use remove::{extract_items, remove_items};
 pub use to_set::to_set;
