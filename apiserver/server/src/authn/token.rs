@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use drydock_machinery::ApiError;
 use http::HeaderMap;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo};
 use kube::{Api, Client};
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -65,8 +65,8 @@ impl TokenReviewer {
             spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
             ..TokenReview::default()
         };
-        let answer = review::ask(&self.api, &review).await.ok_or_else(ApiError::unauthorized)?;
-        let status = answer.status.unwrap_or_default();
+        let status: TokenReviewStatus =
+            review::ask(&self.api, &review).await.ok_or_else(ApiError::unauthorized)?;
         Ok(status.authenticated.unwrap_or(false).then(|| user(status.user.unwrap_or_default())))
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewStatus};
 use kube::{Api, Client};
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -87,8 +87,7 @@ impl Authorizer {
     }
 }
 
-fn decision(review: SubjectAccessReview) -> Decision {
-    let status = review.status.unwrap_or_default();
+fn decision(status: SubjectAccessReviewStatus) -> Decision {
     let allowed = status.allowed && !status.denied.unwrap_or(false);
     Decision { allowed, reason: status.reason.unwrap_or_default() }
 }
