@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use futures::task::AtomicWaker;
+use parking_lot::Mutex;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -20,6 +20,8 @@ pub struct Alarm {
     bell: Arc<Bell>,
     /// Rings it.
     rope: Waker,
+    /// Who hears it.
+    heard_by: Option<Waker>,
 }
 
 /// Why an alarm rang.
@@ -33,13 +35,15 @@ pub enum Rang {
 
 struct Bell {
     rang: AtomicBool,
-    watch: AtomicWaker,
+    /// The watch's task. It stays when it is woken: nearly always it is the same the next time.
+    watch: Mutex<Option<Waker>>,
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.rang.store(true, Ordering::Release);
-        self.watch.wake();
+        let watch = self.watch.lock().clone();
+        watch.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -47,12 +51,13 @@ impl Alarm {
     /// Rings at `time`, or earlier at `shutdown`.
     pub fn new(shutdown: CancellationToken, time: Instant) -> Self {
         // As if it had rung: what makes it ring has not been polled.
-        let bell = Arc::new(Bell { rang: AtomicBool::new(true), watch: AtomicWaker::new() });
+        let bell = Arc::new(Bell { rang: AtomicBool::new(true), watch: Mutex::default() });
         Self {
             shutdown: Box::pin(shutdown.cancelled_owned()),
             clock: Box::pin(tokio::time::sleep_until(time.into())),
             rope: bell.clone().into(),
             bell,
+            heard_by: None,
         }
     }
 
@@ -65,10 +70,11 @@ impl Alarm {
     /// Whether it rings; if not, the task is woken when it does.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Rang> {
         // In this order: who rings after the look at the bell finds whom to wake.
-        self.bell.watch.register(context.waker());
-        if !self.bell.rang.swap(false, Ordering::AcqRel) {
+        self.be_heard_by(context.waker());
+        if !self.bell.rang.load(Ordering::Acquire) {
             return Poll::Pending;
         }
+        self.bell.rang.swap(false, Ordering::AcqRel);
         let mut context = Context::from_waker(&self.rope);
         let rang = if self.shutdown.as_mut().poll(&mut context).is_ready() {
             Rang::Shutdown
@@ -80,6 +86,14 @@ impl Alarm {
         // It goes on ringing until it is set anew.
         self.bell.rang.store(true, Ordering::Release);
         Poll::Ready(rang)
+    }
+
+    fn be_heard_by(&mut self, watch: &Waker) {
+        if !self.heard_by.as_ref().is_some_and(|known| known.will_wake(watch)) {
+            self.heard_by = Some(watch.clone());
+            // Dropped without the lock: another task may end with it.
+            let _before = self.bell.watch.lock().replace(watch.clone());
+        }
     }
 }
 

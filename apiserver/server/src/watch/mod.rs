@@ -1,4 +1,4 @@
-//! Serving a watch: one task-free stream that ends by itself
+//! Serving a watch: one task-free body that ends by itself
 //! (k8s.io/apiserver/pkg/endpoints/handlers/watch.go).
 //!
 //! ```text
@@ -13,18 +13,18 @@ mod recent;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
 use drydock_storage::storage::{WatchEvent, Watcher};
-use futures::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
+use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 
 use crate::encode::ObjectView;
@@ -62,12 +62,7 @@ pub fn serve(opening: Opening) -> Response<Body> {
         Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
-    let state = Stream::new(opening);
-    let pieces = stream::unfold(state, |mut state| async move {
-        let piece = state.next_piece().await?;
-        Some((Ok::<_, Infallible>(piece), state))
-    });
-    let mut response = Response::new(Body::from_stream(pieces));
+    let mut response = Response::new(Body::new(Stream::new(opening)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
@@ -84,9 +79,21 @@ struct Stream {
 }
 
 enum Wake {
-    Events(Option<Vec<WatchEvent>>),
+    Events,
     Bookmark,
     End,
+}
+
+impl HttpBody for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.poll_piece(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
 }
 
 impl Stream {
@@ -109,55 +116,55 @@ impl Stream {
     }
 
     /// The next piece of the body; `None` ends it.
-    async fn next_piece(&mut self) -> Option<Bytes> {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         // What has come since the last wait is sent at once; what is left of it may have grown old.
-        if !self.pending.is_empty() && self.is_over().await {
+        if !self.pending.is_empty() && self.is_over(context) {
             self.pending.clear();
         }
         loop {
             if let Some(error) = self.failure.take() {
                 self.watcher = None;
-                return Some(self.framer.error(&error));
+                return Poll::Ready(Some(self.framer.error(&error)));
             }
             let piece = self.take_pending();
             if !piece.is_empty() {
-                return Some(piece);
+                return Poll::Ready(Some(piece));
             }
             if self.failure.is_some() {
                 continue;
             }
-            match self.wake().await {
-                Wake::Events(Some(events)) => self.pending.extend(events),
+            match ready!(self.poll_wake(context)) {
+                Wake::Events => {}
                 Wake::Bookmark => {
                     if let Some(piece) = self.periodic_bookmark() {
-                        return Some(piece);
+                        return Poll::Ready(Some(piece));
                     }
                 }
-                Wake::Events(None) | Wake::End => return None,
+                Wake::End => return Poll::Ready(None),
             }
         }
     }
 
-    async fn wake(&mut self) -> Wake {
-        let Some(watcher) = &mut self.watcher else { return Wake::End };
-        tokio::select! {
-            // Events that never pause must not keep the alarm from being heard.
-            biased;
-            rang = poll_fn(|context| self.alarm.poll(context)) => {
-                if ends(rang, self.ends) { Wake::End } else { Wake::Bookmark }
-            }
-            events = watcher.next() => Wake::Events(events),
+    fn poll_wake(&mut self, context: &mut Context<'_>) -> Poll<Wake> {
+        let Some(watcher) = &mut self.watcher else { return Poll::Ready(Wake::End) };
+        // First: events that never pause must not keep the alarm from being heard.
+        if let Poll::Ready(rang) = self.alarm.poll(context) {
+            return Poll::Ready(if ends(rang, self.ends) { Wake::End } else { Wake::Bookmark });
         }
+        let more = ready!(watcher.poll_next(context, &mut self.pending));
+        Poll::Ready(if more { Wake::Events } else { Wake::End })
     }
 
     /// Whether the watch has to end now.
-    async fn is_over(&mut self) -> bool {
-        let rang = poll_fn(|context| Poll::Ready(self.alarm.poll(context))).await;
-        matches!(rang, Poll::Ready(rang) if ends(rang, self.ends))
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        matches!(self.alarm.poll(context), Poll::Ready(rang) if ends(rang, self.ends))
     }
 
     /// Frames waiting events, up to a piece.
     fn take_pending(&mut self) -> Bytes {
+        if self.pending.is_empty() {
+            return Bytes::new();
+        }
         if let Some(piece) = self.take_only() {
             return piece;
         }

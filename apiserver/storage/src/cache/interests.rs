@@ -54,6 +54,8 @@ enum Index {
     Namespace,
     /// The text at a path of the object, as it became and as it was.
     Field(Arc<[String]>),
+    /// Nothing: any change concerns who is registered by it.
+    Everything,
 }
 
 /// A watcher that is registered until this is dropped.
@@ -73,15 +75,17 @@ pub(super) struct Concerned<'i> {
 }
 
 impl Interests {
-    /// Registers a watcher by the most selective thing that its scope requires; `None` if it has to be woken by
-    /// everything.
-    pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Option<Registered> {
-        let (index, value) = required(scope)?;
+    /// Registers a watcher by the most selective thing that its scope requires.
+    pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registered {
+        let (mut index, mut value) = required(scope);
         let sleeper = Arc::<Sleeper>::default();
-        self.registry.lock().add(&index, &value, sleeper.clone()).then(|| {
-            let interests = self.clone();
-            Registered { interests, index, value, sleeper }
-        })
+        let mut registry = self.registry.lock();
+        if !registry.has_room(&index) {
+            (index, value) = (Index::Everything, String::new());
+        }
+        registry.add(&index, &value, sleeper.clone());
+        drop(registry);
+        Registered { interests: self.clone(), index, value, sleeper }
     }
 
     /// Marks whom changes concern that cannot be seen yet.
@@ -116,18 +120,18 @@ impl Concerned<'_> {
 }
 
 impl Registry {
-    /// Whether there was room.
-    fn add(&mut self, index: &Index, value: &str, sleeper: Arc<Sleeper>) -> bool {
-        if !self.sleepers.contains_key(index) {
-            let fields = self.sleepers.keys().filter(|index| matches!(index, Index::Field(_))).count();
-            match index {
-                Index::Field(_) if fields >= FIELDS => return false,
-                Index::Field(path) => self.fields.include(path.iter().map(String::as_str)),
-                Index::Key | Index::Namespace => {}
-            }
+    fn has_room(&self, index: &Index) -> bool {
+        let fields = self.sleepers.keys().filter(|index| matches!(index, Index::Field(_))).count();
+        !matches!(index, Index::Field(_)) || fields < FIELDS || self.sleepers.contains_key(index)
+    }
+
+    fn add(&mut self, index: &Index, value: &str, sleeper: Arc<Sleeper>) {
+        if let Index::Field(path) = index
+            && !self.sleepers.contains_key(index)
+        {
+            self.fields.include(path.iter().map(String::as_str));
         }
         self.sleepers.entry(index.clone()).or_default().entry(value.to_owned()).or_default().push(sleeper);
-        true
     }
 
     fn remove(&mut self, index: &Index, value: &str, gone: &Arc<Sleeper>) {
@@ -180,6 +184,7 @@ impl Index {
     /// What is looked up of a change: at most two values.
     fn values<'c>(&self, change: &'c Change, states: &'c States) -> [Option<Cow<'c, str>>; 2] {
         match self {
+            Self::Everything => [Some("".into()), None],
             Self::Key => [Some(change.key.as_str().into()), None],
             Self::Namespace => [change.key.split_once('/').map(|(namespace, _)| namespace.into()), None],
             Self::Field(path) => {
@@ -191,15 +196,17 @@ impl Index {
 }
 
 /// What every change that concerns a scope has.
-fn required(scope: &Scope) -> Option<(Index, String)> {
+fn required(scope: &Scope) -> (Index, String) {
     if scope.single {
-        return Some((Index::Key, scope.prefix.clone()));
+        return (Index::Key, scope.prefix.clone());
     }
     if let Some(term) = scope.matches.as_ref().and_then(|selection| selection.requires.as_ref()) {
-        return Some((Index::Field(term.path.clone()), term.value.clone()));
+        return (Index::Field(term.path.clone()), term.value.clone());
     }
-    let namespace = scope.prefix.strip_suffix('/')?;
-    Some((Index::Namespace, namespace.to_owned()))
+    match scope.prefix.strip_suffix('/') {
+        Some(namespace) => (Index::Namespace, namespace.to_owned()),
+        None => (Index::Everything, String::new()),
+    }
 }
 
 /// The text at a path of an object: empty where there is none, as field selectors have it.
@@ -238,13 +245,15 @@ mod tests {
         let interests = Arc::<Interests>::default();
         let registered: Vec<_> =
             (0..100).map(|key| interests.register(&of_label(&key.to_string()))).collect();
-        assert_eq!(registered.iter().flatten().count(), FIELDS);
-        assert!(interests.register(&of_label("3")).is_some(), "the label 3 is looked up already");
+        let looked_up = |registered: &&Registered| matches!(registered.index, Index::Field(_));
+        assert_eq!(registered.iter().filter(looked_up).count(), FIELDS);
+        assert!(looked_up(&&interests.register(&of_label("3"))), "the label 3 is looked up already");
+        assert_eq!(interests.everyone().sleepers.len(), 100, "everything wakes the others");
     }
 
     #[test]
     fn a_scope_of_everything_has_no_index() {
-        assert!(required(&Scope::all()).is_none());
-        assert!(required(&Scope::namespace("a")).is_some_and(|(_, value)| value == "a"));
+        assert!(required(&Scope::all()).0 == Index::Everything);
+        assert!(required(&Scope::namespace("a")) == (Index::Namespace, "a".to_owned()));
     }
 }

@@ -81,9 +81,9 @@ struct Shared {
     store: Store,
     config: Config,
     state: ArcSwap<State>,
-    /// Wakes readers, and the watchers whom any change may concern.
+    /// Wakes readers.
     changed: tokio::sync::watch::Sender<()>,
-    /// Wakes the other watchers.
+    /// Wakes watchers.
     interests: Arc<Interests>,
     metrics: Arc<Metrics>,
 }

@@ -1,9 +1,8 @@
 //! Watchers: cursors into the ring.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-
-use async_trait::async_trait;
-use tokio::sync::watch;
+use std::task::{Context, Poll, ready};
 
 use super::Shared;
 use super::interests::Registered;
@@ -22,7 +21,7 @@ const BATCH: usize = 256;
 /// A watcher that reads on in the ring from the revision up to which it was told everything.
 pub(super) struct Cursor {
     shared: Arc<Shared>,
-    wakes: Wakes,
+    registered: Registered,
     scope: Scope,
     epoch: u64,
     initial: Option<Initial>,
@@ -33,14 +32,6 @@ pub(super) struct Cursor {
     /// Whether all was read that there was when the ring was looked at last.
     drained: bool,
     over: bool,
-}
-
-/// What wakes a watcher.
-enum Wakes {
-    /// Any change.
-    Any(watch::Receiver<()>),
-    /// Those that may concern it.
-    Some(Registered),
 }
 
 /// Present objects still to be told.
@@ -72,25 +63,20 @@ impl Cursor {
         initial: Option<Initial>,
     ) -> Self {
         shared.metrics.watcher_opened();
-        let wakes = match shared.interests.register(&scope) {
-            Some(registered) => Wakes::Some(registered),
-            None => Wakes::Any(shared.changed.subscribe()),
-        };
-        Self { shared, wakes, scope, epoch, initial, told, progress, drained: false, over: false }
+        let registered = shared.interests.register(&scope);
+        Self { shared, registered, scope, epoch, initial, told, progress, drained: false, over: false }
     }
 
-    /// The next of the initial events, then the bookmark that ends them.
-    fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
-        let mut initial = self.initial.take()?;
-        let mut events = Vec::new();
-        let mut left = None;
+    /// Adds the next of the initial events, then the bookmark that ends them.
+    fn initial_events(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) {
+        let (known, mut left) = (events.len(), None);
         for stored in in_scope(&initial.snapshot, &self.scope, &initial.start) {
-            if events.len() == BATCH {
+            if events.len() - known == BATCH {
                 left = Some(stored.key.to_string());
                 break;
             }
             if self.scope.selects(stored) {
-                events.push(WatchEvent::Added(stored.clone()));
+                events.push_back(WatchEvent::Added(stored.clone()));
             }
         }
         match left {
@@ -98,33 +84,31 @@ impl Cursor {
                 initial.start = start;
                 self.initial = Some(initial);
             }
-            None => events.push(WatchEvent::Bookmark { revision: self.told, initial: true }),
+            None => events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true }),
         }
-        Some(events)
     }
 
-    /// What the ring holds beyond `told`: a batch of it, or nothing once all is told.
-    fn read_ring(&mut self) -> Vec<WatchEvent> {
+    /// Adds what the ring holds beyond `told`: a batch of it, or nothing once all is told.
+    fn read_ring(&mut self, events: &mut VecDeque<WatchEvent>) {
         let state = self.shared.state.load();
         if state.snapshot.epoch == self.epoch {
             self.told = self.told.max(self.slept_through(&state));
         }
         if state.snapshot.epoch != self.epoch || self.told < state.floor() {
-            return vec![self.expire(&state)];
+            return events.push_back(self.expire(&state));
         }
-        let mut events = Vec::new();
+        let known = events.len();
         // To look into the ring costs more than to see that there is nothing new.
         let new = (self.told < state.snapshot.revision).then(|| state.changes(self.told));
         for change in new.into_iter().flatten() {
-            if events.len() >= BATCH && change.revision > self.told {
+            if events.len() - known >= BATCH && change.revision > self.told {
                 self.drained = false;
-                return events;
+                return;
             }
             if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
                 // What became of the object nobody can say: to call it deleted would be acted upon.
                 self.over = true;
-                events.push(WatchEvent::Failed(damage(why)));
-                return events;
+                return events.push_back(WatchEvent::Failed(damage(why)));
             }
             events.extend(seen_from(&self.scope, change));
             self.told = change.revision;
@@ -133,21 +117,16 @@ impl Cursor {
         self.told = self.told.max(state.snapshot.revision);
         self.progress = self.progress.max(state.snapshot.revision);
         self.drained = true;
-        if let Wakes::Some(registered) = &self.wakes {
-            registered.sleeper.read(state.snapshot.revision);
-        }
-        events
+        self.registered.sleeper.read(state.snapshot.revision);
     }
 
     /// Up to where nothing concerned the watcher since it had read everything.
     fn slept_through(&self, state: &State) -> Revision {
-        match &self.wakes {
-            Wakes::Some(registered) if self.drained => {
-                let next = registered.sleeper.first().map(|first| Revision(first.0.saturating_sub(1)));
-                next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
-            }
-            _ => Revision::default(),
+        if !self.drained {
+            return Revision::default();
         }
+        let next = self.registered.sleeper.first().map(|first| Revision(first.0.saturating_sub(1)));
+        next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
     }
 
     fn expire(&mut self, state: &State) -> WatchEvent {
@@ -164,29 +143,23 @@ fn seen_from(scope: &Scope, change: &Change) -> Option<WatchEvent> {
     transition(scope, change.current.as_ref(), change.previous.as_ref(), |last| change.departed(last))
 }
 
-#[async_trait]
 impl Watcher for Cursor {
-    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        loop {
-            if self.over {
-                return None;
-            }
-            if let Some(events) = self.initial_events() {
-                return Some(events);
-            }
-            if let Wakes::Any(changed) = &mut self.wakes {
-                changed.mark_unchanged();
-            }
-            let events = self.read_ring();
-            if !events.is_empty() {
-                return Some(events);
-            }
-            match &mut self.wakes {
-                // The sender lives in `shared`.
-                Wakes::Any(changed) => drop(changed.changed().await),
-                Wakes::Some(registered) => registered.sleeper.woken().await,
-            }
+    fn poll_next(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
+        if self.over {
+            return Poll::Ready(false);
         }
+        if let Some(initial) = self.initial.take() {
+            self.initial_events(initial, events);
+            return Poll::Ready(true);
+        }
+        // In this order: who is woken after the look at the alarm finds whom to wake.
+        let woken = self.registered.sleeper.poll_woken(context);
+        if self.drained && woken.is_pending() {
+            return Poll::Pending;
+        }
+        let known = events.len();
+        self.read_ring(events);
+        if events.len() > known { Poll::Ready(true) } else { Poll::Pending }
     }
 
     fn progress(&self) -> Revision {
@@ -236,21 +209,24 @@ impl CatchUp {
     }
 }
 
-#[async_trait]
 impl Watcher for CatchUp {
-    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        loop {
-            let Some(behind) = &mut self.behind else {
-                return self.cursor.as_mut()?.next().await;
-            };
-            let events = behind.step().await?;
+    fn poll_next(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
+        let known = events.len();
+        while let Some(behind) = &mut self.behind {
+            if !ready!(behind.poll_step(context, events)) {
+                return Poll::Ready(false);
+            }
             let (told, over) = (behind.progress(), behind.over());
             if !over {
                 self.take_over(told);
             }
-            if !events.is_empty() {
-                return Some(events);
+            if events.len() > known {
+                return Poll::Ready(true);
             }
+        }
+        match &mut self.cursor {
+            Some(cursor) => cursor.poll_next(context, events),
+            None => Poll::Ready(false),
         }
     }
 

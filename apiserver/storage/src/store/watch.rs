@@ -1,9 +1,10 @@
 //! A watch straight from the backend: its events, seen from within a scope.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::vec::IntoIter;
 
-use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::{Store, codec, list};
@@ -42,21 +43,27 @@ impl StoreWatcher {
         Ok(Self { store: store.clone(), scope, items, initial, told, progress, over: false })
     }
 
-    /// The events of the backend's next delivery, which may be none; `None` when the watch is over.
-    pub(crate) async fn step(&mut self) -> Option<Vec<WatchEvent>> {
+    /// Adds the events of the backend's next delivery, which may be none; `false` when the watch is over.
+    pub(crate) fn poll_step(
+        &mut self,
+        context: &mut Context<'_>,
+        events: &mut VecDeque<WatchEvent>,
+    ) -> Poll<bool> {
         if self.over {
-            return None;
+            return Poll::Ready(false);
         }
         if let Some(initial) = &mut self.initial {
-            let batch: Vec<_> = initial.by_ref().take(INITIAL_BATCH).map(WatchEvent::Added).collect();
-            if batch.is_empty() {
+            let known = events.len();
+            events.extend(initial.by_ref().take(INITIAL_BATCH).map(WatchEvent::Added));
+            if events.len() == known {
                 self.initial = None;
-                return Some(vec![WatchEvent::Bookmark { revision: self.told, initial: true }]);
+                events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
             }
-            return Some(batch);
+            return Poll::Ready(true);
         }
-        let item = self.items.recv().await;
-        Some(self.deliver(item))
+        let item = ready!(self.items.poll_recv(context));
+        events.extend(self.deliver(item));
+        Poll::Ready(true)
     }
 
     /// Whether it has delivered [`WatchEvent::Failed`].
@@ -119,15 +126,15 @@ impl StoreWatcher {
     }
 }
 
-#[async_trait]
 impl Watcher for StoreWatcher {
-    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        loop {
-            let events = self.step().await?;
-            if !events.is_empty() {
-                return Some(events);
+    fn poll_next(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
+        let known = events.len();
+        while ready!(self.poll_step(context, events)) {
+            if events.len() > known {
+                return Poll::Ready(true);
             }
         }
+        Poll::Ready(false)
     }
 
     fn progress(&self) -> Revision {

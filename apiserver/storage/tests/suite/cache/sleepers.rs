@@ -36,7 +36,7 @@ async fn a_watcher_sleeps_through_what_does_not_concern_it() {
         let alarms = Arc::<Alarms>::default();
         let waker = waker(alarms.clone());
         while watcher.next().now_or_never().is_some() {}
-        let mut next = watcher.next();
+        let mut next = Box::pin(watcher.next());
         assert!(next.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
         setup.fixture.create(other, 0).await;
         setup.seen(setup.fixture.set(other, 1).await).await;
