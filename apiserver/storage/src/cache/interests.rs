@@ -95,10 +95,12 @@ impl Interests {
         if registry.sleepers.is_empty() {
             return Concerned { registry, sleepers };
         }
+        let (mut first, mut found) = (None, Vec::new());
         for change in changes {
-            let known = sleepers.len();
-            registry.find(change, &mut sleepers);
-            sleepers[known..].iter().for_each(|sleeper| sleeper.mark(change.revision));
+            let first = *first.get_or_insert(change.revision);
+            registry.find(change, &mut found);
+            // Whom several of the changes concern is woken once.
+            sleepers.extend(found.drain(..).filter(|sleeper| !sleeper.mark(first, change.revision)));
         }
         Concerned { registry, sleepers }
     }

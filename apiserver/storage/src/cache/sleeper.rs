@@ -27,11 +27,12 @@ struct Marked {
 }
 
 impl Sleeper {
-    /// A change concerns the watcher; it must not be visible yet.
-    pub(super) fn mark(&self, revision: Revision) {
+    /// A change concerns the watcher; it must not be visible yet. Whether one since a revision did before.
+    pub(super) fn mark(&self, since: Revision, revision: Revision) -> bool {
         let marked = &mut self.0.lock().marked;
-        let first = marked.map_or(revision, |marked| marked.first);
+        let (before, first) = (*marked, marked.map_or(revision, |marked| marked.first));
         *marked = Some(Marked { first, last: revision });
+        before.is_some_and(|before| before.last >= since)
     }
 
     /// Wakes the watcher, or keeps it from falling asleep once.
@@ -81,8 +82,9 @@ mod tests {
     #[test]
     fn what_was_read_is_no_longer_marked_and_what_came_since_is() {
         let sleeper = Sleeper::default();
-        sleeper.mark(Revision(5));
-        sleeper.mark(Revision(9));
+        assert!(!sleeper.mark(Revision(5), Revision(5)));
+        assert!(!sleeper.mark(Revision(6), Revision(9)));
+        assert!(sleeper.mark(Revision(6), Revision(9)), "a change may concern it in two ways");
         assert_eq!(sleeper.first(), Some(Revision(5)));
         sleeper.read(Revision(7));
         assert_eq!(sleeper.first(), Some(Revision(8)));
