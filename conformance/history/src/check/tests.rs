@@ -2,7 +2,7 @@
 
 use super::check;
 use crate::record::{
-    Event, From, History, Item, Kind, Op, Pair, Present, Rev, Stream, Value, What, Write, Written,
+    Compaction, Event, From, History, Item, Kind, Op, Pair, Present, Rev, Stream, Value, What, Write, Written,
 };
 
 const KEY: &str = "/k";
@@ -119,4 +119,19 @@ fn an_expired_watch_without_compaction_is_found() {
     let mut history = right();
     history.streams[0].items.push((100, Item::Expired));
     assert!(found(&history).contains("expired at 4, which was never compacted"));
+}
+
+#[test]
+fn the_state_before_the_next_change_may_be_compacted_and_nothing_later() {
+    let expired = |at, tells_previous| {
+        let mut history = right();
+        history.compactions.push(Compaction { called: 90, at });
+        history.streams[0].tells_previous = tells_previous;
+        history.streams[0].items.push((100, Item::Expired));
+        found(&history)
+    };
+    assert_eq!(expired(6, true), "");
+    assert!(expired(5, true).contains("expired at 4"));
+    assert_eq!(expired(5, false), "");
+    assert!(expired(4, false).contains("expired at 4"));
 }
