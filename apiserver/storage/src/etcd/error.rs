@@ -31,19 +31,20 @@ pub(super) fn translate(error: Error) -> BackendError {
 }
 
 /// A connection that cannot be made is a "transport error", whatever is wrong with a certificate, a port or a name.
-fn with_causes(mut text: String, error: &Error) -> String {
-    let mut source = match error {
+fn with_causes(text: String, error: &Error) -> String {
+    causes(error).map(ToString::to_string).fold(text, |text, cause| match text.contains(&cause) {
+        true => text,
+        false => format!("{text}: {cause}"),
+    })
+}
+
+/// What brought it about, the nearest first.
+fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    let nearest = match error {
         Error::GRpcStatus(status) => std::error::Error::source(status),
         other => std::error::Error::source(other),
     };
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
+    std::iter::successors(nearest, |cause| cause.source())
 }
 
 /// Whether a request was certainly not carried out, so that even a write may be sent again: no connection was made, or
@@ -51,15 +52,8 @@ fn with_causes(mut text: String, error: &Error) -> String {
 /// propose it to.
 pub(super) fn is_not_carried_out(error: &Error) -> bool {
     let Error::GRpcStatus(status) = error else { return false };
-    let mut source = std::error::Error::source(status);
-    while let Some(error) = source {
-        if error.is::<tonic::ConnectError>() {
-            return true;
-        }
-        source = error.source();
-    }
     let refused = ["etcdserver: no leader", "raft proposal dropped"];
-    refused.contains(&status.message())
+    causes(error).any(|cause| cause.is::<tonic::ConnectError>()) || refused.contains(&status.message())
 }
 
 /// Says which revision an error is about.
