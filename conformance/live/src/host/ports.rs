@@ -1,14 +1,20 @@
 //! Free ports on loopback.
 
 use std::net::TcpListener;
+use std::ops::Range;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use rand::seq::IteratorRandom;
+
+/// Below those that Linux gives to connections (ip_local_port_range): nobody gets the port of a server that is down by
+/// chance, and no client that tries it again and again connects to itself.
+const PORTS: Range<u16> = 12_000..32_768;
 
 /// As many different free ports as asked for: all are held before the first is let go.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let held = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>()?;
-    Ok(held
-        .iter()
-        .map(|listener| Ok(listener.local_addr()?.port()))
-        .collect::<Result<_, std::io::Error>>()?)
+    let at_random = PORTS.sample(&mut rand::rng(), PORTS.len());
+    let free = |port| TcpListener::bind(("127.0.0.1", port)).ok().map(|held| (port, held));
+    let held: Vec<_> = at_random.into_iter().filter_map(free).take(count).collect();
+    ensure!(held.len() == count, "{count} ports are not free among {PORTS:?}");
+    Ok(held.into_iter().map(|(port, _)| port).collect())
 }
