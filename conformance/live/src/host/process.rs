@@ -120,6 +120,19 @@ impl Processes {
         same.any(|process| matches!(process.child.try_wait(), Ok(Some(_))))
     }
 
+    /// Those that have ended by themselves and what they said last, for whoever has to tell why something failed.
+    pub fn obituaries(&self) -> String {
+        let names: Vec<String> = self.lock().iter().map(|process| process.name.clone()).collect();
+        let ended: Vec<_> = names.iter().filter(|name| self.has_ended(name)).collect();
+        if ended.is_empty() {
+            return "all processes run".to_owned();
+        }
+        ended
+            .iter()
+            .map(|name| format!("{name} has ended; it said last:\n{}\n", self.last_words(name)))
+            .collect()
+    }
+
     /// The last lines of a process's log.
     pub fn last_words(&self, name: &str) -> String {
         let log = std::fs::read(self.dir.join("logs").join(format!("{name}.log"))).unwrap_or_default();

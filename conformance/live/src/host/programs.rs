@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{Host, audit, repository};
-use crate::wait::{http_ready, server_ready};
+use crate::wait::{http_ready, https_ready, server_ready};
 
 /// The host's API server.
 pub(super) const APISERVER: &str = "kube-apiserver";
@@ -14,6 +14,9 @@ pub(super) const APISERVER: &str = "kube-apiserver";
 /// Requests a second that the host's own controllers may make: far above what a test needs, so that it is the
 /// API server that sets the pace.
 const QPS: u32 = 1000;
+
+/// How long one of them may take to serve.
+const READY: Duration = Duration::from_secs(120);
 
 /// Who the kubelets are, for the audit log.
 const KUBELETS: &str = "kwok";
@@ -23,11 +26,12 @@ pub(super) async fn start_api(host: &Host, ports: [u16; 3]) -> Result<()> {
     let [etcd, peer, secure] = ports;
     write_files(host)?;
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
-    http_ready(&format!("127.0.0.1:{etcd}"), "/health", Duration::from_secs(60)).await?;
+    http_ready(&format!("127.0.0.1:{etcd}"), "/health", READY).await?;
     start_apiserver(host, secure).await
 }
 
-/// Starts etcd, the API server, and then those who talk to it.
+/// Starts etcd, the API server, and then those who talk to it, and waits until each of them serves: without one of them
+/// nothing would ever become ready, and nobody would say why.
 pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
     let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
     start_api(host, [etcd, peer, secure]).await?;
@@ -39,7 +43,11 @@ pub(super) async fn start_all(host: &Host, ports: &[u16]) -> Result<()> {
     ] {
         host.processes.start(name, &host.bin.join(name), &flags)?;
     }
-    Ok(())
+    for port in [manager, scheduler] {
+        https_ready(port, "/healthz", READY).await.with_context(|| host.processes.obituaries())?;
+    }
+    let kwok = format!("127.0.0.1:{kwok}");
+    http_ready(&kwok, "/healthz", READY).await.with_context(|| host.processes.obituaries())
 }
 
 /// Starts the API server, again if it was killed, and waits until it serves.
@@ -47,7 +55,7 @@ pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
     let mut flags = apiserver_flags(host, port);
     flags.extend(audit_flags(host));
     host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
-    server_ready(&host.client().await?, &host.processes, APISERVER, Duration::from_secs(120)).await
+    server_ready(&host.client().await?, &host.processes, APISERVER, READY).await
 }
 
 fn write_files(host: &Host) -> Result<()> {
