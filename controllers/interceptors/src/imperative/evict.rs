@@ -61,15 +61,16 @@ fn count(n: usize) -> i64 {
 async fn serve(worker: Arc<Worker>, key: ObjectKey) {
     let began = Instant::now();
     let asked = ask(&worker, &key).await;
+    let answer = asked.as_ref().map(|(answer, _)| answer);
     {
         let mut pool = worker.pool.lock();
-        let overload = asked.as_ref().is_some_and(|(answer, _)| answer.is_overload());
+        let overload = answer.is_some_and(Answer::is_overload);
         pool.finish(overload, began.elapsed(), Instant::now());
-        if let Some((Answer::Throttled(after), _)) = &asked {
+        if let Some(Answer::Throttled(after)) = answer {
             pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
         }
     }
-    worker.answered(&key, asked.as_ref().map(|(answer, gate)| (answer.clone(), gate)));
+    worker.answered(&key, asked);
     worker.pool_changed.notify_one();
 }
 
@@ -87,9 +88,7 @@ async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
     let answer = evict(&worker.context, &target, &pod.uid).await;
     debug!(request = %key, pod = %target, ?answer, "eviction");
     worker.metrics.answered(answer.kind());
-    // Looked at again: the refusal belongs to what the budget says now.
-    let gate = worker.look(key).map_or(seen.gate, |(_, seen)| seen.gate);
-    Some((answer, gate))
+    Some((answer, seen.gate))
 }
 
 async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {

@@ -5,25 +5,39 @@ use std::sync::Arc;
 use drydock_runtime::cache::{Phase, UnhealthyPolicy};
 use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod};
 
-/// A guess at the host's answer.
+/// A guess at the host's answer. Two are equal when the budgets have not changed in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// No budget is in the way; the key of the one that covers the pod, if any.
-    Open(Option<ObjectKey>),
+    /// No budget is in the way; the one that covers the pod, if any.
+    Open(Option<Covering>),
     /// This budget allows nothing, for this reason.
-    Closed { budget: ObjectKey, why: String },
+    Closed { budget: Covering, why: String },
     /// Several budgets cover the pod.
     Many(Vec<String>),
+}
+
+/// The one budget that covers a pod, as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Covering {
+    /// Which.
+    pub(crate) key: ObjectKey,
+    /// Its resourceVersion.
+    pub(crate) version: String,
 }
 
 impl Gate {
     /// The one budget that covers the pod.
     pub(crate) fn budget(&self) -> Option<&ObjectKey> {
         match self {
-            Self::Open(budget) => budget.as_ref(),
-            Self::Closed { budget, .. } => Some(budget),
+            Self::Open(budget) => budget.as_ref().map(|budget| &budget.key),
+            Self::Closed { budget, .. } => Some(&budget.key),
             Self::Many(_) => None,
         }
+    }
+
+    /// Whether a budget is known to be in the way.
+    pub(crate) fn is_closed(&self) -> bool {
+        !matches!(self, Self::Open(_))
     }
 }
 
@@ -39,9 +53,10 @@ pub(crate) fn gate(pod: &Pod, budgets: &[Arc<Budget>]) -> Gate {
         return Gate::Many(covering.iter().map(|b| b.name.clone()).collect());
     }
     let Some(budget) = covering.first() else { return Gate::Open(None) };
+    let covering = Covering { key: budget.key(), version: budget.resource_version.clone() };
     match obstacle(budget, pod) {
-        None => Gate::Open(Some(budget.key())),
-        Some(why) => Gate::Closed { budget: budget.key(), why },
+        None => Gate::Open(Some(covering)),
+        Some(why) => Gate::Closed { budget: covering, why },
     }
 }
 
@@ -116,7 +131,8 @@ mod tests {
 
     #[test]
     fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
-        assert_eq!(gate(&pod(true), &[budget("b", 1)]), Gate::Open(Some(ObjectKey::new("ns", "b"))));
+        let covering = Covering { key: ObjectKey::new("ns", "b"), version: "5".into() };
+        assert_eq!(gate(&pod(true), &[budget("b", 1)]), Gate::Open(Some(covering)));
         let why = why(gate(&pod(true), &[budget("b", 0)]));
         assert_eq!(
             why,

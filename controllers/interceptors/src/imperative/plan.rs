@@ -30,8 +30,8 @@ pub(crate) struct Tried {
     pub(crate) last: Option<Answer>,
     /// When it came.
     at: Option<Timestamp>,
-    /// Whether the budgets were seen closed since it came.
-    seen_closed: bool,
+    /// What the cache knew of the budgets when it was asked for.
+    asked_at: Option<Gate>,
 }
 
 impl Tried {
@@ -43,20 +43,15 @@ impl Tried {
         Self { retries: digits.and_then(|d| d.parse().ok()).unwrap_or_default(), ..Self::default() }
     }
 
-    /// Takes in an answer; `gate` is what the cache knows of the budgets at that moment.
-    pub(crate) fn learn(&mut self, answer: Answer, gate: &Gate, now: Timestamp) {
+    /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
+    pub(crate) fn learn(&mut self, answer: Answer, asked_at: Gate, now: Timestamp) {
         self.races = if answer == Answer::TryAgain { self.races.saturating_add(1) } else { 0 };
         if answer.blocks() {
             self.retries = self.retries.saturating_add(1);
         }
-        self.seen_closed = is_closed(gate);
+        self.asked_at = Some(asked_at);
         self.at = Some(now);
         self.last = Some(answer);
-    }
-
-    /// Takes in how the budgets stand. The cache may learn of the state that refused only after the refusal.
-    pub(crate) fn look(&mut self, gate: &Gate) {
-        self.seen_closed |= is_closed(gate);
     }
 
     /// When to try again, unless a budget's change comes first.
@@ -67,21 +62,18 @@ impl Tried {
             Answer::TryAgain => RACE.delay(self.races.saturating_sub(1)),
             Answer::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
             // Known to allow nothing: asked again when it opens, and once in a while to be sure.
-            Answer::Budget(_) | Answer::ManyBudgets if is_closed(gate) => BLOCKED.max,
+            Answer::Budget(_) | Answer::ManyBudgets if gate.is_closed() => BLOCKED.max,
             _ => BLOCKED.delay(self.retries.saturating_sub(1)),
         };
         at.checked_add(delay).ok()
     }
 
-    /// Whether budgets that refused have opened meanwhile.
+    /// Whether budgets that refused are open and not as they were when they were asked. The state that refused need not
+    /// have been seen: the cache learns of it after the refusal, or never if its watch broke off meanwhile.
     fn has_opened(&self, gate: &Gate) -> bool {
         let refused = matches!(self.last, Some(Answer::Budget(_) | Answer::ManyBudgets));
-        refused && self.seen_closed && !is_closed(gate)
+        refused && !gate.is_closed() && self.asked_at.as_ref() != Some(gate)
     }
-}
-
-fn is_closed(gate: &Gate) -> bool {
-    !matches!(gate, Gate::Open(_))
 }
 
 /// What to do.

@@ -5,6 +5,7 @@
 use drydock_runtime::ObjectKey;
 use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 
+use super::super::gate::Covering;
 use super::*;
 
 fn at(second: i64) -> Timestamp {
@@ -15,12 +16,20 @@ fn pod() -> Pod {
     Pod { name: "p".into(), namespace: "ns".into(), node_name: "n1".into(), ..Default::default() }
 }
 
+fn covering(version: u64) -> Covering {
+    Covering { key: ObjectKey::new("ns", "b"), version: version.to_string() }
+}
+
 fn closed() -> Gate {
-    Gate::Closed { budget: ObjectKey::new("ns", "b"), why: "why".into() }
+    Gate::Closed { budget: covering(2), why: "why".into() }
 }
 
 fn open() -> Gate {
-    Gate::Open(Some(ObjectKey::new("ns", "b")))
+    open_as_of(1)
+}
+
+fn open_as_of(version: u64) -> Gate {
+    Gate::Open(Some(covering(version)))
 }
 
 fn budget() -> Answer {
@@ -30,7 +39,7 @@ fn budget() -> Answer {
 fn after(answers: &[(Answer, Gate, i64)]) -> Tried {
     let mut tried = Tried::default();
     for (answer, gate, second) in answers {
-        tried.learn(answer.clone(), gate, at(*second));
+        tried.learn(answer.clone(), gate.clone(), at(*second));
     }
     tried
 }
@@ -99,11 +108,13 @@ fn closed_budget_is_not_asked_again_until_its_status_changes() {
 }
 
 #[test]
-fn budget_that_the_cache_sees_closed_only_after_the_refusal_counts_too() {
-    let mut tried = after(&[(budget(), open(), 0)]);
-    assert!(!plan(Some(&pod()), &open(), &tried, at(1)).ask);
-    tried.look(&closed());
-    assert!(plan(Some(&pod()), &open(), &tried, at(1)).ask);
+fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
+    let tried = after(&[(budget(), open_as_of(1), 0)]);
+    let asks = |gate: Gate| plan(Some(&pod()), &gate, &tried, at(1)).ask;
+    assert!(!asks(open_as_of(1)), "the cache has yet to learn of the state that refused");
+    assert!(!asks(closed()));
+    assert!(asks(open_as_of(3)), "whether or not the closed one between them was seen");
+    assert!(asks(Gate::Open(None)), "the budget is gone");
 }
 
 #[test]
@@ -127,7 +138,7 @@ fn blocked_answers_back_off_to_a_quarter_of_an_hour() {
     let mut tried = Tried::default();
     let mut delays = Vec::new();
     for _ in 0..10 {
-        tried.learn(no.clone(), &open(), at(0));
+        tried.learn(no.clone(), open(), at(0));
         let wake = plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap();
         delays.push(wake.duration_since(at(0)).as_secs());
     }
@@ -158,7 +169,7 @@ fn several_budgets_and_webhooks_are_told_apart() {
 fn number_of_retries_survives_a_restart_in_the_message() {
     let mut tried = Tried::from_message(&format!("{FAILING}7: why"));
     assert_eq!(tried.retries, 7);
-    tried.learn(budget(), &closed(), at(0));
+    tried.learn(budget(), closed(), at(0));
     assert_eq!(tried.retries, 8);
     for other in ["", "The pod is terminating.", &format!("{FAILING}99999999999999999999"), FAILING] {
         assert_eq!(Tried::from_message(other).retries, 0);

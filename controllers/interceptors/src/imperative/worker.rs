@@ -103,6 +103,9 @@ impl Worker {
         let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
             self.submit(&key, lane);
+        } else if self.look(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
+            // A budget that changed before this one waited for it has woken nobody.
+            self.queue.add(key.clone());
         }
         let mut wake = plan.wake;
         if let Some(news) = &plan.news {
@@ -116,7 +119,6 @@ impl Worker {
         let mut board = self.board.lock();
         let message = request.interceptor(NAME).map_or("", |entry| entry.message.as_str());
         let memory = board.recall(key, message);
-        memory.tried.look(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
         plan.ask &= !memory.asking;
         memory.asking |= plan.ask;
@@ -142,8 +144,9 @@ impl Worker {
         self.pool_changed.notify_one();
     }
 
-    /// Takes back a request that was in the pool, with the answer if it was asked for.
-    pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, &Gate)>) {
+    /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
+    /// for, if it was.
+    pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, Gate)>) {
         if let Some(memory) = self.board.lock().get_mut(key) {
             memory.asking = false;
             if let Some((answer, gate)) = answer {
