@@ -1,33 +1,16 @@
 //! What a server knows of its host: how to reach it, and objects of the host that it follows by their metadata.
 
+mod client;
 mod namespaces;
 
-use std::path::Path;
-
-use anyhow::Context;
 use futures::{FutureExt, StreamExt};
+use kube::Api;
 use kube::api::PartialObjectMeta;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
-use kube::{Api, Client, Config};
 
+pub use client::client;
 pub use namespaces::HostNamespaces;
-
-/// A client by `kubeconfig`, or by the in-cluster configuration.
-pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let config = match kubeconfig {
-        Some(file) => {
-            let read = Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?;
-            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-                .await
-                .with_context(|| format!("{flag}: {}", file.display()))?
-        }
-        None => Config::incluster()
-            .with_context(|| format!("no {flag} given and not running in a cluster; give {flag}"))?,
-    };
-    Ok(Client::try_from(config)?)
-}
 
 /// The metadata of all objects of one of the host's kinds, followed.
 pub struct Followed<K>(Store<PartialObjectMeta<K>>)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use drydock_server::serve::Bounds;
+use http::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -48,4 +49,16 @@ async fn a_handshake_on_its_way_does_not_hold_up_the_end() {
     let _stream = TcpStream::connect(port.address).await.unwrap();
     port.stop.cancel();
     port.serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_speaks_http2_is_asked_over_one_connection() {
+    let bounds = Bounds { connections: 1, ..Bounds::default() };
+    let port = Port::open(Settings { bounds, ..Settings::default() }).await;
+    let host = port.as_host().await;
+    let get = |path: &str| Request::get(path).body(Vec::new()).unwrap();
+    // It stays open: over HTTP/1.1 nothing else could be asked.
+    let _watch = host.request_stream(get("/apis/test.io/v1/namespaces/ns/gadgets?watch=true")).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(30), host.request_text(get("/livez"))).await;
+    assert_eq!(answer.expect("asked while the watch is open").unwrap(), "ok");
 }

@@ -12,6 +12,7 @@ use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenRe
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
 use drydock_server::health::Health;
+use drydock_server::host;
 use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
 use drydock_server::serve::{self, Bounds};
@@ -87,7 +88,7 @@ impl Port {
         let kinds = [Gadget::namespaced(), Gadget::cluster()];
         metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
         let asked = Arc::default();
-        let host = host(Arc::clone(&asked), settings.rule);
+        let host = reviewer(Arc::clone(&asked), settings.rule);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let chain = Chain {
             authenticator: Authenticator::new(trusted, Some(TokenReviewer::new(host.clone())), true),
@@ -147,6 +148,21 @@ impl Port {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
+    /// A client of the daemon's own, to whom this server is the host.
+    pub async fn as_host(&self) -> Client {
+        let ca = self._dir.path().join("ca.crt");
+        let cluster = json!({
+            "server": format!("https://{}", self.address), "tls-server-name": "localhost", "certificate-authority": ca,
+        });
+        let file = self._dir.path().join("kubeconfig");
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [],
+            "clusters": [{"name": "c", "cluster": cluster}], "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+        });
+        std::fs::write(&file, config.to_string()).unwrap();
+        host::client("--kubeconfig", Some(&file)).await.unwrap()
+    }
+
     /// The embedded store's file.
     pub fn store(&self) -> PathBuf {
         self._server_dir.path().join("db")
@@ -172,7 +188,7 @@ fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
 }
 
 /// Knows the token `good`, and decides by `rule`.
-fn host(asked: Arc<Mutex<Vec<Value>>>, rule: Rule) -> Client {
+fn reviewer(asked: Arc<Mutex<Vec<Value>>>, rule: Rule) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let asked = asked.clone();
         async move {

@@ -1,0 +1,79 @@
+//! How the host is reached: over one HTTP/2 connection, as client-go does it. A review of who may do what is asked for
+//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Builder, Client as HttpClient};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tower::timeout::TimeoutLayer;
+use tower::{BoxError, ServiceBuilder};
+
+/// A connection that has been silent for so long is asked whether it is alive
+/// (k8s.io/apimachinery pkg/util/net, HTTP2_READ_IDLE_TIMEOUT_SECONDS).
+const SILENT: Duration = Duration::from_secs(30);
+/// It is given up when it does not say so within this time (HTTP2_PING_TIMEOUT_SECONDS).
+const ALIVE_WITHIN: Duration = Duration::from_secs(15);
+/// Longest time for a connection to be made, TLS included.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// A client by `kubeconfig`, or by the in-cluster configuration.
+pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let config = match kubeconfig {
+        Some(file) => {
+            let read = Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?;
+            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                .await
+                .with_context(|| format!("{flag}: {}", file.display()))?
+        }
+        None => Config::incluster()
+            .with_context(|| format!("no {flag} given and not running in a cluster; give {flag}"))?,
+    };
+    // Through a proxy, and with identities that expire, kube knows how.
+    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
+        return Ok(Client::try_from(config)?);
+    }
+    over_http2(&config).with_context(|| format!("{flag}: no client can be made of it"))
+}
+
+/// A client that sends a request once: whoever asks knows what may be asked again.
+fn over_http2(config: &Config) -> anyhow::Result<Client> {
+    let connector = ServiceBuilder::new()
+        .map_future(Box::pin)
+        .layer(TimeoutLayer::new(config.connect_timeout.unwrap_or(CONNECTED_WITHIN)))
+        .service(connector(config)?);
+    let http: HttpClient<_, Body> = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(SILENT)
+        .http2_keep_alive_timeout(ALIVE_WITHIN)
+        .http2_adaptive_window(true)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// HTTP/2 where the host speaks it, HTTP/1 where it does not.
+fn connector(config: &Config) -> anyhow::Result<HttpsConnector<HttpConnector>> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let mut https =
+        HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().with_context(|| format!("tls-server-name {name:?}"))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(https.enable_all_versions().wrap_connector(tcp))
+}
