@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::authn::Peer;
 use crate::chain::Chain;
 use crate::sending::Held;
-use gather::gather;
+use gather::{MOST, gather};
 use requests::Requests;
 use turns::Turns;
 
@@ -157,7 +157,10 @@ impl<A: Answer> Door<A> {
             () = self.stop.cancelled() => return None,
         };
         match shaken {
-            Ok(Ok(stream)) => return Some(stream),
+            Ok(Ok(mut stream)) => {
+                stream.get_mut().1.set_buffer_limit(Some(MOST));
+                return Some(stream);
+            }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake timed out"),
         }

@@ -13,8 +13,8 @@ use std::task::{Context, Poll, ready};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most bytes that wait: what rustls takes at once, and four TLS records.
-const MOST: usize = 64 * 1024;
+/// Most bytes that wait, here and then as TLS records: an event of usual size for fifty streams leaves in one write.
+pub(super) const MOST: usize = 128 * 1024;
 /// Most bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the processor
 /// (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when what is copied to is not aligned; behind
 /// the head of a frame or of a TLS record it never is.
