@@ -53,7 +53,6 @@ fn over_http2(config: &Config) -> anyhow::Result<Client> {
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(SILENT)
         .http2_keep_alive_timeout(ALIVE_WITHIN)
-        .http2_adaptive_window(true)
         .build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
