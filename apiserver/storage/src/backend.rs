@@ -19,7 +19,7 @@ pub struct Revision(pub u64);
 pub struct KeyValue {
     /// The key, `/`-separated, without the installation's prefix.
     pub key: String,
-    /// The bytes that were written.
+    /// The bytes that were written; none if what the backend has is something else, which it noticed.
     pub value: Bytes,
     /// The revision of the write that made the key exist.
     pub create_revision: Revision,

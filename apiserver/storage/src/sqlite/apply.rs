@@ -1,10 +1,10 @@
 //! What the commands of one transaction do to the log.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::compaction::Compaction;
-use super::error::translate;
-use super::{read, schema};
+use super::read;
+use super::row::Row;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
 
 /// The state after some commands of a transaction that is not committed yet.
@@ -69,16 +69,12 @@ fn present(transaction: &Connection, key: &str) -> Result<Option<KeyValue>> {
 }
 
 fn insert(transaction: &Connection, event: &BackendEvent) -> Result<()> {
-    let previous = event.previous.as_ref().map_or(0, |pair| pair.mod_revision.0);
-    let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
-    let fields = params![
-        event.revision.0,
-        event.key,
-        event.create_revision.0,
-        previous,
-        event.value.is_none(),
-        event.value.as_deref(),
-    ];
-    statement.execute(fields).map_err(translate)?;
-    Ok(())
+    let row = Row {
+        revision: event.revision.0,
+        key: &event.key,
+        create_revision: event.create_revision.0,
+        prev_revision: event.previous.as_ref().map_or(0, |pair| pair.mod_revision.0),
+        value: event.value.as_deref(),
+    };
+    row.insert(transaction)
 }

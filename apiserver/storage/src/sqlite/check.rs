@@ -50,6 +50,9 @@ pub(super) fn stamp(connection: &Connection) -> Result<()> {
             "it has layout {version}, made by a newer version (ours: {}): use that one",
             schema::VERSION
         )),
+        (_, version) if version < schema::VERSION => {
+            damaged(format!("it has layout {version}, which is no longer read (ours: {})", schema::VERSION))
+        }
         _ => Ok(()),
     }
 }

@@ -103,6 +103,10 @@ pub(super) fn recognise(path: &Path) -> Result<()> {
             path,
             &format!("has layout {version}, made by a newer version (ours: {})", schema::VERSION),
         ),
+        (version, _) if version < schema::VERSION => refuse(
+            path,
+            &format!("has layout {version}, which is no longer read (ours: {})", schema::VERSION),
+        ),
         _ => Ok(()),
     }
 }

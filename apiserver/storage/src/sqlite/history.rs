@@ -1,9 +1,10 @@
 //! Do the rows of a log fit together? Each key's rows name the ones that they replaced, and no revision is missing.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::check::damaged;
 use super::error::translate;
+use super::row::Row;
 use super::{compaction, schema};
 use crate::backend::Result;
 use crate::progress::Progress;
@@ -42,9 +43,13 @@ pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress)
     let mut rows = statement.query([]).map_err(translate)?;
     let (mut before, mut keys, mut seen) = (None::<Entry>, 0, 0);
     while let Some(row) = rows.next().map_err(translate)? {
-        let (entry, value) = entry(row)?;
+        let (entry, value, checksum) = entry(row)?;
         let previous = before.take().filter(|before| before.key == entry.key);
-        if let Err(why) = entry.fits(previous.as_ref(), bounds).and_then(|()| entry.holds(value)) {
+        if let Err(why) = entry
+            .fits(previous.as_ref(), bounds)
+            .and_then(|()| entry.holds(value))
+            .and_then(|()| entry.is_as_written(value, checksum))
+        {
             return damaged(format!("{} at revision {}: {why}", entry.key, entry.revision));
         }
         keys += u64::from(!entry.deleted);
@@ -85,7 +90,7 @@ struct Entry {
     deleted: bool,
 }
 
-fn entry<'r>(row: &'r Row<'_>) -> Result<(Entry, Option<&'r [u8]>)> {
+fn entry<'r>(row: &'r rusqlite::Row<'_>) -> Result<(Entry, Option<&'r [u8]>, u32)> {
     let read = || -> rusqlite::Result<_> {
         let entry = Entry {
             key: row.get(0)?,
@@ -94,7 +99,7 @@ fn entry<'r>(row: &'r Row<'_>) -> Result<(Entry, Option<&'r [u8]>)> {
             prev_revision: row.get(3)?,
             deleted: row.get(4)?,
         };
-        Ok((entry, row.get_ref(5)?.as_blob_or_null()?))
+        Ok((entry, row.get_ref(5)?.as_blob_or_null()?, row.get(6)?))
     };
     read().map_err(translate)
 }
@@ -119,6 +124,15 @@ impl Entry {
         let told =
             || format!("it says that it was created at {create} and replaced {prev}, which does not fit");
         if fits { Ok(()) } else { Err(told()) }
+    }
+
+    fn is_as_written(&self, value: Option<&[u8]>, checksum: u32) -> Result<(), String> {
+        let Self { revision, create_revision, prev_revision, .. } = *self;
+        let row = Row { revision, key: &self.key, create_revision, prev_revision, value };
+        match row.has(checksum) {
+            true => Ok(()),
+            false => Err("it is not as it was written: its checksum is another".to_owned()),
+        }
     }
 
     fn holds(&self, value: Option<&[u8]>) -> Result<(), String> {

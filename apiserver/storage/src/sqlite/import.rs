@@ -11,6 +11,7 @@ use super::copy::give_name;
 use super::error::{io, translate};
 use super::file::{beside, vacant};
 use super::open::make;
+use super::row::Row;
 use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
@@ -39,9 +40,14 @@ impl Import {
         for pair in pairs {
             let (created, modified) = (pair.create_revision.0, pair.mod_revision.0);
             let replaced = if created == modified { 0 } else { created };
-            let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
-            let fields = params![modified, pair.key, created, replaced, false, &*pair.value];
-            statement.execute(fields).map_err(translate)?;
+            let row = Row {
+                revision: modified,
+                key: &pair.key,
+                create_revision: created,
+                prev_revision: replaced,
+                value: Some(&pair.value),
+            };
+            row.insert(&transaction)?;
         }
         transaction.commit().map_err(translate)
     }

@@ -27,6 +27,7 @@ mod open;
 mod part;
 mod read;
 mod readers;
+mod row;
 mod schema;
 mod watch;
 mod writer;

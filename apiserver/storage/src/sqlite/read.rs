@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 
 use super::error::translate;
 use super::feed::Stretch;
+use super::row::Row;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 
@@ -151,8 +152,12 @@ pub(super) fn latest(snapshot: &Connection, key: &str, revision: Revision) -> Re
     let mut rows = statement.query(params![key, signed(revision)?]).map_err(translate)?;
     let Some(row) = rows.next().map_err(translate)? else { return Ok(None) };
     let latest = || -> rusqlite::Result<Latest> {
-        let value = if row.get(2)? { None } else { Some(blob(row, 3)?) };
-        Ok(Latest { revision: row.get(0)?, create_revision: row.get(1)?, value })
+        let (revision, create_revision) = (row.get(0)?, row.get(1)?);
+        let value = match row.get(2)? {
+            true => None,
+            false => Some(value(row, revision, key, create_revision, [3, 4, 5])?),
+        };
+        Ok(Latest { revision, create_revision, value })
     };
     latest().map(Some).map_err(translate)
 }
@@ -174,36 +179,45 @@ fn signed(revision: Revision) -> Result<i64> {
     i64::try_from(revision.0).map_err(too_high)
 }
 
-fn pair(row: &Row<'_>) -> rusqlite::Result<KeyValue> {
-    Ok(KeyValue {
-        key: row.get(0)?,
-        create_revision: Revision(row.get(1)?),
-        mod_revision: Revision(row.get(2)?),
-        value: blob(row, 3)?,
-    })
+fn pair(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyValue> {
+    let (key, create_revision, revision): (String, u64, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let value = value(row, revision, &key, create_revision, [3, 4, 5])?;
+    let (create_revision, mod_revision) = (Revision(create_revision), Revision(revision));
+    Ok(KeyValue { key, create_revision, mod_revision, value })
 }
 
-fn event(row: &Row<'_>) -> rusqlite::Result<BackendEvent> {
-    let key: String = row.get(1)?;
-    let value = if row.get(3)? { None } else { Some(blob(row, 4)?) };
-    let previous = match row.get::<_, Option<u64>>(5)? {
-        None => None,
-        Some(revision) => Some(KeyValue {
-            key: key.clone(),
-            mod_revision: Revision(revision),
-            create_revision: Revision(row.get(6)?),
-            value: blob(row, 7)?,
-        }),
+fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BackendEvent> {
+    let (revision, key, create_revision): (u64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let value_of = |revision, created, columns| value(row, revision, &key, created, columns);
+    let value = match row.get(3)? {
+        true => None,
+        false => Some(value_of(revision, create_revision, [4, 5, 6])?),
     };
-    Ok(BackendEvent {
-        revision: Revision(row.get(0)?),
-        create_revision: Revision(row.get(2)?),
-        key,
-        value,
-        previous,
-    })
+    let previous = match row.get::<_, Option<u64>>(7)? {
+        None => None,
+        Some(revision) => {
+            let created = row.get(8)?;
+            Some(KeyValue {
+                key: key.clone(),
+                mod_revision: Revision(revision),
+                create_revision: Revision(created),
+                value: value_of(revision, created, [9, 10, 11])?,
+            })
+        }
+    };
+    let (revision, create_revision) = (Revision(revision), Revision(create_revision));
+    Ok(BackendEvent { revision, key, value, create_revision, previous })
 }
 
-fn blob(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
-    Ok(Bytes::copy_from_slice(row.get_ref(column)?.as_blob()?))
+/// The value of a row, by the columns of its value, of the revision that it replaced, and of its checksum.
+fn value(
+    row: &rusqlite::Row<'_>,
+    revision: u64,
+    key: &str,
+    create_revision: u64,
+    [value, prev_revision, checksum]: [usize; 3],
+) -> rusqlite::Result<Bytes> {
+    let value = Some(row.get_ref(value)?.as_blob()?);
+    let written = Row { revision, key, create_revision, prev_revision: row.get(prev_revision)?, value };
+    Ok(written.value_if(row.get(checksum)?))
 }

@@ -7,11 +7,12 @@
 
 /// Marks the file as ours (`PRAGMA application_id`): "DryD".
 pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
-/// The layout below (`PRAGMA user_version`); a file with a higher one was made by a newer version.
-pub(super) const VERSION: u32 = 1;
+/// The layout below (`PRAGMA user_version`). Layout 1, of before the first release, had no checksums and is not read.
+pub(super) const VERSION: u32 = 2;
 
 /// The tables. An empty store is at revision 1, as in etcd.
 /// `prev_revision` is the write that this one replaced, 0 if the key did not exist.
+/// `checksum` is that of the row (row.rs).
 /// The index carries `deleted` so that counting and paging never touch values.
 pub(super) const CREATE: &str = "
     CREATE TABLE log (
@@ -20,7 +21,8 @@ pub(super) const CREATE: &str = "
         create_revision INTEGER NOT NULL,
         prev_revision INTEGER NOT NULL,
         deleted INTEGER NOT NULL,
-        value BLOB
+        value BLOB,
+        checksum INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX log_by_key ON log (key, revision, deleted);
     CREATE TABLE meta (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -40,13 +42,13 @@ pub(super) const BOUNDS: &str = "
 
 /// A key's last write up to a revision.
 pub(super) const LATEST: &str = "
-    SELECT revision, create_revision, deleted, value FROM log
+    SELECT revision, create_revision, deleted, value, prev_revision, checksum FROM log
     WHERE key = ?1 AND revision <= ?2 ORDER BY revision DESC LIMIT 1";
 
 /// Live pairs of a key range at a revision. `max` makes the bare column `deleted` that of the newest row
 /// (sqlite.org/lang_select.html, 2.5); the inner part reads the index alone.
 pub(super) const RANGE: &str = "
-    SELECT log.key, log.create_revision, log.revision, log.value FROM (
+    SELECT log.key, log.create_revision, log.revision, log.value, log.prev_revision, log.checksum FROM (
         SELECT max(revision) AS newest, deleted AS gone FROM log
         WHERE key >= ?1 AND key < ?2 AND revision <= ?3 GROUP BY key
     ) CROSS JOIN log ON log.revision = newest
@@ -61,15 +63,15 @@ pub(super) const COUNT: &str = "
 
 /// Events of a key range in a window of revisions, with what they replaced.
 pub(super) const EVENTS: &str = "
-    SELECT log.revision, log.key, log.create_revision, log.deleted, log.value,
-           old.revision, old.create_revision, old.value
+    SELECT log.revision, log.key, log.create_revision, log.deleted, log.value, log.prev_revision, log.checksum,
+           old.revision, old.create_revision, old.value, old.prev_revision, old.checksum
     FROM log LEFT JOIN log AS old ON old.revision = log.prev_revision
     WHERE log.revision > ?1 AND log.revision <= ?2 AND +log.key >= ?3 AND +log.key < ?4
     ORDER BY log.revision";
 
 /// Every row, key by key, as it was written.
 pub(super) const HISTORY: &str = "
-    SELECT key, revision, create_revision, prev_revision, deleted, value FROM log ORDER BY key, revision";
+    SELECT key, revision, create_revision, prev_revision, deleted, value, checksum FROM log ORDER BY key, revision";
 
 /// Moves a number of `meta`.
 pub(super) const SET: &str = "UPDATE meta SET number = ?2 WHERE name = ?1";
@@ -79,10 +81,10 @@ pub(super) const MADE_BY: &str = "INSERT INTO meta (name, number) VALUES ('impor
 
 /// Takes as much space as a write of so many bytes, at the highest revision there can be; it is never committed.
 pub(super) const FILL: &str = "
-    INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value)
-    VALUES (9223372036854775807, '', 0, 0, FALSE, randomblob(?1))";
+    INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value, checksum)
+    VALUES (9223372036854775807, '', 0, 0, FALSE, randomblob(?1), 0)";
 
 /// Appends a write.
 pub(super) const INSERT: &str = "
-    INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value, checksum)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";

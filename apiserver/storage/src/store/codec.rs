@@ -19,6 +19,7 @@ pub(super) fn encode(mut object: Object) -> (Object, Bytes) {
 
 /// The object that `bytes` hold, as of `revision`.
 pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
+    not_empty(key, bytes)?;
     let map: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|error| corrupt(key, &error.to_string()))?;
     if !map.get("metadata").is_some_and(Value::is_object) {
@@ -29,6 +30,7 @@ pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<
 
 /// The object that `bytes` hold, as of `revision`: they can be decoded, but are not.
 pub(super) fn undecoded(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
+    not_empty(key, bytes)?;
     match sound::has_metadata(bytes) {
         Err(error) => Err(corrupt(key, &error.to_string())),
         Ok(false) => Err(corrupt(key, NO_METADATA)),
@@ -37,6 +39,11 @@ pub(super) fn undecoded(key: &str, bytes: &[u8], revision: Revision) -> Result<A
             None => decode(key, bytes, revision).inspect(|stored| stored.forget_decoded()),
         },
     }
+}
+
+/// What a backend hands out in place of a value that is not what was written.
+fn not_empty(key: &str, bytes: &[u8]) -> Result<(), StorageError> {
+    if bytes.is_empty() { Err(corrupt(key, "it is not as it was written")) } else { Ok(()) }
 }
 
 const NO_METADATA: &str = "not an object with metadata";

@@ -173,9 +173,15 @@ async fn a_check_says_what_is_wrong() {
         ("UPDATE log SET value = NULL WHERE revision = 6", "it has no value"),
         ("UPDATE log SET value = x'7b' WHERE revision = 6", "/registry/g/plural/b at revision 6: "),
         ("UPDATE log SET value = x'7b' WHERE revision = 7", "it is not a term"),
+        ("UPDATE log SET value = CAST('8' AS BLOB) WHERE revision = 7", "it is not as it was written"),
+        (
+            "UPDATE log SET checksum = 1 WHERE revision = 2",
+            "/registry/g/plural/a at revision 2: it is not as",
+        ),
         ("UPDATE meta SET number = 99 WHERE name = 'scrubbed'", "only 1 are forgotten"),
         ("DELETE FROM meta", "no rows"),
-        ("PRAGMA user_version = 2", "newer version"),
+        ("PRAGMA user_version = 3", "newer version"),
+        ("PRAGMA user_version = 1", "layout 1, which is no longer read"),
         ("PRAGMA application_id = 1", "another application"),
         ("DROP INDEX log_by_key", "its tables are not those"),
         ("CREATE TABLE mine (x)", "its tables are not those"),
@@ -183,6 +189,32 @@ async fn a_check_says_what_is_wrong() {
         let what = after(harm).await;
         assert!(what.contains(said) || (said == "3 keys" && what.contains("2 keys")), "{harm}: {what}");
     }
+}
+
+/// Most bits that flip leave JSON that can be read, and says something else.
+#[tokio::test]
+async fn a_bit_that_flips_in_a_value_is_found_wherever_it_is() {
+    let (_directory, path) = place();
+    let store = open(&path);
+    let (text, other) = (object("a", "some text"), object("b", "another"));
+    create(&store, &key("a"), &text).await;
+    create(&store, &key("b"), &other).await;
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    let at = whole.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
+    for bit in 0..8 * text.len() {
+        let mut flipped = whole.clone();
+        flipped[at + bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&path, &flipped).unwrap();
+        let found = sqlite::check(&path, &Progress::silent());
+        assert!(matches!(found, Err(BackendError::Corrupt(_))), "bit {bit}: {found:?}");
+    }
+    let store = open(&path);
+    let values: Vec<_> = all(&store, None).await.into_iter().map(|pair| pair.value).collect();
+    assert_eq!(values, [&b""[..], other.as_bytes()], "the damaged one is not handed out, the other is");
+    let damaged = store.get(&key("a"), None).await.unwrap().0.unwrap();
+    assert!(damaged.value.is_empty());
+    delete(&store, &key("a"), damaged.mod_revision).await;
 }
 
 #[tokio::test]

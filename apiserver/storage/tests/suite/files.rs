@@ -102,7 +102,7 @@ async fn a_database_of_another_application_is_refused() {
 async fn a_file_of_a_newer_version_is_refused() {
     let (_directory, path) = place();
     filled(&path).await;
-    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
     refused(&path, "newer version");
 }
 

@@ -1,0 +1,84 @@
+//! A row of the log, as it is written and as it is told from one that is not as it was written: SQLite notices damage to
+//! its own structure, and none to what is kept in it.
+
+use bytes::Bytes;
+use rusqlite::{Connection, params};
+
+use super::error::translate;
+use super::schema;
+use crate::backend::Result;
+
+/// What a row says.
+pub(super) struct Row<'a> {
+    /// Of the write.
+    pub revision: u64,
+    /// What was written.
+    pub key: &'a str,
+    /// The write that made the key exist.
+    pub create_revision: u64,
+    /// The write that this one replaced, 0 if the key did not exist.
+    pub prev_revision: u64,
+    /// None if it was a delete.
+    pub value: Option<&'a [u8]>,
+}
+
+impl Row<'_> {
+    /// Appends it.
+    pub fn insert(&self, transaction: &Connection) -> Result<()> {
+        let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
+        let Self { revision, key, create_revision, prev_revision, value } = self;
+        let deleted = value.is_none();
+        let fields = params![revision, key, create_revision, prev_revision, deleted, value, self.checksum()];
+        statement.execute(fields).map_err(translate).map(drop)
+    }
+
+    /// Whether this is the checksum that it was written with.
+    pub fn has(&self, checksum: u32) -> bool {
+        self.checksum() == checksum
+    }
+
+    /// A copy of the value; empty, which no value is, if the row is not as it was written.
+    pub fn value_if(&self, checksum: u32) -> Bytes {
+        match self.value {
+            Some(value) if self.has(checksum) => Bytes::copy_from_slice(value),
+            _ => Bytes::new(),
+        }
+    }
+
+    /// CRC-32 of all that it says.
+    fn checksum(&self) -> u32 {
+        let mut sum = crc32fast::Hasher::new();
+        for number in [self.revision, self.create_revision, self.prev_revision] {
+            sum.update(&number.to_le_bytes());
+        }
+        sum.update(self.key.as_bytes());
+        sum.update(&[u8::from(self.value.is_some())]);
+        sum.update(self.value.unwrap_or_default());
+        sum.finalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_row_is_in_its_checksum() {
+        let row =
+            || Row { revision: 7, key: "/a", create_revision: 3, prev_revision: 5, value: Some(b"value") };
+        let written = row().checksum();
+        assert_eq!(&*row().value_if(written), b"value");
+        for other in [
+            Row { revision: 8, ..row() },
+            Row { key: "/b", ..row() },
+            Row { create_revision: 4, ..row() },
+            Row { prev_revision: 6, ..row() },
+            Row { value: Some(b"valuf"), ..row() },
+            Row { value: None, ..row() },
+        ] {
+            assert!(!other.has(written) && other.value_if(written).is_empty());
+        }
+        let empty = Row { value: Some(b""), ..row() };
+        assert!(!empty.has(Row { value: None, ..row() }.checksum()));
+    }
+}
