@@ -7,13 +7,14 @@ use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
-use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::display::Display;
+use super::interceptor::eviction_requests;
 use crate::cluster::is_schedulable;
 use crate::wait::until;
 
@@ -51,8 +52,18 @@ impl Maintenance {
         let mut seen = Seen::default();
         match tokio::time::timeout(LIMIT, self.follow(&mut seen)).await {
             Ok(followed) => followed.map(|()| seen),
-            Err(_) => bail!("not drained within {LIMIT:?}: {:?}", self.api.get(NAME).await?.data),
+            Err(_) => bail!("not drained within {LIMIT:?}:\n{}", self.state().await?),
         }
+    }
+
+    /// What its status says, and what that of each eviction request says.
+    async fn state(&self) -> Result<String> {
+        let maintenance = self.api.get(NAME).await?;
+        let requests: Api<DynamicObject> = Api::all_with(self.client.clone(), &eviction_requests());
+        let requests = requests.list(&ListParams::default()).await?;
+        let lines = [maintenance].into_iter().chain(requests);
+        let lines = lines.map(|object| format!("{}: {}", object.name_any(), object.data["status"]));
+        Ok(lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// Its plan as the API server completed it.
