@@ -90,7 +90,7 @@ async fn live(
 ) -> Result<()> {
     // The power may go, or a write fail, while it is opened.
     let Ok(store) = SqliteBackend::open(path, options()) else { return Ok(()) };
-    let store: Arc<dyn Backend> = Arc::new(store);
+    let store = Arc::new(store);
     let start = store.current_revision().await?;
     let mut watch = store.watch(prefix_range("/"), start).await?;
     let ways = if life.is_multiple_of(2) { 1 } else { WAYS };
@@ -105,8 +105,9 @@ async fn live(
             let _ = store.compact(store.current_revision().await?).await;
         }
     }
-    // When it has told everything, no connection is open any more.
-    drop(store);
+    // One that was still open when the power is back would write to files that are no longer its own.
+    drop(Arc::into_inner(store).context("somebody still has the store")?);
+    // Nor does the watch read any more when it has ended.
     while let Some(item) = watch.recv().await {
         let WatchItem::Events(events) = item else { continue };
         for event in events {
@@ -117,16 +118,19 @@ async fn live(
     Ok(())
 }
 
-/// One write of each writer, all at a time. `false` if nothing can be read any more.
+/// One write of each writer, all at a time, each to its end. `false` if nothing can be read any more.
 async fn write(
-    store: &Arc<dyn Backend>,
+    store: &Arc<SqliteBackend>,
     writers: &mut [Writer],
     model: &mut Model,
     tally: &mut Tally,
 ) -> Result<bool> {
-    let mut sent = JoinSet::new();
+    let (mut sent, mut readable) = (JoinSet::new(), true);
     for writer in writers {
-        let Ok(next) = writer.next(store.as_ref()).await else { return Ok(false) };
+        let Ok(next) = writer.next(store.as_ref()).await else {
+            readable = false;
+            break;
+        };
         let (store, wrote) = (store.clone(), next.wrote.clone());
         model.tried(wrote.clone());
         sent.spawn(async move { (wrote, next.send(store.as_ref()).await) });
@@ -146,7 +150,7 @@ async fn write(
             (_, Err(_)) => tally.fault("unknown outcome"),
         }
     }
-    Ok(true)
+    Ok(readable)
 }
 
 /// Waits until the store says of its disk that it is full, or that it is not: at once after a write that found no
