@@ -105,7 +105,6 @@ async fn live(
             let _ = store.compact(store.current_revision().await?).await;
         }
     }
-    // One that was still open when the power is back would write to files that are no longer its own.
     drop(Arc::into_inner(store).context("somebody still has the store")?);
     // Nor does the watch read any more when it has ended.
     while let Some(item) = watch.recv().await {

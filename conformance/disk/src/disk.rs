@@ -6,8 +6,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::ffi;
@@ -28,6 +29,9 @@ pub struct Faults {
     pub lying_sync: u32,
 }
 
+/// How long the closing of files is waited for when the power goes.
+const CLOSED_WITHIN: Duration = Duration::from_secs(30);
+
 /// Is told of each write and sync by what it does (`wal-write`, `db-sync`), before it is done.
 pub type Hook = Box<dyn Fn(&'static str) + Send + Sync>;
 
@@ -35,6 +39,8 @@ pub type Hook = Box<dyn Fn(&'static str) + Send + Sync>;
 #[derive(Default)]
 pub struct Disk {
     state: Mutex<State>,
+    /// Somebody has closed a file.
+    closed: Condvar,
     hook: OnceLock<Hook>,
 }
 
@@ -82,9 +88,14 @@ impl Disk {
         state.faults = Faults { no_space: if full { 1000 } else { 0 }, ..Faults::default() };
     }
 
-    /// Lets the power go now, and come back: files are as they are found then. No connection may be open any more.
+    /// Lets the power go now, and come back: files are as they are found then. Connections that are about to be closed
+    /// are waited for: one that was still open would write to files that are no longer its own.
     pub fn power_cycle(&self) -> io::Result<()> {
         let mut state = self.state.lock();
+        let is_open = |state: &mut State| state.nodes.values().any(|node| node.users > 0);
+        if self.closed.wait_while_for(&mut state, is_open, CLOSED_WITHIN).timed_out() {
+            return Err(io::Error::other("somebody does not close a file"));
+        }
         let state = &mut *state;
         let mut chance = state.chance.take().unwrap_or_else(|| StdRng::seed_from_u64(0));
         let mut nodes: Vec<_> = state.nodes.drain().collect();
@@ -133,6 +144,7 @@ impl Disk {
         let Some(node) = nodes.get_mut(path) else { return };
         node.locks.forget(who);
         node.users = node.users.saturating_sub(1);
+        self.closed.notify_all();
         if node.users == 0 {
             pool.give(std::mem::take(&mut node.memory));
         }
