@@ -43,7 +43,11 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.
 fn create(path: &Path) -> Result<()> {
     let new = beside(path, ".new");
-    make(&new)?.close().map_err(|(_, error)| translate(error))?;
+    let connection = make(&new)?;
+    // A switch later would go by a rollback journal, whose deletion a power loss may undo: nobody who only reads could
+    // open the file then.
+    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
+    connection.close().map_err(|(_, error)| translate(error))?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
     moved.map_err(|error| io(path, &error))
 }
