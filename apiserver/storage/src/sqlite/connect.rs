@@ -27,10 +27,9 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<C
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();
     let pages = options.max_file.map_or(0xffff_fffe, |bytes| bytes / page.max(1));
-    let checkpoint = options.checkpoint_pages;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -{WRITER_CACHE};
-         PRAGMA wal_autocheckpoint = {checkpoint}; PRAGMA journal_size_limit = 67108864;
+         PRAGMA journal_size_limit = 67108864;
          PRAGMA max_page_count = {pages};"
     ))?;
     Ok(connection)
@@ -39,6 +38,8 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<C
 /// One that reads.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = of_server(path)?;
+    // The one that writes copies the log into the file when it is closed, unless the disk has failed it (checkpoints.rs).
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{READER_CACHE};"))?;
     Ok(connection)
 }

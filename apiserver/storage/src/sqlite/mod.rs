@@ -13,6 +13,7 @@
 
 mod apply;
 mod check;
+mod checkpoints;
 mod compaction;
 mod connect;
 mod copy;
@@ -85,8 +86,9 @@ impl Default for SqliteOptions {
 
 /// A [`Backend`] in one SQLite file. Dropping it finishes the queued writes and releases the file.
 pub struct SqliteBackend {
-    writer: WriterHandle,
+    /// Closed before the writer, which copies the log into the file when it is the last to close.
     readers: Arc<Readers>,
+    writer: WriterHandle,
     feed: Arc<Feed>,
     max_value: usize,
 }
@@ -98,7 +100,7 @@ impl SqliteBackend {
         let opened = open::open(path.as_ref(), &options)?;
         let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
-        let writer = WriterHandle::start(opened.writer, opened.lock, feed.clone(), options.queue)?;
+        let writer = WriterHandle::start(opened.writer, opened.lock, feed.clone(), &options)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })
     }
 }

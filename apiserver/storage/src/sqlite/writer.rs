@@ -10,7 +10,9 @@ use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use super::SqliteOptions;
 use super::apply::Draft;
+use super::checkpoints::Checkpoints;
 use super::compaction::{self, Compaction};
 use super::error::translate;
 use super::feed::Feed;
@@ -74,12 +76,18 @@ pub(super) struct WriterHandle {
 
 impl WriterHandle {
     /// Starts the thread, which holds `lock` as long as it runs.
-    pub fn start(connection: Connection, lock: File, feed: Arc<Feed>, queue: usize) -> Result<Self> {
-        let (sender, receiver) = sync_channel(queue);
+    pub fn start(
+        mut connection: Connection,
+        lock: File,
+        feed: Arc<Feed>,
+        options: &SqliteOptions,
+    ) -> Result<Self> {
+        let (sender, receiver) = sync_channel(options.queue);
+        let checkpoints = Checkpoints::start(&mut connection, options.checkpoint_pages).map_err(translate)?;
         let revision = compaction::newest(&connection)?.0;
         let compaction = Compaction::load(&connection)?;
         let full = Full::default();
-        let writer = Writer { connection, revision, compaction, feed, full: full.clone() };
+        let writer = Writer { connection, checkpoints, revision, compaction, feed, full: full.clone() };
         let run = move || {
             writer.run(&receiver);
             drop(lock);
@@ -123,6 +131,7 @@ impl Drop for WriterHandle {
 
 struct Writer {
     connection: Connection,
+    checkpoints: Checkpoints,
     revision: u64,
     compaction: Compaction,
     feed: Arc<Feed>,
@@ -138,6 +147,9 @@ impl Writer {
             self.full.look(&mut self.connection, Instant::now());
             if self.compaction.pending() {
                 self.compact();
+            }
+            if self.checkpoints.failed(&self.connection) {
+                break;
             }
         }
     }
