@@ -100,8 +100,9 @@ async fn a_server_writes_again_when_a_move_has_failed() {
     let bad = create(&there, "/registry/bad", "no object").await;
     let error = to_embedded(&config, &path).await.unwrap_err().to_string();
     assert!(error.contains("/registry/bad"), "{error}");
-    delete(&there, "/registry/bad", bad).await;
+    // It hears of it by its watch.
     until_it_says(&there, |why| why.is_none()).await;
+    delete(&there, "/registry/bad", bad).await;
     assert_eq!(to_embedded(&config, &path).await.unwrap().keys, 3);
 }
 
