@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_runtime::cache::{Phase, UnhealthyPolicy};
 use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod};
 
-/// A guess at the host's answer. Two are equal when the budgets have not changed in between.
+/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     /// No budget is in the way; the one that covers the pod, if any.

@@ -103,7 +103,7 @@ impl Worker {
         let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
             self.submit(&key, lane);
-        } else if self.look(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
+        } else if plan.wake.is_some() && self.look(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
         }
