@@ -31,7 +31,7 @@ pub struct Input {
 impl Input {
     /// The variables of `request`.
     pub fn new(request: &Attributes<'_>, asks: Arc<dyn Ask>) -> Self {
-        let value = |object: Option<&Object>| object.map_or(Value::Null, |it| Value::Object(it.0.clone()));
+        let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
         Self {
             object: value(request.new),
             old: value(request.old),

@@ -45,7 +45,7 @@ const NAMES: Names = Names {
 pub fn widget(name: &str, labels: Value) -> Object {
     let meta = json!({"name": name, "namespace": "ns", "labels": labels});
     let whole = json!({"apiVersion": "test.io/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 3}});
-    Object(whole.as_object().unwrap().clone())
+    Object::from(whole.as_object().unwrap().clone())
 }
 
 /// A write of a widget.

@@ -153,7 +153,7 @@ mod tests {
         let whole: EvictionRequest = serde_json::from_value(given.clone()).unwrap();
         assert_eq!(whole.metadata.managed_fields.len(), 1);
         let Value::Object(map) = given else { unreachable!() };
-        let mut read: EvictionRequest = decode(&Object(map)).unwrap();
+        let mut read: EvictionRequest = decode(&Object::from(map)).unwrap();
         assert!(read.metadata.managed_fields.is_empty());
         read.metadata.managed_fields = whole.metadata.managed_fields.clone();
         assert_eq!(read, whole);
@@ -171,8 +171,8 @@ mod tests {
             "status": {"observedGeneration": 2, "activeInterceptors": null, "processedInterceptors": ["x"]},
         });
         let Value::Object(map) = given else { unreachable!() };
-        let whole: EvictionRequest = decode(&Object(map.clone())).unwrap();
-        let read: EvictionRequest = decode_status(&Object(map)).unwrap();
+        let whole: EvictionRequest = decode(&Object::from(map.clone())).unwrap();
+        let read: EvictionRequest = decode_status(&Object::from(map)).unwrap();
         assert_eq!((&read.status, read.status.observed_generation), (&whole.status, 2));
         let (read, whole) = (read.metadata, whole.metadata);
         assert_eq!(read.generation, whole.generation);

@@ -14,7 +14,7 @@ fn kind() -> EvictionRequestKind {
 
 fn object(value: Value) -> Object {
     let Value::Object(map) = value else { panic!("not an object") };
-    Object(map)
+    Object::from(map)
 }
 
 fn request(spec: Value) -> Value {

@@ -13,7 +13,7 @@ const LAST: &str = "imperative-eviction.k8s.io";
 
 fn object(value: Value) -> Object {
     let Value::Object(map) = value else { panic!("not an object") };
-    Object(map)
+    Object::from(map)
 }
 
 fn request(status: Value) -> Value {

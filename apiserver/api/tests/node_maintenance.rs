@@ -14,7 +14,7 @@ fn kind() -> NodeMaintenanceKind {
 
 fn object(value: Value) -> Object {
     let Value::Object(map) = value else { panic!("not an object") };
-    Object(map)
+    Object::from(map)
 }
 
 /// As the server would see it: defaulted.

@@ -26,6 +26,7 @@ use crate::field::{Error, Path};
 use crate::go_json;
 use crate::kind::Names;
 use crate::object::Object;
+use crate::object::managed_fields::Fields;
 use crate::quote::go_quote;
 use crate::schema::Schema;
 
@@ -112,7 +113,7 @@ fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value
 
 /// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.
 pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiError> {
-    let patched = Value::Object(std::mem::take(&mut object.0));
+    let patched = std::mem::take(object).into_value();
     let (conformed, strict_errors) = conformed(&patched, schema).map_err(|why| {
         let patched = shorten(patched.to_string());
         ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
@@ -142,7 +143,7 @@ fn conformed<'de>(
 /// The object as Go has it before anything is set: structs that are no pointers, and what is always written.
 pub fn zero_object(schema: &Schema) -> Object {
     match seed::zero(schema) {
-        Value::Object(map) => Object(map),
+        Value::Object(map) => Object::raw(map),
         _ => Object::default(),
     }
 }
@@ -188,7 +189,7 @@ where
 
 fn into_object(value: Option<Value>) -> Result<Object, String> {
     match value {
-        Some(Value::Object(map)) => Ok(Object(map)),
+        Some(Value::Object(map)) => Ok(Object::of_tree(map, Fields::AsText)),
         _ => Err("json: cannot unmarshal into Go value of a struct type".to_owned()),
     }
 }

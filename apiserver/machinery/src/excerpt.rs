@@ -42,7 +42,7 @@ impl Excerpt {
     pub fn read(&self, json: &[u8]) -> Object {
         let read = Fields { wanted: self }.deserialize(&mut serde_json::Deserializer::from_slice(json));
         match read {
-            Ok(Value::Object(fields)) => Object(fields),
+            Ok(Value::Object(fields)) => Object::raw(fields),
             _ => Object::default(),
         }
     }

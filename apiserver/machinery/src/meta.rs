@@ -39,7 +39,7 @@ impl Parts {
     fn of(object: &Object, path: &Path) -> Self {
         Self {
             maps_and_lists: validate_maps_and_lists(object, path),
-            managed: managed::validate(list(object, "managedFields"), path),
+            managed: managed::validate(object.managed_fields().unwrap_or_default(), path),
         }
     }
 }

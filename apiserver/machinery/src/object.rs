@@ -1,16 +1,116 @@
 //! An API object as the server handles it: a JSON object with typed access to its metadata.
 
+pub(crate) mod fields_v1;
+mod json;
+pub(crate) mod managed_fields;
+
+pub use fields_v1::FieldsV1;
+pub use managed_fields::ManagedFieldsEntry;
+
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Map, Value};
+
+use managed_fields::{FIELD, Fields};
 
 /// Bytes that hold most objects.
 const USUAL_SIZE: usize = 4096;
 
-/// A decoded object, with `apiVersion` and `kind`.
+/// A decoded object, with `apiVersion` and `kind`: its fields as a tree, but for `metadata.managedFields`, which are
+/// kept beside it. Those that are no list of entries stay in the tree, as do those of an object that is still
+/// [raw](Self::raw).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(pub Map<String, Value>);
+pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>);
+
+impl From<Map<String, Value>> for Object {
+    fn from(tree: Map<String, Value>) -> Self {
+        Self::of_tree(tree, Fields::AsTree)
+    }
+}
 
 impl Object {
+    /// A tree that is yet to be decoded: its managed fields stay in it.
+    pub fn raw(tree: Map<String, Value>) -> Self {
+        Self(tree, None)
+    }
+    /// Reads an object's JSON.
+    ///
+    /// # Errors
+    /// What is no JSON object.
+    pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
+        // What has managed fields of another form is read as a tree.
+        json::read(json).or_else(|_| serde_json::from_slice::<Map<_, _>>(json).map(Self::from))
+    }
+    /// The whole object as a tree.
+    pub fn to_tree(&self) -> Map<String, Value> {
+        self.clone().into_tree()
+    }
+    /// The same as a value.
+    pub fn to_value(&self) -> Value {
+        Value::Object(self.to_tree())
+    }
+    /// The whole of an object that nobody else needs.
+    pub fn into_tree(mut self) -> Map<String, Value> {
+        if let Some(entries) = self.1.take() {
+            let entries = entries.iter().map(ManagedFieldsEntry::to_value).collect();
+            self.meta_mut().insert(FIELD.to_owned(), entries);
+        }
+        self.0
+    }
+    /// The same as a value.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.into_tree())
+    }
+    /// `metadata` as a tree, with the managed fields; empty if absent.
+    pub fn metadata(&self) -> Map<String, Value> {
+        let mut metadata = self.meta().cloned().unwrap_or_default();
+        if let Some(entries) = &self.1 {
+            metadata.insert(FIELD.to_owned(), entries.iter().map(ManagedFieldsEntry::to_value).collect());
+        }
+        metadata
+    }
+    /// `metadata.managedFields`; `None` if they are absent, or no list of entries.
+    pub fn managed_fields(&self) -> Option<&[ManagedFieldsEntry]> {
+        self.1.as_deref()
+    }
+    /// Whether there is anything where managed fields should be.
+    pub fn has_managed_fields(&self) -> bool {
+        self.1.is_some() || self.meta().is_some_and(|meta| meta.contains_key(FIELD))
+    }
+    /// Sets `metadata.managedFields`; an empty list removes them.
+    pub fn set_managed_fields(&mut self, entries: impl Into<Arc<[ManagedFieldsEntry]>>) {
+        let entries = entries.into();
+        self.remove_managed_fields();
+        if !entries.is_empty() {
+            self.meta_mut();
+            self.1 = Some(entries);
+        }
+    }
+    /// Sets `metadata.managedFields` to those of another object.
+    pub fn share_managed_fields(&mut self, of: &Self) {
+        self.set_managed_fields(of.1.clone().unwrap_or_default());
+    }
+    /// Takes `metadata.managedFields` out; an empty list if they were absent, or no list of entries.
+    pub fn take_managed_fields(&mut self) -> Arc<[ManagedFieldsEntry]> {
+        let entries = self.1.take();
+        self.remove_managed_fields();
+        entries.unwrap_or_default()
+    }
+    /// Removes `metadata.managedFields`.
+    pub fn remove_managed_fields(&mut self) {
+        self.1 = None;
+        if let Some(Value::Object(metadata)) = self.0.get_mut("metadata") {
+            metadata.remove(FIELD);
+        }
+    }
+
+    pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: Fields) -> Self {
+        let metadata = tree.get_mut("metadata").and_then(Value::as_object_mut);
+        let entries = metadata.and_then(|metadata| managed_fields::take(metadata, fields));
+        Self(tree, entries)
+    }
+
     /// `metadata.name`, empty if absent.
     pub fn name(&self) -> &str {
         self.meta_str("name")
@@ -69,12 +169,15 @@ impl Object {
             Some(value) => self.meta_mut().insert(field.to_owned(), value),
             None => self.meta_mut().remove(field),
         };
+        if field == FIELD {
+            self.1 = managed_fields::take(self.meta_mut(), Fields::AsTree);
+        }
     }
     /// Compact JSON, in no more memory than it needs: it may be kept for long.
     pub fn to_json(&self) -> Bytes {
         let mut text = Vec::with_capacity(USUAL_SIZE);
-        // Serializing a tree of JSON values to memory cannot fail: every key is a string.
-        let written = serde_json::to_writer(&mut text, &self.0);
+        // Writing to memory cannot fail, and every key is a string.
+        let written = json::write(self, &mut text);
         debug_assert!(written.is_ok());
         Bytes::copy_from_slice(&text)
     }

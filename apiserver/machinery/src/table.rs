@@ -86,7 +86,7 @@ pub fn partial_object_metadata(object: &Object, api_version: &str) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": api_version,
-        "metadata": object.meta().cloned().unwrap_or_default(),
+        "metadata": object.metadata(),
     })
 }
 
@@ -106,7 +106,7 @@ pub fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value
     let carried = match options.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Metadata => partial_object_metadata(object, options.api_version),
-        IncludeObject::Object => Value::Object(object.0.clone()),
+        IncludeObject::Object => object.to_value(),
     };
     json!({"cells": kind.cells(object, options.now), "object": carried})
 }

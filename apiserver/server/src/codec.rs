@@ -99,7 +99,7 @@ pub fn patched(
         let detail = "json: cannot unmarshal into Go value of a struct type";
         return Err(invalid_patch(shown, detail));
     };
-    let mut object = Object(map);
+    let mut object = Object::raw(map);
     if !object.0.contains_key("kind") && options.field_validation == FieldValidation::Warn {
         // Kubernetes reads it as an object without fields.
         object.0.keys().for_each(|field| call.warnings.add(format!("unknown field {field:?}")));
@@ -123,7 +123,7 @@ pub fn strategically_patched(
 ) -> Result<Object, ApiError> {
     let (names, schema) = (call.names(), call.kind().schema());
     let (mut patch, mut strict_errors) = strategic_patch(patch)?;
-    let mut document = present.0.clone();
+    let mut document = present.to_tree();
     strategic_merge_patch(&mut document, &mut patch, schema)?;
     let shown = || plain(&Value::Object(patch.clone()));
     let restored = decode::restore(Value::Object(document), schema);
@@ -193,7 +193,7 @@ fn check_type(object: &Object, kind: &dyn Kind) -> Result<(), ApiError> {
         return Err(ApiError::bad_request(why));
     }
     let detail = decode::not_registered(given, version);
-    Err(invalid_patch(Value::Object(object.0.clone()).to_string(), &detail))
+    Err(invalid_patch(object.to_value().to_string(), &detail))
 }
 
 fn invalid_patch(shown: String, detail: &str) -> ApiError {
@@ -207,7 +207,7 @@ pub fn value(body: &[u8], format: Format) -> Result<Value, ApiError> {
         Format::Json => decode::decode_value(body, decode::Format::Json),
         Format::Yaml => decode::decode_value(body, decode::Format::Yaml),
         // The only message of free form that clients send is DeleteOptions.
-        Format::Protobuf => protobuf::decode_delete_options(body).map(|object| Value::Object(object.0)),
+        Format::Protobuf => protobuf::decode_delete_options(body).map(Object::into_value),
     }
 }
 
@@ -218,8 +218,5 @@ pub fn object_protobuf(kind: &dyn Kind, object: &Object) -> Bytes {
 
 /// An object's metadata as a bare protobuf message.
 pub fn metadata_protobuf(kind: &dyn Kind, object: &Object) -> Bytes {
-    match (object.meta(), kind.schema().field("metadata")) {
-        (Some(meta), Some(schema)) => protobuf::encode_message(meta, schema).into(),
-        _ => Bytes::new(),
-    }
+    protobuf::encode_metadata(object, kind.schema()).into()
 }

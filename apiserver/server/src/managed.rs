@@ -54,7 +54,7 @@ pub fn applied(
             )));
         }
     };
-    let patch = Object(patch);
+    let patch = Object::raw(patch);
     let of = format!("{}/{}", patch.namespace(), patch.name());
     let empty = empty(call);
     let live = present.unwrap_or(&empty);
@@ -71,9 +71,15 @@ pub fn applied(
 }
 
 /// What an apply of the configuration `of` produced, as an object of the kind.
-fn restored(new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
-    let restored = decode::restore(serde_json::Value::Object(new.0), call.kind().schema());
-    restored.map(|(object, _)| object).map_err(|why| {
+fn restored(mut new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
+    // What the server itself tracks is as it should be.
+    let managed = new.take_managed_fields();
+    let restored = decode::restore(new.into_value(), call.kind().schema());
+    let tracked = |(mut object, _): (Object, _)| {
+        object.set_managed_fields(managed);
+        object
+    };
+    restored.map(tracked).map_err(|why| {
         let type_ = format!("{}, Kind={}", call.names().api_version(), call.names().kind);
         let why = format!("unable to convert unstructured object to {type_}: {why}");
         let message = format!("failed to convert new object ({of}; {type_}) to proper version: {why}");
@@ -85,7 +91,7 @@ fn restored(new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
 /// pkg/endpoints/handlers/fieldmanager/admission.go).
 pub fn keep_readable(call: &Call, object: &mut Object, before: &Object) {
     if let Err(why) = managed_fields::check(object) {
-        object.set_meta("managedFields", before.meta().and_then(|meta| meta.get("managedFields")).cloned());
+        object.share_managed_fields(before);
         call.warnings.add(format!(
             ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
         ));

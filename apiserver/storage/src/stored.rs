@@ -88,7 +88,7 @@ impl Stored {
     /// The object with its resourceVersion. Decoded anew where it was let go of before.
     pub fn object(&self) -> Arc<Object> {
         // These bytes were decoded before, or encoded here.
-        let decode = || Arc::new(Object(serde_json::from_slice(&self.json()).unwrap_or_default()));
+        let decode = || Arc::new(Object::from_json(&self.json()).unwrap_or_default());
         self.decoded().unwrap_or_else(decode)
     }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn object(text: &str) -> Object {
-        Object(serde_json::from_str(text).unwrap())
+        Object::from_json(text.as_bytes()).unwrap()
     }
 
     #[test]

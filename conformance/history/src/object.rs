@@ -38,7 +38,7 @@ pub fn object(key: &str, value: Value) -> Object {
         },
     });
     match object {
-        Json::Object(map) => Object(map),
+        Json::Object(map) => Object::from(map),
         _ => Object::default(),
     }
 }

@@ -60,12 +60,12 @@ fn maintenance(entries: usize) -> Arc<NodeMaintenance> {
     let own: Vec<_> = (0..entries)
         .map(|i| json!({ "podPriority": 2000, "podSelector": { "matchLabels": { "app": format!("v{i}") } } }))
         .collect();
-    let mut object = Object(Default::default());
+    let mut object = Object::from(Default::default());
     object.0.insert("metadata".into(), json!({ "name": "m", "uid": "m", "generation": 1 }));
     let all = json!({ "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "x", "operator": "DoesNotExist" }] }] });
     object.0.insert("spec".into(), json!({ "stage": "Drain", "drainPlan": own, "nodeSelector": all }));
     NodeMaintenanceKind::new().default(&mut object);
-    Arc::new(serde_json::from_value(serde_json::Value::Object(object.0)).unwrap())
+    Arc::new(serde_json::from_value(object.into_value()).unwrap())
 }
 
 /// Requests are made and the status is written; the rest does not change what a planning costs.

@@ -32,11 +32,11 @@ pub fn patched(
             "admission webhook {hook} attempted to modify the object, which is not supported for this operation"
         )));
     };
-    let changed = patch.apply(&Value::Object(object.0.clone())).map_err(|why| internal(&why))?;
+    let changed = patch.apply(&object.to_value()).map_err(|why| internal(&why))?;
     let Value::Object(fields) = changed else {
         return Err(internal(&"json: cannot unmarshal into Go value of a struct type"));
     };
-    let mut changed = Object(fields);
+    let mut changed = Object::raw(fields);
     identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
     // What the schema does not know is dropped, as for any client that does not ask for more.
     decode::conform(&mut changed, kind.schema()).map_err(|error| internal(&error))?;

@@ -41,7 +41,7 @@ impl ReviewVersion {
 
 /// The question.
 pub fn review(version: ReviewVersion, uid: &str, request: &Attributes<'_>, object: Option<&Object>) -> Value {
-    let value = |object: Option<&Object>| object.map_or(Value::Null, |it| Value::Object(it.0.clone()));
+    let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
     let mut asked = admission_request(request, uid);
     asked.insert("object".to_owned(), value(object));
     asked.insert("oldObject".to_owned(), value(request.old));

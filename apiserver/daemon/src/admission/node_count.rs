@@ -72,7 +72,7 @@ mod tests {
 
     fn object(stage: &str, term: &str) -> Object {
         let spec = json!({ "stage": stage, "nodeSelector": { "nodeSelectorTerms": [term] } });
-        Object([("spec".to_owned(), spec)].into_iter().collect())
+        Object::from(serde_json::Map::from_iter([("spec".to_owned(), spec)]))
     }
 
     #[test]

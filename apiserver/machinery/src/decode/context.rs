@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Format;
+use crate::object::fields_v1::Budget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -23,6 +24,16 @@ pub(super) struct Context {
     budget: usize,
     /// How keys that stand twice in a body of free form are told of, if they are.
     twice: Option<Format>,
+}
+
+impl Budget for Context {
+    fn spend<E: serde::de::Error>(&mut self, text: usize) -> Result<(), E> {
+        match self.budget.checked_sub(text.saturating_add(1)) {
+            Some(rest) => self.budget = rest,
+            None => return Err(self.fail("yaml: document contains excessive aliasing".to_owned())),
+        }
+        Ok(())
+    }
 }
 
 impl Context {
@@ -58,13 +69,9 @@ impl Context {
         self.strict
     }
 
-    /// Takes one node with this much text from the budget.
-    pub(super) fn spend<E: serde::de::Error>(&mut self, text: usize) -> Result<(), E> {
-        match self.budget.checked_sub(text.saturating_add(1)) {
-            Some(rest) => self.budget = rest,
-            None => return Err(self.fail("yaml: document contains excessive aliasing".to_owned())),
-        }
-        Ok(())
+    /// Whether it is at a field of the struct of this definition.
+    pub(super) fn is_in(&self, definition: &str) -> bool {
+        self.structs.last().is_some_and(|last| *last == definition)
     }
 
     /// Remembers the error that the client is told.

@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn restored(value: Value) -> Result<(Value, Vec<String>), String> {
-        decode::restore(value, &schema()).map(|(object, unknown)| (Value::Object(object.0), unknown))
+        decode::restore(value, &schema()).map(|(object, unknown)| (object.into_value(), unknown))
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn spec_refused(body: &str) -> String {
 #[test]
 fn kind_and_version_are_filled_in() {
     let object = json("{}").unwrap().object;
-    assert_eq!(Value::Object(object.0), json!({"apiVersion": "g.io/v1", "kind": "Thing"}));
+    assert_eq!(object.into_value(), json!({"apiVersion": "g.io/v1", "kind": "Thing"}));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn times_are_written_as_kubernetes_writes_them() {
 fn free_form_fields_are_kept_as_they_are() {
     let body =
         r#"{"metadata":{"managedFields":[{"fieldsV1":{"f:spec":{".":{},"k":[null,1,"",1.5,true]}}}]}}"#;
-    let fields = json(body).unwrap().object.0["metadata"]["managedFields"][0]["fieldsV1"].clone();
+    let fields = json(body).unwrap().object.to_value()["metadata"]["managedFields"][0]["fieldsV1"].clone();
     assert_eq!(fields, json!({"f:spec": {".": {}, "k": [null, 1, "", 1.5, true]}}));
 }
 
@@ -275,10 +275,10 @@ fn yaml_aliases_cannot_multiply() {
 
 #[test]
 fn a_patched_object_is_made_to_fit() {
-    let mut object = Object(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
+    let mut object = Object::from(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
     assert_eq!(conform(&mut object, &schema()).unwrap(), [r#"unknown field "spec.x""#]);
-    assert_eq!(Value::Object(object.0), json!({"spec": {"count": 2, "mode": "auto"}}));
-    let mut object = Object(json!({"spec": {"count": "2"}}).as_object().unwrap().clone());
+    assert_eq!(object.into_value(), json!({"spec": {"count": 2, "mode": "auto"}}));
+    let mut object = Object::from(json!({"spec": {"count": "2"}}).as_object().unwrap().clone());
     let error = conform(&mut object, &schema()).unwrap_err();
     assert_eq!(error.code(), 422);
     assert_eq!(

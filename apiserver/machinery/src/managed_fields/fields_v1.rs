@@ -5,15 +5,17 @@
 //! ```
 
 use std::borrow::Cow;
+use std::fmt;
 
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
 use super::set::Set;
 use super::value::number_text;
-
-/// Levels that are read; what serde_json reads from text is not deeper.
-const MAX_DEPTH: usize = 128;
+use crate::object::FieldsV1;
+use crate::object::fields_v1 as text;
 
 impl Set {
     /// Reads FieldsV1. Kinds of elements that nobody knows yet are dropped.
@@ -21,21 +23,32 @@ impl Set {
     /// # Errors
     /// A description of what is not FieldsV1.
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
-        let value: Value = serde_json::from_slice(text).map_err(|e| e.to_string())?;
-        Self::from_value(&value)
+        let fields = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        Self::from_fields(&fields)
     }
 
-    /// Reads FieldsV1 that is already a JSON tree.
+    /// The same of an entry's fields.
     ///
     /// # Errors
     /// A description of what is not FieldsV1.
-    pub fn from_value(value: &Value) -> Result<Self, String> {
-        Ok(read(value, MAX_DEPTH)?.0)
+    pub fn from_fields(fields: &FieldsV1) -> Result<Self, String> {
+        let mut why = None;
+        let mut deserializer = serde_json::Deserializer::from_str(fields.as_str());
+        let read = Reader { why: &mut why }.deserialize(&mut deserializer);
+        match read.and_then(|(set, _)| deserializer.end().map(|()| set)) {
+            Ok(set) => Ok(set),
+            Err(error) => Err(why.unwrap_or_else(|| match error.classify() {
+                Category::Data => "expected an object".to_owned(),
+                _ => error.to_string(),
+            })),
+        }
     }
 
-    /// FieldsV1 as a JSON tree.
-    pub fn to_value(&self) -> Value {
-        self.write(false)
+    /// The set as an entry's fields: sorted as JSON is, which is not always the order of their values.
+    pub fn to_fields(&self) -> FieldsV1 {
+        let mut out = String::with_capacity(256);
+        self.write_sorted(false, &mut out);
+        FieldsV1::of_canonical(&out)
     }
 
     /// FieldsV1 as text, byte for byte as structured-merge-diff writes it.
@@ -45,16 +58,20 @@ impl Set {
         out
     }
 
-    fn write(&self, include_self: bool) -> Value {
-        let mut map = Map::new();
+    fn write_sorted(&self, include_self: bool, out: &mut String) {
+        out.push('{');
         if include_self {
-            map.insert(".".to_owned(), Value::Object(Map::new()));
+            out.push_str("\".\":{}");
         }
-        self.entries(|element, member, child| {
-            let below = child.map_or_else(|| Value::Object(Map::new()), |set| set.write(member));
-            map.insert(serialize(element), below);
+        // Fields come first, sorted by their names; of the other elements some sort by value.
+        let mut others = Vec::new();
+        self.entries(|element, member, child| match element {
+            PathElement::Field(_) => write_entry(&serialize(element), member, child, out),
+            _ => others.push((serialize(element), member, child)),
         });
-        Value::Object(map)
+        others.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        others.into_iter().for_each(|(key, member, child)| write_entry(&key, member, child, out));
+        out.push('}');
     }
 
     fn write_json(&self, include_self: bool, out: &mut String) {
@@ -89,37 +106,81 @@ impl Set {
     }
 }
 
-/// The paths below, and whether the value itself is a member.
-fn read(value: &Value, depth: usize) -> Result<(Set, bool), String> {
-    let map = match value {
-        Value::Object(map) => map,
-        Value::Null => return Ok((Set::default(), true)),
-        _ => return Err("expected an object".to_owned()),
-    };
-    let depth = depth.checked_sub(1).ok_or("nested too deep")?;
-    let (mut members, mut children, mut member) = (Vec::new(), Vec::new(), false);
-    for (key, below) in map {
-        if key == "." {
-            member = true;
-            continue;
-        }
-        let Some(element) = parse(key)? else { continue };
-        let (child, is_member) = read(below, depth)?;
-        match (child.is_empty(), is_member) {
-            (true, true) => members.push(element),
-            (true, false) => {}
-            (false, false) => children.push((element, child)),
-            (false, true) => {
-                members.push(element.clone());
-                children.push((element, child));
+fn write_entry(key: &str, member: bool, child: Option<&Set>, out: &mut String) {
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    text::write_string(key, out);
+    out.push(':');
+    match child {
+        Some(set) => set.write_sorted(member, out),
+        None => out.push_str("{}"),
+    }
+}
+
+/// Reads the paths below a value, and whether the value itself is a member.
+struct Reader<'w> {
+    /// What is not FieldsV1.
+    why: &'w mut Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = (Set, bool);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(Set, bool), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = (Set, bool);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_unit<E>(self) -> Result<(Set, bool), E> {
+        Ok((Set::default(), true))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Set, bool), A::Error> {
+        let (mut members, mut children, mut member) = (Vec::new(), Vec::new(), false);
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            let element = if key.0 == "." {
+                member = true;
+                None
+            } else {
+                parse(&key.0).map_err(|why| {
+                    let error = A::Error::custom(&why);
+                    self.why.get_or_insert(why);
+                    error
+                })?
+            };
+            let Some(element) = element else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let (child, is_member) = map.next_value_seed(Reader { why: self.why })?;
+            match (child.is_empty(), is_member) {
+                (true, true) => members.push(element),
+                (true, false) => {}
+                (false, false) => children.push((element, child)),
+                (false, true) => {
+                    members.push(element.clone());
+                    children.push((element, child));
+                }
             }
         }
+        let set = Set::from_unsorted(members, children);
+        // A leaf stands for itself.
+        let leaf = set.members.is_empty() && set.children.is_empty();
+        Ok((set, member || leaf))
     }
-    let set = Set::from_unsorted(members, children);
-    // A leaf stands for itself.
-    let leaf = set.members.is_empty() && set.children.is_empty();
-    Ok((set, member || leaf))
 }
+
+/// Text of the body where nothing in it is escaped.
+#[derive(serde::Deserialize)]
+struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
 
 /// `f:name`, `k:{...}`, `v:...`, `i:0`; None for a kind that nobody knows yet.
 fn parse(text: &str) -> Result<Option<PathElement>, String> {

@@ -51,7 +51,7 @@ pub(super) fn text(config: &Object) -> String {
         Some(_) => config.set_meta("annotations", None),
         None => {}
     }
-    let mut text = Value::Object(config.0).to_string();
+    let mut text = config.into_value().to_string();
     // These stand in strings only.
     let escapes = [
         ("<", "\\u003c"),
@@ -76,7 +76,7 @@ fn annotation(object: &Object) -> Option<&str> {
 fn owned(live: &Object, schema: &Schema, api_version: &str) -> Option<Set> {
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     let Value::Object(last) = last else { return None };
-    let last = Object(last);
+    let last = Object::raw(last);
     let same_version = last.0.get("apiVersion").and_then(Value::as_str) == Some(api_version);
     if !same_version || validate(&last, schema).is_err() {
         return None;

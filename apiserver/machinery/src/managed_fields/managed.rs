@@ -3,11 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use super::set::Set;
 use crate::kind::Now;
-use crate::object::Object;
+use crate::object::{ManagedFieldsEntry, Object};
 
 /// How a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,14 +29,14 @@ pub(super) struct Manager {
 pub(super) struct Owned {
     pub set: Set,
     pub api_version: String,
-    /// RFC 3339; none for an applier whose first configuration changed nothing.
-    pub time: Option<String>,
+    /// RFC 3339; empty for an applier whose first configuration changed nothing.
+    pub time: String,
 }
 
 impl Owned {
     /// Nothing yet.
     pub fn empty(api_version: &str) -> Self {
-        Self { set: Set::default(), api_version: api_version.to_owned(), time: None }
+        Self { set: Set::default(), api_version: api_version.to_owned(), time: String::new() }
     }
 }
 
@@ -50,7 +48,10 @@ pub(super) type Managed = BTreeMap<Manager, Owned>;
 /// # Errors
 /// What makes them unreadable.
 pub(super) fn decode(object: &Object) -> Result<Managed, String> {
-    entries(object).iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
+    let Some(entries) = object.managed_fields() else {
+        return if object.has_managed_fields() { Err("no list of entries".to_owned()) } else { Ok(Managed::new()) };
+    };
+    entries.iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
 }
 
 /// Whether the entries of an object can be read (managedfields.ValidateManagedFields).
@@ -82,37 +83,18 @@ pub(super) fn encode(object: &mut Object, managed: &Managed) {
     let mut sorted: Vec<_> = managed.iter().collect();
     sorted.sort_by(|a, b| order(*a, *b));
     let entries: Vec<_> = sorted.into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect();
-    object.set_meta("managedFields", (!entries.is_empty()).then_some(Value::Array(entries)));
-}
-
-/// The object without its entries, which may be larger than all the rest.
-pub(super) fn without(object: &Object) -> Object {
-    let rest = |meta: &Map<String, Value>| {
-        let rest = meta.iter().filter(|(field, _)| *field != "managedFields");
-        Value::Object(rest.map(|(field, value)| (field.clone(), value.clone())).collect())
-    };
-    let fields = object.0.iter().map(|(field, value)| match value {
-        Value::Object(meta) if field == "metadata" => (field.clone(), rest(meta)),
-        value => (field.clone(), value.clone()),
-    });
-    Object(fields.collect())
+    object.set_managed_fields(entries);
 }
 
 /// Seconds since the epoch; 0 without a time.
 pub(super) fn seconds(owned: &Owned) -> i64 {
-    let time = owned.time.as_deref().and_then(|t| t.parse::<Now>().ok());
-    time.map(Now::as_second).unwrap_or_default()
+    owned.time.parse::<Now>().map(Now::as_second).unwrap_or_default()
 }
 
 /// The time of an entry written now.
 pub(super) fn stamp(now: Now) -> String {
     let whole = Now::from_second(now.as_second()).unwrap_or(now);
     whole.to_string()
-}
-
-pub(super) fn entries(object: &Object) -> &[Value] {
-    let list = object.meta().and_then(|m| m.get("managedFields")).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
 }
 
 /// By operation, time, manager, apiVersion, subresource.
@@ -126,61 +108,53 @@ fn order(a: (&Manager, &Owned), b: (&Manager, &Owned)) -> Ordering {
 }
 
 fn is_reset(object: &Object) -> bool {
-    let list = object.meta().and_then(|m| m.get("managedFields")).and_then(Value::as_array);
-    match list.map(Vec::as_slice) {
+    match object.managed_fields() {
         Some([]) => true,
-        Some([Value::Object(only)]) => only.values().all(|v| v.is_null() || v.as_str() == Some("")),
+        Some([only]) => *only == ManagedFieldsEntry::default(),
         _ => false,
     }
 }
 
-fn decode_entry(index: usize, entry: &Value) -> Result<(Manager, Owned), String> {
-    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
-    let operation = match text("operation") {
+fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Owned), String> {
+    let operation = match entry.operation.as_str() {
         "Apply" => Operation::Apply,
         "Update" => Operation::Update,
         _ => return Err("operation must be `Apply` or `Update`".to_owned()),
     };
-    let api_version = text("apiVersion").to_owned();
+    let api_version = entry.api_version.clone();
     if api_version.is_empty() {
         return Err("apiVersion must not be empty".to_owned());
     }
-    match text("fieldsType") {
+    match entry.fields_type.as_str() {
         "FieldsV1" => {}
         "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
         other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {index}")),
     }
     let manager = Manager {
-        name: text("manager").to_owned(),
+        name: entry.manager.clone(),
         operation,
         api_version: if operation == Operation::Apply { String::new() } else { api_version.clone() },
-        subresource: text("subresource").to_owned(),
+        subresource: entry.subresource.clone(),
     };
-    let set = match entry.get("fieldsV1") {
-        None | Some(Value::Null) => Set::default(),
-        Some(fields) => Set::from_value(fields).map_err(|e| format!("error decoding set: {e}"))?,
+    let set = match &entry.fields_v1 {
+        None => Set::default(),
+        Some(fields) => Set::from_fields(fields).map_err(|e| format!("error decoding set: {e}"))?,
     };
-    let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
-    Ok((manager, Owned { set, api_version, time }))
+    Ok((manager, Owned { set, api_version, time: entry.time.clone() }))
 }
 
-fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
+fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
     let operation = match manager.operation {
         Operation::Apply => "Apply",
         Operation::Update => "Update",
     };
-    let mut entry = Map::new();
-    let mut put = |field: &str, value: &str| {
-        if !value.is_empty() {
-            entry.insert(field.to_owned(), Value::from(value));
-        }
-    };
-    put("manager", &manager.name);
-    put("operation", operation);
-    put("apiVersion", &owned.api_version);
-    put("time", owned.time.as_deref().unwrap_or_default());
-    put("fieldsType", "FieldsV1");
-    put("subresource", &manager.subresource);
-    entry.insert("fieldsV1".to_owned(), owned.set.to_value());
-    Value::Object(entry)
+    ManagedFieldsEntry {
+        manager: manager.name.clone(),
+        operation: operation.to_owned(),
+        api_version: owned.api_version.clone(),
+        time: owned.time.clone(),
+        fields_type: "FieldsV1".to_owned(),
+        fields_v1: Some(owned.set.to_fields()),
+        subresource: manager.subresource.clone(),
+    }
 }

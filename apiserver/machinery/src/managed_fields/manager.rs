@@ -44,7 +44,7 @@ impl FieldManager<'_> {
     /// own `metadata.managedFields` are taken into account.
     pub fn update(&self, live: Option<&Object>, mut new: Object, manager: &str, now: Now) -> Object {
         let mut managed = managed::of_update(live, &new, !self.subresource.is_empty());
-        new.set_meta("managedFields", None);
+        new.remove_managed_fields();
         // An object whose managed fields were never tracked, or were reset, stays without until the first apply.
         let untracked = managed.is_empty() && live.is_some_and(|live| !live.uid().is_empty());
         if !untracked {
@@ -74,7 +74,8 @@ impl FieldManager<'_> {
         self.check(&patch)?;
         let mut managed =
             managed::decode(live).map_err(|e| failed(format!("failed to decode managed fields: {e}")))?;
-        let old = managed::without(live);
+        let mut old = live.clone();
+        old.remove_managed_fields();
         if managed.is_empty() {
             self.track(&Object::default(), &old, &mut managed, BEFORE_FIRST_APPLY, now);
         }
@@ -86,7 +87,7 @@ impl FieldManager<'_> {
         last_applied::refresh(&mut new, config);
         if changed {
             if let Some(owned) = managed.get_mut(&who) {
-                owned.time = Some(managed::stamp(now));
+                owned.time = managed::stamp(now);
             }
         } else if new == old && managed::decode(live).is_ok_and(|before| same_owners(&managed, &before)) {
             return Ok(None);
@@ -135,7 +136,7 @@ impl FieldManager<'_> {
         let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
         let before = managed.remove(&who).map(|owned| owned.set).unwrap_or_default();
         let set = set.join(before);
-        let time = Some(managed::stamp(now));
+        let time = managed::stamp(now);
         managed.insert(who, Owned { set, api_version: self.api_version.to_owned(), time });
     }
 
@@ -150,7 +151,8 @@ impl FieldManager<'_> {
         if api_version != self.api_version || kind != self.kind {
             return Err(ApiError::bad_request(format!("invalid object type: {type_}")));
         }
-        if patch.meta().and_then(|m| m.get("managedFields")).is_some_and(Value::is_array) {
+        let in_tree = patch.meta().and_then(|meta| meta.get("managedFields"));
+        if patch.managed_fields().is_some() || in_tree.is_some_and(Value::is_array) {
             return Err(ApiError::bad_request("metadata.managedFields must be nil"));
         }
         validate(patch, self.schema).map_err(|why| {

@@ -42,7 +42,7 @@ impl Updater<'_> {
         let mut new = live.clone();
         merge(&mut new, config, self.schema);
         let last = managed.remove(manager);
-        let time = last.as_ref().and_then(|o| o.time.clone());
+        let time = last.as_ref().map(|owned| owned.time.clone()).unwrap_or_default();
         managed.insert(manager.clone(), Owned { set, api_version: self.api_version.to_owned(), time });
         if let Some(last) = last {
             self.prune(&mut new, managed, manager, &last.set);

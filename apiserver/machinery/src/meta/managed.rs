@@ -1,32 +1,29 @@
 //! `metadata.managedFields` as clients may write it.
 
-use serde_json::Value;
-
-use super::member;
 use crate::field::{Error, ErrorList, Path};
+use crate::object::ManagedFieldsEntry;
 use crate::quote::is_printable;
 
 const MANAGER_MAX: usize = 128;
 const SUBRESOURCE_MAX: usize = 256;
 
 /// Errors of the entries of the metadata at `metadata`. Nobody writes them by hand: paths are made for errors alone.
-pub(super) fn validate(entries: &[Value], metadata: &Path) -> ErrorList {
+pub(super) fn validate(entries: &[ManagedFieldsEntry], metadata: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, entry) in entries.iter().enumerate() {
-        let Some(entry) = entry.as_object() else { continue };
         let path = |field: &str| metadata.child("managedFields").index(index).child(field);
-        let (operation, fields_type) = (member(entry, "operation"), member(entry, "fieldsType"));
+        let (operation, fields_type) = (entry.operation.as_str(), entry.fields_type.as_str());
         if !matches!(operation, "Apply" | "Update") {
             errors.push(Error::invalid(path("operation"), operation, "must be `Apply` or `Update`"));
         }
         if !matches!(fields_type, "" | "FieldsV1") {
             errors.push(Error::invalid(path("fieldsType"), fields_type, "must be `FieldsV1`"));
         }
-        let manager = member(entry, "manager");
+        let manager = entry.manager.as_str();
         if !is_plain(manager) {
             errors.extend(validate_field_manager(manager, &path("manager")));
         }
-        if member(entry, "subresource").len() > SUBRESOURCE_MAX {
+        if entry.subresource.len() > SUBRESOURCE_MAX {
             errors.push(Error::too_long(path("subresource"), SUBRESOURCE_MAX));
         }
     }

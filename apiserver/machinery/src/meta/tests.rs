@@ -8,7 +8,7 @@ use crate::names::name_is_dns_subdomain;
 
 fn object(meta: Value) -> Object {
     let Value::Object(map) = json!({ "metadata": meta }) else { unreachable!() };
-    Object(map)
+    Object::from(map)
 }
 
 fn create(meta: Value) -> Vec<String> {

@@ -24,7 +24,7 @@ pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
             map.insert(field.to_owned(), Value::from(value));
         }
     }
-    Ok(Object(map))
+    Ok(Object::from(map))
 }
 
 /// A bare message of a struct.

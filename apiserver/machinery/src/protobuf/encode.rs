@@ -6,28 +6,66 @@ use serde_json::{Map, Value};
 use super::envelope::Envelope;
 use super::scalar::{base64_bytes, int_or_string, write_time};
 use super::writer;
-use crate::object::Object;
+use crate::object::managed_fields::FIELD;
+use crate::object::{ManagedFieldsEntry, Object};
 use crate::schema::{Field, ObjectShape, Schema, Shape};
 
 /// An object in its envelope.
 pub fn encode(object: &Object, schema: &Schema) -> Bytes {
     let text = |field: &str| object.0.get(field).and_then(Value::as_str).unwrap_or_default();
-    Envelope::seal(text("apiVersion"), text("kind"), &encode_message(&object.0, schema))
+    let mut out = Vec::with_capacity(USUAL_SIZE);
+    if let Shape::Object(shape) = &schema.shape {
+        message(&mut out, Some(&object.0), shape, object.managed_fields());
+    }
+    Envelope::seal(text("apiVersion"), text("kind"), &out)
 }
+
+/// An object's metadata as a bare message; empty if it has none.
+pub fn encode_metadata(object: &Object, schema: &Schema) -> Vec<u8> {
+    let mut out = Vec::with_capacity(USUAL_SIZE);
+    let metadata = schema.field("metadata").map(|metadata| &metadata.shape);
+    if let (Some(fields), Some(Shape::Object(shape))) = (object.meta(), metadata) {
+        message(&mut out, Some(fields), shape, object.managed_fields());
+    }
+    out
+}
+
+/// Bytes that hold most objects.
+const USUAL_SIZE: usize = 2048;
 
 /// A struct as a bare message; empty if the schema is none of a struct.
 pub fn encode_message(value: &Map<String, Value>, schema: &Schema) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     if let Shape::Object(shape) = &schema.shape {
-        message(&mut out, Some(value), shape);
+        message(&mut out, Some(value), shape, None);
     }
     out
 }
 
-fn message(out: &mut Vec<u8>, value: Option<&Map<String, Value>>, shape: &ObjectShape) {
+/// `managed` are the entries that belong to the metadata of the value, or to the value if that is the metadata.
+fn message(
+    out: &mut Vec<u8>,
+    value: Option<&Map<String, Value>>,
+    shape: &ObjectShape,
+    managed: Option<&[ManagedFieldsEntry]>,
+) {
     let mut fields: Vec<&Field> = shape.fields.iter().filter(|f| f.number > 0).collect();
     fields.sort_unstable_by_key(|f| f.number);
     for field in fields {
+        match (field.name, managed) {
+            ("metadata", Some(_)) => {
+                let metadata = value.and_then(|map| map.get(field.name)).and_then(Value::as_object);
+                if let Shape::Object(shape) = &field.schema.shape {
+                    nested(out, field.number, |out| message(out, metadata, shape, managed));
+                }
+                continue;
+            }
+            (FIELD, Some(entries)) => {
+                entries.iter().for_each(|entry| nested(out, field.number, |out| managed_fields(out, entry)));
+                continue;
+            }
+            _ => {}
+        }
         let value = value.and_then(|map| map.get(field.name)).filter(|v| !v.is_null());
         let by_value = !field.is_pointer() && is_scalar(&field.schema.shape);
         if value.is_none() && field.pointer == Some(false) && matches!(field.schema.shape, Shape::Time) {
@@ -70,7 +108,7 @@ fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema)
             nested(out, number, |out| writer::bytes(out, 1, text.as_bytes()));
         }
         Shape::Object(shape) => {
-            nested(out, number, |out| message(out, value.and_then(Value::as_object), shape));
+            nested(out, number, |out| message(out, value.and_then(Value::as_object), shape, None));
         }
         Shape::Map(values) => {
             for (key, value) in value.and_then(Value::as_object).into_iter().flatten() {
@@ -86,6 +124,21 @@ fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema)
             }
         }
     }
+}
+
+/// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto
+fn managed_fields(out: &mut Vec<u8>, entry: &ManagedFieldsEntry) {
+    writer::bytes(out, 1, entry.manager.as_bytes());
+    writer::bytes(out, 2, entry.operation.as_bytes());
+    writer::bytes(out, 3, entry.api_version.as_bytes());
+    if !entry.time.is_empty() {
+        write_time(out, 4, Some(&entry.time.as_str().into()), false);
+    }
+    writer::bytes(out, 6, entry.fields_type.as_bytes());
+    if let Some(fields) = &entry.fields_v1 {
+        nested(out, 7, |out| writer::bytes(out, 1, fields.as_str().as_bytes()));
+    }
+    writer::bytes(out, 8, entry.subresource.as_bytes());
 }
 
 fn nested(out: &mut Vec<u8>, number: u32, body: impl FnOnce(&mut Vec<u8>)) {

@@ -18,7 +18,7 @@ mod writer;
 
 pub use decode::{decode, decode_message};
 pub use delete_options::decode_delete_options;
-pub use encode::{encode, encode_message};
+pub use encode::{encode, encode_message, encode_metadata};
 pub use envelope::{Envelope, MAGIC};
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn vector(name: &str) -> (Vec<u8>, Object) {
     let hex = vector["hex"].as_str().unwrap().as_bytes();
     let digit = |b: u8| char::from(b).to_digit(16).unwrap() as u8;
     let bytes = hex.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
-    (bytes, Object(vector["object"].as_object().unwrap().clone()))
+    (bytes, Object::from(vector["object"].as_object().unwrap().clone()))
 }
 
 #[test]
@@ -128,7 +128,7 @@ proptest! {
             "metadata": {"name": name, "labels": labels, "finalizers": finalizers, "generation": generation},
             "spec": {"leaseDurationSeconds": duration, "renewTime": time},
         });
-        let object = Object(object.as_object().unwrap().clone());
+        let object = Object::from(object.as_object().unwrap().clone());
         prop_assert_eq!(decode(&encode(&object, &lease()), &lease()).unwrap(), object);
     }
 

@@ -5,6 +5,9 @@
 
 use super::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 
+/// Definition of an entry of `metadata.managedFields`.
+pub const MANAGED_FIELDS_ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
+
 /// `metadata` of an object.
 pub fn meta_schema() -> Schema {
     let fields = vec![
@@ -149,7 +152,7 @@ fn managed_entry() -> Schema {
         optional("fieldsV1", 7, Schema::new("The set of fields.", Shape::Raw)),
         text("subresource", 8, "The subresource that was written."),
     ];
-    object("The fields of one manager.", "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry", fields)
+    object("The fields of one manager.", MANAGED_FIELDS_ENTRY, fields)
 }
 
 /// A struct that is published as `definition`.

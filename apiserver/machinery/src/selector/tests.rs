@@ -136,7 +136,7 @@ fn selectors_of_objects_are_validated_with_paths() {
 }
 
 fn thing() -> Object {
-    Object(labels(json!({"metadata": {"name": "n", "namespace": "s"}, "spec": {"x": "a,b=c\\"}})))
+    Object::from(labels(json!({"metadata": {"name": "n", "namespace": "s"}, "spec": {"x": "a,b=c\\"}})))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::testing::Thing;
 
 fn object() -> Object {
     let meta = json!({"name": "a", "creationTimestamp": "2024-01-01T00:00:00Z"});
-    Object(
+    Object::from(
         json!({"apiVersion": "g.io/v1", "kind": "Thing", "metadata": meta, "spec": {}})
             .as_object()
             .unwrap()

@@ -3,6 +3,7 @@
 use drydock_machinery::Object;
 use drydock_machinery::kind::Now;
 use drydock_machinery::managed_fields::{FieldManager, Set, ignore_timestamps};
+use drydock_machinery::object::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
 /// A field manager of the main resource, at noon.
@@ -21,11 +22,11 @@ pub fn fixture<T>(test: impl FnOnce(FieldManager<'_>, Now) -> T) -> T {
 
 fn sample(meta: Value, spec: Value) -> Object {
     let object = json!({"apiVersion": "example.io/v1", "kind": "Sample", "metadata": meta, "spec": spec});
-    Object(object.as_object().unwrap().clone())
+    Object::from(object.as_object().unwrap().clone())
 }
 
 fn entries(object: &Object) -> Vec<Value> {
-    object.meta().unwrap().get("managedFields").and_then(Value::as_array).cloned().unwrap_or_default()
+    object.managed_fields().unwrap_or_default().iter().map(ManagedFieldsEntry::to_value).collect()
 }
 
 fn managers(object: &Object) -> Vec<String> {
@@ -132,7 +133,9 @@ fn a_write_that_changes_nothing_keeps_its_time() {
 fn times_alone_are_no_change() {
     let old = fixture(|m, now| m.update(None, sample(json!({"name": "x"}), json!({"stage": "a"})), "m", now));
     let mut new = old.clone();
-    new.0["metadata"]["managedFields"][0]["time"] = json!("2030-01-01T00:00:00Z");
+    let mut entries = old.managed_fields().unwrap().to_vec();
+    entries[0].time = "2030-01-01T00:00:00Z".to_owned();
+    new.set_managed_fields(entries);
     assert_eq!(ignore_timestamps(new.clone(), &old), old);
     new.0["spec"]["stage"] = json!("b");
     assert_eq!(ignore_timestamps(new.clone(), &old), new);
@@ -240,6 +243,6 @@ fn an_annotation_that_is_no_configuration_lets_nothing_through() {
 fn an_item_without_its_key_has_the_zero_value_for_it() {
     let patch = sample(json!({"name": "x"}), json!({"items": [{"note": "n"}]}));
     let new = fixture(|m, now| m.apply(&Object::default(), patch, "m", false, now)).unwrap().unwrap();
-    let fields = &new.meta().unwrap()["managedFields"][0]["fieldsV1"]["f:spec"]["f:items"];
+    let fields = &new.to_value()["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:items"];
     assert_eq!(*fields, json!({"k:{\"name\":\"\"}": {".": {}, "f:note": {}}}));
 }

@@ -3,6 +3,7 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::managed_fields::{FieldManager, Set};
+use drydock_machinery::object::ManagedFieldsEntry;
 use serde_json::{Map, Value, json};
 
 const SEQUENCES: &str = include_str!("../data/managed_fields/sequences.jsonl");
@@ -19,12 +20,7 @@ fn every_write_has_the_outcome_that_the_host_gives_it() {
                     let (mut have, want) = (settled(new), settled(object(want)));
                     have.set_meta("uid", Some("u".into()));
                     assert_eq!(have, want, "line {line} step {at}: {step:#}");
-                    have.meta_mut()
-                        .get_mut("managedFields")
-                        .and_then(Value::as_array_mut)
-                        .into_iter()
-                        .flatten()
-                        .for_each(age);
+                    with_entries(&mut have, |entries| entries.iter_mut().for_each(age));
                     live = Some(have);
                 }
                 (Err(error), None) => assert_eq!(error, failure(step), "line {line} step {at}"),
@@ -63,11 +59,9 @@ fn write(live: Option<&Object>, step: &Value) -> Result<Object, (u64, Vec<String
     })?;
     // An unchanged object keeps the order that its entries had before `age` made their times equal.
     let sorted = |mut unchanged: Object| {
-        if let Some(Value::Array(entries)) = unchanged.meta_mut().get_mut("managedFields") {
-            entries.sort_by_key(|e| {
-                ["operation", "manager", "subresource"].map(|f| e[f].as_str().map(str::to_owned))
-            });
-        }
+        with_entries(&mut unchanged, |entries| {
+            entries.sort_by_key(|e| [&e.operation, &e.manager, &e.subresource].map(String::clone));
+        });
         unchanged
     };
     Ok(new.unwrap_or_else(|| sorted(live.unwrap_or(&empty).clone())))
@@ -91,6 +85,9 @@ fn settled(mut object: Object) -> Object {
     }
     let spec = object.0["spec"].as_object_mut().unwrap();
     spec.entry("target").or_insert_with(|| json!({}));
+    if object.managed_fields().is_some_and(<[_]>::is_empty) {
+        object.remove_managed_fields();
+    }
     let meta = object.meta_mut();
     let empty =
         |v: &Value| v.as_object().is_some_and(Map::is_empty) || v.as_array().is_some_and(Vec::is_empty);
@@ -115,12 +112,18 @@ fn drop_empty(value: &mut Value) {
     }
 }
 
-fn age(entry: &mut Value) {
-    if entry.get("time").is_some() {
-        entry["time"] = "2020-01-01T00:00:00Z".into();
+fn with_entries(object: &mut Object, change: impl FnOnce(&mut Vec<ManagedFieldsEntry>)) {
+    let mut entries = object.managed_fields().unwrap_or_default().to_vec();
+    change(&mut entries);
+    object.set_managed_fields(entries);
+}
+
+fn age(entry: &mut ManagedFieldsEntry) {
+    if !entry.time.is_empty() {
+        entry.time = "2020-01-01T00:00:00Z".to_owned();
     }
 }
 
 fn object(value: &Value) -> Object {
-    Object(value.as_object().unwrap().clone())
+    Object::from(value.as_object().unwrap().clone())
 }

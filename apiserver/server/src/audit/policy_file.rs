@@ -49,7 +49,7 @@ pub fn read(text: &[u8]) -> Result<Policy, String> {
     if !decoded.strict_errors.is_empty() {
         return Err(format!("strict decoding error: {}", decoded.strict_errors.join(", ")));
     }
-    let value = Value::Object(decoded.object.0);
+    let value = decoded.object.into_value();
     let errors = errors(&value);
     if let Some(why) = field::aggregate(&errors) {
         return Err(why);

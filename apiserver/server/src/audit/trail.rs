@@ -10,7 +10,6 @@ use http::{Request, Response};
 use hyper::body::Body as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde_json::value::to_raw_value;
 
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{Level, Stage, Verdict};
@@ -115,9 +114,8 @@ impl Trail {
             fill(&mut about.resource_version, object.resource_version());
         });
         self.with_body(Level::Request, |event, omit| {
-            let whole = || to_raw_value(&object.0).ok();
-            event.request_object =
-                if omit { body::without_managed_fields(&object.to_json()) } else { whole() };
+            let json = object.to_json();
+            event.request_object = if omit { body::without_managed_fields(&json) } else { body::raw(&json) };
         });
     }
 

@@ -175,7 +175,7 @@ fn json_item(stored: &Stored, view: &ObjectView, prefix: &[u8], out: &mut BytesM
                 return;
             }
             out.truncate(out.len() - 1);
-            let mut item = stored.object().0.clone();
+            let mut item = stored.object().to_tree();
             item.remove("kind");
             item.remove("apiVersion");
             Value::Object(item)

@@ -125,7 +125,7 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
 async fn store(call: &Call, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
     match call.storage().create(key, object, call.guard()).await {
         Err(StorageError::Oversized(mut object)) => {
-            object.set_meta("managedFields", None);
+            object.remove_managed_fields();
             call.storage().create(key, *object, call.guard()).await
         }
         result => result,

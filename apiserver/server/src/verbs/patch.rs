@@ -112,7 +112,7 @@ impl Patching<'_> {
         present: &Object,
         patch: impl Fn(&Value, &[u8]) -> Result<Value, ApiError>,
     ) -> Result<Object, ApiError> {
-        let patched = patch(&Value::Object(present.0.clone()), &self.bytes)?;
+        let patched = patch(&present.to_value(), &self.bytes)?;
         codec::patched(patched, &self.errors, self.call, self.options)
     }
 

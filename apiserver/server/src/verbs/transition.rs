@@ -126,7 +126,7 @@ async fn write(
 ) -> Result<Option<Arc<Stored>>, StorageError> {
     match swap(call, key, expected, Change::Write(object)).await {
         Err(StorageError::Oversized(mut object)) => {
-            object.set_meta("managedFields", None);
+            object.remove_managed_fields();
             swap(call, key, expected, Change::Write(*object)).await
         }
         result => result,

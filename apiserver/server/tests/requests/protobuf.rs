@@ -55,7 +55,7 @@ fn read(body: &[u8]) -> Value {
 
 fn written(object: Value) -> Vec<u8> {
     let Value::Object(map) = object else { panic!("an object") };
-    encode(&Object(map), Gadget::namespaced().schema()).to_vec()
+    encode(&Object::from(map), Gadget::namespaced().schema()).to_vec()
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use drydock_machinery::Object;
-use serde_json::{Map, Value};
 
 use super::sound;
 use crate::backend::{BackendError, Revision};
@@ -20,12 +19,11 @@ pub(super) fn encode(mut object: Object) -> (Object, Bytes) {
 /// The object that `bytes` hold, as of `revision`.
 pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
     not_empty(key, bytes)?;
-    let map: Map<String, Value> =
-        serde_json::from_slice(bytes).map_err(|error| corrupt(key, &error.to_string()))?;
-    if !map.get("metadata").is_some_and(Value::is_object) {
+    let object = Object::from_json(bytes).map_err(|error| corrupt(key, &error.to_string()))?;
+    if object.meta().is_none() {
         return Err(corrupt(key, NO_METADATA));
     }
-    Ok(Arc::new(Stored::of_bytes(key.to_owned(), bytes, Object(map), revision)))
+    Ok(Arc::new(Stored::of_bytes(key.to_owned(), bytes, object, revision)))
 }
 
 /// The object that `bytes` hold, as of `revision`: they can be decoded, but are not.

@@ -20,7 +20,7 @@ pub fn cel(data: &[u8]) {
     let compiled = stack::deep(|| Expression::compile(text, &["object", "oldObject", "variables"]));
     let Ok(expression) = compiled.expect("compiling does not panic") else { return };
     let evaluated = stack::deep(|| {
-        let objects = kinds::samples().map(|sample| of_json(&Value::Object(sample.0)));
+        let objects = kinds::samples().map(|sample| of_json(&sample.into_value()));
         let variables = ["object", "oldObject"].into_iter().zip(objects).collect();
         let mut activation = Activation::new(variables, Arc::new([]), BUDGET).expect("an environment");
         let answer = activation.evaluate(&expression);
@@ -37,7 +37,7 @@ pub fn answer(data: &[u8]) {
         assert!(!validated.is_ok_and(|answer| !answer.patch.is_empty()), "validating never patches");
         let Ok(answer) = verify(version, UID, true, data) else { continue };
         for sample in kinds::samples() {
-            let _ = json_patch(&Value::Object(sample.0), &answer.patch);
+            let _ = json_patch(&sample.into_value(), &answer.patch);
         }
     }
 }

@@ -95,5 +95,5 @@ fn judged(kind: &dyn Kind, mut object: Object) {
     let _ = meta::validate_object_meta(&object, kind.names().namespaced, names::name_is_dns_subdomain);
     let _ = kind.warnings(&object, None);
     let shown: Value = serde_json::from_slice(&object.to_json()).expect("JSON");
-    assert_eq!(shown, Value::Object(object.0));
+    assert_eq!(shown, object.into_value());
 }

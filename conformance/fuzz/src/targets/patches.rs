@@ -29,12 +29,12 @@ pub fn merge(data: &[u8]) {
 pub fn strategic(data: &[u8]) {
     let Ok(Value::Object(patch)) = decode_value(data, Format::Json) else { return };
     for (kind, sample) in kinds::all().into_iter().zip(kinds::samples()) {
-        let mut document = sample.0.clone();
+        let (mut document, before) = (sample.to_tree(), sample.to_tree());
         if strategic_merge_patch(&mut document, &mut patch.clone(), kind.schema()).is_err() {
             continue;
         }
         let length = |map: &serde_json::Map<String, Value>| Value::Object(map.clone()).to_string().len();
-        assert!(length(&document) <= length(&sample.0) + length(&patch), "a patch adds more than it is long");
+        assert!(length(&document) <= length(&before) + length(&patch), "a patch adds more than it is long");
         if let Ok((new, _)) = restore(Value::Object(document), kind.schema()) {
             tracked(kind, &sample, new);
         }
@@ -47,12 +47,12 @@ fn each<E>(data: &[u8], patch: impl Fn(&Value, &[u8]) -> Result<Value, E>) {
 
 fn with_kind<E>(data: &[u8], patch: impl Fn(&dyn Kind, &Value) -> Result<Value, E>) {
     for (kind, sample) in kinds::all().into_iter().zip(kinds::samples()) {
-        let document = Value::Object(sample.0.clone());
+        let document = sample.to_value();
         let Ok(patched) = patch(kind, &document) else { continue };
         let length = patched.to_string().len();
         assert!(length < GROWTH + 2 * data.len(), "{} bytes became {length}", data.len());
         if let Value::Object(map) = patched {
-            tracked(kind, &sample, Object(map));
+            tracked(kind, &sample, Object::raw(map));
         }
     }
 }
@@ -75,10 +75,10 @@ pub fn apply(data: &[u8]) {
     for (kind, sample) in kinds::all().into_iter().zip(kinds::samples()) {
         with_manager(kind, |manager| {
             let applied = |live: &Object, force: bool| {
-                manager.apply(live, Object(config.clone()), "fuzz", force, kinds::now())
+                manager.apply(live, Object::raw(config.clone()), "fuzz", force, kinds::now())
             };
             let restored =
-                |new: Object| restore(Value::Object(new.0), kind.schema()).map(|(object, _)| object);
+                |new: Object| restore(new.into_value(), kind.schema()).map(|(object, _)| object);
             let _ = applied(&sample, false);
             let Ok(Some(Ok(once))) = applied(&sample, true).map(|new| new.map(restored)) else { return };
             match applied(&once, false).map(|new| new.map(restored)) {

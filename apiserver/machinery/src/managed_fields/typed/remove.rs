@@ -18,7 +18,7 @@ pub fn remove_items(object: &mut Object, set: &Set, schema: &Schema) {
 
 /// What of `object` the paths of `set` cover.
 pub fn extract_items(object: &Object, set: &Set, schema: &Schema) -> Object {
-    Object(extract_fields(&object.0, set, schema))
+    Object::raw(extract_fields(&object.0, set, schema))
 }
 
 fn extract_fields(map: &Map<String, Value>, set: &Set, schema: &Schema) -> Map<String, Value> {

@@ -28,7 +28,7 @@ pub fn object(key: &str, value: u64) -> Object {
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"value": value},
     });
-    Object(object.as_object().unwrap().clone())
+    Object::from(object.as_object().unwrap().clone())
 }
 
 pub fn read_value(object: &Object) -> u64 {

@@ -1,0 +1,144 @@
+//! `metadata.managedFields` of an object: its entries as fields, what they own as text.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::fields_v1::FieldsV1;
+use super::json::write_key;
+
+/// Name of the field.
+pub(crate) const FIELD: &str = "managedFields";
+
+/// metav1.ManagedFieldsEntry. An empty text is an absent one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ManagedFieldsEntry {
+    /// Who.
+    pub manager: String,
+    /// `Apply` or `Update`.
+    pub operation: String,
+    /// The version that the fields are of.
+    pub api_version: String,
+    /// When the entry last changed, as RFC 3339.
+    pub time: String,
+    /// `FieldsV1`
+    pub fields_type: String,
+    /// The set of fields.
+    #[serde(rename = "fieldsV1")]
+    pub fields_v1: Option<FieldsV1>,
+    /// The subresource that was written.
+    pub subresource: String,
+}
+
+impl ManagedFieldsEntry {
+    /// The entry as a JSON tree.
+    pub fn to_value(&self) -> Value {
+        let texts = self.texts().into_iter().filter(|(_, text)| !text.is_empty());
+        let mut entry: Map<_, _> = texts.map(|(field, text)| (field.to_owned(), Value::from(text))).collect();
+        if let Some(fields) = &self.fields_v1 {
+            entry.insert("fieldsV1".to_owned(), fields.to_value());
+        }
+        Value::Object(entry)
+    }
+
+    /// Whether all but the time is the same.
+    pub fn is_same_but_for_time(&self, other: &Self) -> bool {
+        self.fields_v1 == other.fields_v1 && self.texts()[..5] == other.texts()[..5]
+    }
+
+    /// Appends the entry as JSON, its fields in the order of their names.
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        out.push(b'{');
+        for (field, text) in self.texts() {
+            if let ("manager", Some(fields)) = (field, &self.fields_v1) {
+                write_key("fieldsV1", out)?;
+                out.extend_from_slice(fields.as_str().as_bytes());
+            }
+            if !text.is_empty() {
+                write_key(field, out)?;
+                serde_json::to_writer(&mut *out, text)?;
+            }
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// All but the set, in the order of their names, of which the time is the last.
+    fn texts(&self) -> [(&'static str, &str); 6] {
+        [
+            ("apiVersion", &self.api_version),
+            ("fieldsType", &self.fields_type),
+            ("manager", &self.manager),
+            ("operation", &self.operation),
+            ("subresource", &self.subresource),
+            ("time", &self.time),
+        ]
+    }
+
+    /// An entry of a tree; `None` for what is no entry.
+    fn of_value(entry: &Value, fields: Fields) -> Option<Self> {
+        let mut read = Self::default();
+        for (field, value) in entry.as_object()? {
+            let slot = match field.as_str() {
+                _ if value.is_null() => continue,
+                "fieldsV1" => {
+                    read.fields_v1 = Some(fields.read(value));
+                    continue;
+                }
+                "apiVersion" => &mut read.api_version,
+                "fieldsType" => &mut read.fields_type,
+                "manager" => &mut read.manager,
+                "operation" => &mut read.operation,
+                "subresource" => &mut read.subresource,
+                "time" => &mut read.time,
+                _ => return None,
+            };
+            value.as_str()?.clone_into(slot);
+        }
+        Some(read)
+    }
+}
+
+/// How a tree has its sets of fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fields {
+    /// As the JSON that they are.
+    AsTree,
+    /// As their text in a string, as decoding by a schema leaves them.
+    AsText,
+}
+
+impl Fields {
+    fn read(self, value: &Value) -> FieldsV1 {
+        match (self, value) {
+            (Self::AsText, Value::String(text)) => FieldsV1::of_canonical(text),
+            _ => FieldsV1::from(value),
+        }
+    }
+}
+
+/// Takes the entries out of a tree of metadata. What are no entries stay.
+pub(super) fn take(metadata: &mut Map<String, Value>, fields: Fields) -> Option<Arc<[ManagedFieldsEntry]>> {
+    let entries = metadata.get(FIELD)?.as_array()?;
+    let read = entries.iter().map(|entry| ManagedFieldsEntry::of_value(entry, fields)).collect::<Option<_>>()?;
+    metadata.remove(FIELD);
+    Some(read)
+}
+
+/// Appends a list of entries as JSON.
+///
+/// # Errors
+/// None that text can have.
+pub(super) fn write(entries: &[ManagedFieldsEntry], out: &mut Vec<u8>) -> serde_json::Result<()> {
+    out.push(b'[');
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        entry.write(out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
