@@ -214,6 +214,34 @@ fn free_form_fields_are_kept_as_they_are() {
 }
 
 #[test]
+fn the_fields_of_a_manager_come_out_sorted_in_whatever_form_they_came() {
+    let sorted = r#"{"managedFields":[{"fieldsV1":{"f:spec":{".":{},"f:a":{},"f:b":{}}},"manager":"m"}]}"#;
+    let tree: Value = serde_json::from_str(sorted).unwrap();
+    let written = |object: Object| Value::Object(object.metadata()).to_string();
+    let body = r#"{"metadata":{"managedFields":[{"manager":"m","fieldsV1":
+        {"f:spec":{"f:a":1,"f:b":{ },"f:a":{},".":{}}}, "time": null, "operation": ""}]}}"#;
+    for decoded in [
+        json(body),
+        yaml(
+            "metadata:\n  managedFields:\n  - manager: m\n    fieldsV1: {f:spec: {f:b: {}, f:a: {}, .: {}}}\n",
+        ),
+    ] {
+        let object = decoded.unwrap().object;
+        assert_eq!(written(object.clone()), sorted);
+        assert!(String::from_utf8(object.to_json().to_vec()).unwrap().contains(&sorted[1..]));
+    }
+    // What a patch makes is a tree, and what is no list of entries is told of as before.
+    let mut patched = Object::raw(json!({"metadata": tree}).as_object().unwrap().clone());
+    conform(&mut patched, &schema()).unwrap();
+    assert_eq!(written(patched), sorted);
+    let odd = json(r#"{"metadata":{"managedFields":[{"manager":1}]}}"#).unwrap_err().status.message;
+    assert!(odd.contains("cannot unmarshal number into Go struct field"), "{odd}");
+    let unknown = json(r#"{"metadata":{"managedFields":[{"x":1,"fieldsV1":{"y":1}}]}}"#).unwrap();
+    assert_eq!(unknown.strict_errors, [r#"unknown field "metadata.managedFields[0].x""#]);
+    assert_eq!(written(unknown.object), r#"{"managedFields":[{"fieldsV1":{"y":1}}]}"#);
+}
+
+#[test]
 fn deep_nesting_is_refused_and_not_fatal() {
     let deep = |open: &str, close: &str, n: usize| format!("{}{}", open.repeat(n), close.repeat(n));
     for body in [deep("[", "]", 10_000), deep(r#"{"a":"#, "}", 10_000)] {
@@ -268,14 +296,19 @@ fn yaml_is_read_like_json() {
 fn yaml_aliases_cannot_multiply() {
     let long = "x".repeat(100_000);
     let many: Vec<_> = (0..10_000).map(|i| format!("k{i}: *a")).collect();
-    let body = format!("spec:\n  a: &a {long}\n  map: {{{}}}\n", many.join(", "));
-    let message = yaml(&body).unwrap_err().status.message;
-    assert!(message.contains("excessive aliasing"), "{}", &message[..200]);
+    let many = many.join(", ");
+    for place in
+        [format!("  map: {{{many}}}"), format!("metadata: {{managedFields: [{{fieldsV1: {{{many}}}}}]}}")]
+    {
+        let message = yaml(&format!("spec:\n  a: &a {long}\n{place}\n")).unwrap_err().status.message;
+        assert!(message.contains("excessive aliasing"), "{}", &message[..200]);
+    }
 }
 
 #[test]
 fn a_patched_object_is_made_to_fit() {
-    let mut object = Object::from(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
+    let mut object =
+        Object::from(json!({"spec": {"a": "", "x": 1, "count": 2}}).as_object().unwrap().clone());
     assert_eq!(conform(&mut object, &schema()).unwrap(), [r#"unknown field "spec.x""#]);
     assert_eq!(object.into_value(), json!({"spec": {"count": 2, "mode": "auto"}}));
     let mut object = Object::from(json!({"spec": {"count": "2"}}).as_object().unwrap().clone());

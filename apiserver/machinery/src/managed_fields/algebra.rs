@@ -25,7 +25,7 @@ impl Set {
     }
 
     /// Whether every path of `other` is in this set.
-    fn includes(&self, other: &Self) -> bool {
+    pub(super) fn includes(&self, other: &Self) -> bool {
         let below = |(element, set): &(PathElement, Self)| match self.child(element) {
             Some(below) => below.includes(set),
             None => set.is_empty(),
@@ -47,6 +47,13 @@ impl Set {
         let mut out = self.clone();
         out.remove(other);
         out
+    }
+
+    /// Whether the sets have a path in common.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let below =
+            |(element, set): &(PathElement, Self)| other.child(element).is_some_and(|other| set.meets(other));
+        self.members.iter().any(|element| other.has_member(element)) || self.children.iter().any(below)
     }
 
     /// Takes out the paths that are in `other`.
@@ -145,6 +152,7 @@ mod tests {
         for (a, b) in sets.iter().flat_map(|a| sets.iter().map(move |b| (a, b))) {
             assert_eq!(a.clone().join(b.clone()), a.union(b), "{a:?} {b:?}");
             assert_eq!(a.includes(b), a.union(b) == *a, "{a:?} {b:?}");
+            assert_eq!(a.meets(b), !a.intersection(b).is_empty(), "{a:?} {b:?}");
         }
     }
 }

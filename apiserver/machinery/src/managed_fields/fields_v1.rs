@@ -23,32 +23,33 @@ impl Set {
     /// # Errors
     /// A description of what is not FieldsV1.
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
-        let fields = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        Self::from_fields(&fields)
+        let fields = serde_json::from_slice::<FieldsV1>(text).map_err(|error| error.to_string())?;
+        Self::read(fields.as_str()).map(|(set, _)| set)
     }
 
-    /// The same of an entry's fields.
-    ///
-    /// # Errors
-    /// A description of what is not FieldsV1.
-    pub fn from_fields(fields: &FieldsV1) -> Result<Self, String> {
-        let mut why = None;
-        let mut deserializer = serde_json::Deserializer::from_str(fields.as_str());
-        let read = Reader { why: &mut why }.deserialize(&mut deserializer);
-        match read.and_then(|(set, _)| deserializer.end().map(|()| set)) {
-            Ok(set) => Ok(set),
-            Err(error) => Err(why.unwrap_or_else(|| match error.classify() {
+    /// The same of text in which no key stands twice, and whether it is the text that is written of the set.
+    pub(crate) fn read(text: &str) -> Result<(Self, bool), String> {
+        let mut told = Told { why: None, exact: true };
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let read = Reader { told: &mut told }.deserialize(&mut deserializer);
+        match read.and_then(|read| deserializer.end().map(|()| read)) {
+            // Nothing is written of the whole object itself.
+            Ok((set, member)) => {
+                let exact = told.exact && member == set.is_empty();
+                Ok((set, exact))
+            }
+            Err(error) => Err(told.why.unwrap_or_else(|| match error.classify() {
                 Category::Data => "expected an object".to_owned(),
                 _ => error.to_string(),
             })),
         }
     }
 
-    /// The set as an entry's fields: sorted as JSON is, which is not always the order of their values.
-    pub fn to_fields(&self) -> FieldsV1 {
+    /// FieldsV1 as text, sorted as an object's JSON is: not always the order of structured-merge-diff.
+    pub(crate) fn to_sorted_json(&self) -> String {
         let mut out = String::with_capacity(256);
         self.write_sorted(false, &mut out);
-        FieldsV1::of_canonical(&out)
+        out
     }
 
     /// FieldsV1 as text, byte for byte as structured-merge-diff writes it.
@@ -119,9 +120,33 @@ fn write_entry(key: &str, member: bool, child: Option<&Set>, out: &mut String) {
 }
 
 /// Reads the paths below a value, and whether the value itself is a member.
-struct Reader<'w> {
+struct Reader<'t> {
+    told: &'t mut Told,
+}
+
+/// What is found on the way.
+struct Told {
     /// What is not FieldsV1.
-    why: &'w mut Option<String>,
+    why: Option<String>,
+    /// Whether all of it would be written so.
+    exact: bool,
+}
+
+impl Reader<'_> {
+    /// The element of a key; None for one that leaves no trace.
+    fn element<E: Error>(&mut self, key: &str) -> Result<Option<PathElement>, E> {
+        let element = parse(key).map_err(|why| {
+            let error = E::custom(&why);
+            self.told.why.get_or_insert(why);
+            error
+        })?;
+        self.told.exact &= match &element {
+            Some(PathElement::Field(_)) => true,
+            Some(other) => serialize(other) == key,
+            None => false,
+        };
+        Ok(element)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
@@ -140,27 +165,23 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(Set, bool), E> {
+        self.told.exact = false;
         Ok((Set::default(), true))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Set, bool), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(Set, bool), A::Error> {
         let (mut members, mut children, mut member) = (Vec::new(), Vec::new(), false);
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            let element = if key.0 == "." {
+        while let Some(Text(key)) = map.next_key()? {
+            if key == "." {
                 member = true;
-                None
-            } else {
-                parse(&key.0).map_err(|why| {
-                    let error = A::Error::custom(&why);
-                    self.why.get_or_insert(why);
-                    error
-                })?
-            };
-            let Some(element) = element else {
+                self.told.exact &= map.next_value::<Value>()?.as_object().is_some_and(Map::is_empty);
+                continue;
+            }
+            let Some(element) = self.element(&key)? else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let (child, is_member) = map.next_value_seed(Reader { why: self.why })?;
+            let (child, is_member) = map.next_value_seed(Reader { told: self.told })?;
             match (child.is_empty(), is_member) {
                 (true, true) => members.push(element),
                 (true, false) => {}
@@ -174,6 +195,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
         let set = Set::from_unsorted(members, children);
         // A leaf stands for itself.
         let leaf = set.members.is_empty() && set.children.is_empty();
+        self.told.exact &= !(leaf && member);
         Ok((set, member || leaf))
     }
 }
@@ -278,4 +300,69 @@ fn write_string(text: &str, html: bool, out: &mut String) {
         }
     }
     out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// FieldsV1 in any order, with elements that nobody knows and members that go without saying.
+    fn fields() -> impl Strategy<Value = Value> {
+        const KEYS: [&str; 16] = [
+            ".",
+            "f:a",
+            "f:",
+            "f:\"",
+            "f:b!",
+            "i:2",
+            "i:10",
+            "i:+2",
+            "v:9",
+            "v:10",
+            "v:9.0",
+            "v:\"a\"",
+            r#"k:{"n":"a"}"#,
+            r#"k:{"n":"a!"}"#,
+            r#"k:{"n": "a"}"#,
+            "x:a",
+        ];
+        let leaf = prop_oneof![9 => Just(Value::Object(Map::new())), 1 => Just(Value::Null)];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let pairs = prop::collection::vec((prop::sample::select(&KEYS[..]), inner), 0..4);
+            pairs.prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_exact_if_its_set_is_written_so(fields in fields()) {
+            let text = fields.to_string();
+            let (set, exact) = Set::read(&text).unwrap();
+            prop_assert_eq!(exact, set.to_sorted_json() == text);
+        }
+
+        #[test]
+        fn what_is_written_is_sorted_and_read_again(fields in fields()) {
+            let set = Set::read(&fields.to_string()).unwrap().0;
+            let text = set.to_sorted_json();
+            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap().to_string(), text.as_str());
+            prop_assert_eq!(Set::read(&text).unwrap(), (set, true));
+        }
+    }
+
+    #[test]
+    fn what_is_no_fields_says_why() {
+        for (text, why) in [
+            (r#"{"f:a":1}"#, "expected an object"),
+            ("[]", "expected an object"),
+            (r#"{"f:a":{"b":{}}}"#, "key must be 2 characters long:"),
+            (r#"{"f:a":{},"fb":{}}"#, "missing colon: fb"),
+            (r#"{"i:x":{"f:a":1}}"#, "invalid index: x"),
+        ] {
+            assert_eq!(Set::read(text), Err(why.to_owned()), "{text}");
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::set::Set;
 use crate::kind::Now;
-use crate::object::{ManagedFieldsEntry, Object};
+use crate::object::fields_v1::Paths;
+use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
 /// How a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,9 +27,11 @@ pub(super) struct Manager {
 }
 
 /// What a manager owns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Owned {
-    pub set: Set,
+    pub set: Arc<Set>,
+    /// The text that the set was read from, for as long as it is that set.
+    text: Option<FieldsV1>,
     pub api_version: String,
     /// RFC 3339; empty for an applier whose first configuration changed nothing.
     pub time: String,
@@ -36,7 +40,34 @@ pub(super) struct Owned {
 impl Owned {
     /// Nothing yet.
     pub fn empty(api_version: &str) -> Self {
-        Self { set: Set::default(), api_version: api_version.to_owned(), time: String::new() }
+        Self::new(Set::default(), api_version)
+    }
+
+    /// A set, at no time yet.
+    pub fn new(set: Set, api_version: &str) -> Self {
+        Self { set: Arc::new(set), text: None, api_version: api_version.to_owned(), time: String::new() }
+    }
+
+    /// Takes paths from it. Mostly it has none of them, and stays shared with whoever else has it.
+    pub fn lose(&mut self, lost: &Set) {
+        if self.set.meets(lost) {
+            self.text = None;
+            Arc::make_mut(&mut self.set).remove(lost);
+        }
+    }
+
+    /// Adds paths to it. Mostly it has them all.
+    pub fn gain(&mut self, gained: Set) {
+        if !self.set.includes(&gained) {
+            let joined = gained.join(Arc::unwrap_or_clone(std::mem::take(&mut self.set)));
+            self.replace(joined);
+        }
+    }
+
+    /// Makes it another set.
+    pub fn replace(&mut self, set: Set) {
+        self.text = None;
+        self.set = Arc::new(set);
     }
 }
 
@@ -49,7 +80,11 @@ pub(super) type Managed = BTreeMap<Manager, Owned>;
 /// What makes them unreadable.
 pub(super) fn decode(object: &Object) -> Result<Managed, String> {
     let Some(entries) = object.managed_fields() else {
-        return if object.has_managed_fields() { Err("no list of entries".to_owned()) } else { Ok(Managed::new()) };
+        return if object.has_managed_fields() {
+            Err("no list of entries".to_owned())
+        } else {
+            Ok(Managed::new())
+        };
     };
     entries.iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
 }
@@ -136,11 +171,13 @@ fn decode_entry(index: usize, entry: &ManagedFieldsEntry) -> Result<(Manager, Ow
         api_version: if operation == Operation::Apply { String::new() } else { api_version.clone() },
         subresource: entry.subresource.clone(),
     };
-    let set = match &entry.fields_v1 {
-        None => Set::default(),
-        Some(fields) => Set::from_fields(fields).map_err(|e| format!("error decoding set: {e}"))?,
-    };
-    Ok((manager, Owned { set, api_version, time: entry.time.clone() }))
+    let mut owned = Owned { time: entry.time.clone(), ..Owned::empty(&api_version) };
+    if let Some(fields) = &entry.fields_v1 {
+        let Paths { set, exact } = fields.paths().map_err(|e| format!("error decoding set: {e}"))?;
+        owned.set = set;
+        owned.text = exact.then(|| fields.clone());
+    }
+    Ok((manager, owned))
 }
 
 fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
@@ -154,7 +191,7 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> ManagedFieldsEntry {
         api_version: owned.api_version.clone(),
         time: owned.time.clone(),
         fields_type: "FieldsV1".to_owned(),
-        fields_v1: Some(owned.set.to_fields()),
+        fields_v1: Some(owned.text.clone().unwrap_or_else(|| owned.set.clone().into())),
         subresource: manager.subresource.clone(),
     }
 }

@@ -127,17 +127,23 @@ impl FieldManager<'_> {
 
     /// Tracks `new` as a write of `manager`.
     fn track(&self, live: &Object, new: &Object, managed: &mut Managed, manager: &str, now: Now) {
-        let mut set = self.updater().update(live, new, managed);
-        set.remove(&NEVER_OWNED);
-        // Only who changed something has written now.
-        if set.is_empty() {
-            return;
-        }
         let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
-        let before = managed.remove(&who).map(|owned| owned.set).unwrap_or_default();
-        let set = set.join(before);
-        let time = managed::stamp(now);
-        managed.insert(who, Owned { set, api_version: self.api_version.to_owned(), time });
+        let compared = self.updater().update(live, new, managed, &who);
+        let mut owned = managed.remove(&who).unwrap_or_else(|| Owned::empty(self.api_version));
+        owned.lose(&compared.removed);
+        let mut set = compared.modified.join(compared.added);
+        if set.meets(&NEVER_OWNED) {
+            owned.lose(&set.intersection(&NEVER_OWNED));
+            set.remove(&NEVER_OWNED);
+        }
+        // Only who changed something has written now.
+        if !set.is_empty() {
+            owned.gain(set);
+            owned.time = managed::stamp(now);
+        }
+        if !owned.set.is_empty() {
+            managed.insert(who, owned);
+        }
     }
 
     fn updater(&self) -> Updater<'_> {
@@ -182,7 +188,7 @@ static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
 
 fn strip(managed: &mut Managed, manager: &Manager) {
     let Some(owned) = managed.get_mut(manager) else { return };
-    owned.set.remove(&NEVER_OWNED);
+    owned.lose(&NEVER_OWNED);
     if owned.set.is_empty() {
         managed.remove(manager);
     }
@@ -200,10 +206,10 @@ fn cap(managed: &mut Managed, api_version: &str) {
     let first = oldest.next().and_then(|m| managed.remove(&m));
     let mut merged = first.unwrap_or_else(|| Owned::empty(api_version));
     if let Some(old) = managed.remove(&bucket) {
-        merged.set = merged.set.union(&old.set);
+        merged.replace(merged.set.union(&old.set));
     }
     for owned in oldest.filter_map(|m| managed.remove(&m)) {
-        merged.set = merged.set.union(&owned.set);
+        merged.replace(merged.set.union(&owned.set));
         merged.time = owned.time;
     }
     managed.insert(bucket, merged);

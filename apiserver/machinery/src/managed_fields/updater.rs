@@ -16,12 +16,12 @@ pub(super) struct Updater<'a> {
 }
 
 impl Updater<'_> {
-    /// After `old` was replaced by `new`: what the writer comes to own, and everybody else no longer.
-    pub fn update(&self, old: &Object, new: &Object, managed: &mut Managed) -> Set {
+    /// After `old` was replaced by `new`: what is different, which nobody owns any longer but the writer.
+    pub fn update(&self, old: &Object, new: &Object, managed: &mut Managed, writer: &Manager) -> Comparison {
         self.reconcile(managed);
         let compared = self.compare(old, new);
-        take_over(managed, &compared, None);
-        compared.modified.join(compared.added)
+        take_over(managed, &compared, writer);
+        compared
     }
 
     /// Merges `config` into `live` and returns the outcome; `manager` owns what the configuration has, and what it
@@ -42,8 +42,11 @@ impl Updater<'_> {
         let mut new = live.clone();
         merge(&mut new, config, self.schema);
         let last = managed.remove(manager);
-        let time = last.as_ref().map(|owned| owned.time.clone()).unwrap_or_default();
-        managed.insert(manager.clone(), Owned { set, api_version: self.api_version.to_owned(), time });
+        let mut owned = Owned::new(set, self.api_version);
+        if let Some(last) = &last {
+            owned.time.clone_from(&last.time);
+        }
+        managed.insert(manager.clone(), owned);
         if let Some(last) = last {
             self.prune(&mut new, managed, manager, &last.set);
         }
@@ -52,7 +55,7 @@ impl Updater<'_> {
         if !force && !conflicts.is_empty() {
             return Err(conflicts);
         }
-        take_over(managed, &compared, Some(manager));
+        take_over(managed, &compared, manager);
         Ok(new)
     }
 
@@ -66,7 +69,7 @@ impl Updater<'_> {
         managed.retain(|_, owned| owned.api_version == self.api_version);
         for owned in managed.values_mut() {
             if reaches_into_atomic(&owned.set, self.schema) {
-                owned.set = cut_at_atomic(&owned.set, self.schema);
+                owned.replace(cut_at_atomic(&owned.set, self.schema));
             }
         }
     }
@@ -102,10 +105,10 @@ fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Con
 }
 
 /// Others lose what has changed or is gone; who owns nothing has no entry.
-fn take_over(managed: &mut Managed, compared: &Comparison, writer: Option<&Manager>) {
-    for (_, owned) in managed.iter_mut().filter(|(other, _)| Some(*other) != writer) {
+fn take_over(managed: &mut Managed, compared: &Comparison, writer: &Manager) {
+    for (_, owned) in managed.iter_mut().filter(|(other, _)| *other != writer) {
         for lost in [&compared.removed, &compared.modified, &compared.added] {
-            owned.set.remove(lost);
+            owned.lose(lost);
         }
     }
     managed.retain(|_, owned| !owned.set.is_empty());

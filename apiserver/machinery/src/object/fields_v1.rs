@@ -1,43 +1,92 @@
 //! `fieldsV1` as text: hardly anybody looks into it, and as a tree it would be more than all the rest of an object.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// JSON in the one form in which it is written: compact, keys sorted and each of them once. Which makes it FieldsV1 is
-/// for [`Set::from_json`](crate::managed_fields::Set::from_json) to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldsV1(Arc<str>);
+use crate::managed_fields::Set;
+
+/// JSON in the one form in which it is written: compact, keys sorted and each of them once. Whether it is a set of paths
+/// is found out by whoever asks for that.
+#[derive(Clone)]
+pub struct FieldsV1(Arc<Inner>);
+
+struct Inner {
+    text: String,
+    /// What it is, once somebody has asked.
+    owned: OnceLock<Paths>,
+}
+
+/// The set of paths that a text is.
+#[derive(Clone)]
+pub(crate) struct Paths {
+    pub set: Arc<Set>,
+    /// Whether the set is written as this very text.
+    pub exact: bool,
+}
 
 impl FieldsV1 {
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.0.text
     }
 
     /// The text as a tree.
     pub fn to_value(&self) -> Value {
         // It was written here, from what had been read before.
-        serde_json::from_str(&self.0).unwrap_or_default()
+        serde_json::from_str(self.as_str()).unwrap_or_default()
+    }
+
+    /// The set of paths, read once for all copies.
+    ///
+    /// # Errors
+    /// A description of what is not FieldsV1.
+    pub(crate) fn paths(&self) -> Result<Paths, String> {
+        if let Some(paths) = self.0.owned.get() {
+            return Ok(paths.clone());
+        }
+        let (set, exact) = Set::read(self.as_str())?;
+        Ok(self.0.owned.get_or_init(|| Paths { set: Arc::new(set), exact }).clone())
     }
 
     /// Text that is in this form already.
-    pub(crate) fn of_canonical(text: &str) -> Self {
-        Self(text.into())
+    pub(crate) fn of_canonical(text: String) -> Self {
+        Self(Arc::new(Inner { text, owned: OnceLock::new() }))
     }
 }
 
 impl From<&Value> for FieldsV1 {
     fn from(value: &Value) -> Self {
-        Self(value.to_string().into())
+        Self::of_canonical(value.to_string())
+    }
+}
+
+impl From<Arc<Set>> for FieldsV1 {
+    fn from(set: Arc<Set>) -> Self {
+        let text = set.to_sorted_json();
+        Self(Arc::new(Inner { text, owned: Paths { set, exact: true }.into() }))
+    }
+}
+
+impl PartialEq for FieldsV1 {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for FieldsV1 {}
+
+impl fmt::Debug for FieldsV1 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
 impl<'de> serde::Deserialize<'de> for FieldsV1 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer, &mut Unlimited).map(|text| Self(text.into()))
+        read(deserializer, &mut Unlimited).map(Self::of_canonical)
     }
 }
 
@@ -264,10 +313,13 @@ mod tests {
         let text = "[a-c.:\"\\\\\n\u{1}é]{0,3}";
         let quoted = |text: &String| Value::from(text.as_str()).to_string();
         const SCALARS: [&str; 6] = ["null", "true", "-3", "18446744073709551615", "1.50", "1e3"];
-        let leaf =
-            prop_oneof![prop::sample::select(&SCALARS[..]).prop_map(str::to_owned), text.prop_map(move |t| quoted(&t))];
+        let leaf = prop_oneof![
+            prop::sample::select(&SCALARS[..]).prop_map(str::to_owned),
+            text.prop_map(move |t| quoted(&t))
+        ];
         leaf.prop_recursive(4, 40, 5, move |inner| {
-            let pair = ("[a-c.:\"]{0,2}", inner.clone()).prop_map(move |(key, value)| format!("{}: {value}", quoted(&key)));
+            let pair = ("[a-c.:\"]{0,2}", inner.clone())
+                .prop_map(move |(key, value)| format!("{}: {value}", quoted(&key)));
             prop_oneof![
                 prop::collection::vec(inner, 0..4).prop_map(|items| format!("[ {}]", items.join(", "))),
                 prop::collection::vec(pair, 0..5).prop_map(|pairs| format!("{{{} }}", pairs.join(" ,"))),

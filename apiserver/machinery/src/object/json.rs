@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::managed_fields::{self, FIELD, ManagedFieldsEntry};
 use super::Object;
+use super::managed_fields::{self, FIELD, ManagedFieldsEntry};
 
 /// Appends an object.
 ///
@@ -164,7 +164,10 @@ mod tests {
     fn untracked() -> Vec<Value> {
         let with = |entries: Value| json!({"metadata": {"managedFields": entries, "name": "n"}, "spec": {}});
         let odd = [json!({}), json!("x"), json!([1]), json!([{"odd": "x"}]), json!([{"time": 1}])];
-        odd.map(with).into_iter().chain([json!({}), json!({"metadata": 1}), json!({"metadata": {}})]).collect()
+        odd.map(with)
+            .into_iter()
+            .chain([json!({}), json!({"metadata": 1}), json!({"metadata": {}})])
+            .collect()
     }
 
     #[test]
@@ -173,7 +176,10 @@ mod tests {
             let object = Object::from(tree.as_object().unwrap().clone());
             assert_eq!(object.to_json(), tree.to_string().as_bytes());
             assert_eq!(object.to_value(), tree);
-            assert_eq!(Value::Object(object.metadata()), *tree.get("metadata").filter(|m| m.is_object()).unwrap_or(&json!({})));
+            assert_eq!(
+                Value::Object(object.metadata()),
+                *tree.get("metadata").filter(|m| m.is_object()).unwrap_or(&json!({}))
+            );
         }
     }
 
@@ -191,7 +197,9 @@ mod tests {
 
     #[test]
     fn managed_fields_stand_behind_the_labels_even_if_they_come_last() {
-        for metadata in [json!({}), json!({"labels": {}}), json!({"name": "n"}), json!({"labels": {}, "name": "n"})] {
+        for metadata in
+            [json!({}), json!({"labels": {}}), json!({"name": "n"}), json!({"labels": {}, "name": "n"})]
+        {
             let mut tree = json!({"metadata": metadata});
             tree["metadata"]["managedFields"] = json!([{"manager": "m"}]);
             let object = Object::from(tree.as_object().unwrap().clone());

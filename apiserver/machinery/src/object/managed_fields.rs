@@ -113,7 +113,7 @@ pub(crate) enum Fields {
 impl Fields {
     fn read(self, value: &Value) -> FieldsV1 {
         match (self, value) {
-            (Self::AsText, Value::String(text)) => FieldsV1::of_canonical(text),
+            (Self::AsText, Value::String(text)) => FieldsV1::of_canonical(text.clone()),
             _ => FieldsV1::from(value),
         }
     }
@@ -122,7 +122,8 @@ impl Fields {
 /// Takes the entries out of a tree of metadata. What are no entries stay.
 pub(super) fn take(metadata: &mut Map<String, Value>, fields: Fields) -> Option<Arc<[ManagedFieldsEntry]>> {
     let entries = metadata.get(FIELD)?.as_array()?;
-    let read = entries.iter().map(|entry| ManagedFieldsEntry::of_value(entry, fields)).collect::<Option<_>>()?;
+    let read =
+        entries.iter().map(|entry| ManagedFieldsEntry::of_value(entry, fields)).collect::<Option<_>>()?;
     metadata.remove(FIELD);
     Some(read)
 }

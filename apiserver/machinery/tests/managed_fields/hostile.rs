@@ -1,5 +1,6 @@
 //! Input that is made to hurt.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drydock_machinery::Object;
@@ -32,12 +33,12 @@ fn keys_that_are_no_json_are_refused() {
 #[test]
 fn huge_keys_and_many_unordered_elements_are_read_in_passing() {
     let start = Instant::now();
-    let read = |fields: Value| Set::from_fields(&FieldsV1::from(&fields)).unwrap();
+    let read = |fields: Value| Set::from_json(fields.to_string().as_bytes()).unwrap();
     assert!(!read(json!({format!("f:{}", "x".repeat(2 << 20)): {}})).is_empty());
     // Texts and numbers sort differently.
     let many = read((0..150_000).map(|n| (format!("v:{n}"), json!({}))).collect());
     assert!(!many.is_empty());
-    assert_eq!(read(many.to_fields().to_value()), many);
+    assert_eq!(read(FieldsV1::from(Arc::new(many.clone())).to_value()), many);
     assert!(start.elapsed() < AMPLE);
 }
 

@@ -40,6 +40,27 @@ async fn a_patch_that_cannot_be_applied_changes_nothing() {
 }
 
 #[tokio::test]
+async fn managed_fields_are_ordinary_json_to_patches() {
+    let server = Server::start().await;
+    let made = server.gadget("a", json!({"spec": {"size": 5, "color": "blue"}})).await;
+    let uri = format!("{GADGETS}/a");
+    let place = "/metadata/managedFields/0/fieldsV1/f:spec/f:size";
+    let ops =
+        json!([{"op": "test", "path": place, "value": {}}, {"op": "remove", "path": place}]).to_string();
+    let got = server.send("PATCH", &uri, &[JSON_PATCH], &ops).await.expect(200);
+    let mut fields = made["metadata"]["managedFields"][0]["fieldsV1"].clone();
+    fields["f:spec"].as_object_mut().unwrap().remove("f:size");
+    assert_eq!(got["metadata"]["managedFields"][0]["fieldsV1"], fields);
+    let unread = json!({"metadata": {"managedFields": [{"operation": "Update"}]}});
+    assert_eq!(server.merge(&uri, &unread).await.expect(200)["metadata"], got["metadata"]);
+    for reset in [json!([]), json!([{}])] {
+        let patch = json!({"metadata": {"managedFields": reset}});
+        let got = server.merge(&uri, &patch).await.expect(200);
+        assert_eq!(got["metadata"].get("managedFields"), None);
+    }
+}
+
+#[tokio::test]
 async fn a_strategic_patch_merges_lists_by_their_keys() {
     let server = Server::start().await;
     let parts = json!([{"name": "p", "count": 1}, {"name": "q", "count": 2}]);

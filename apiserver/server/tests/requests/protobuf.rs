@@ -50,7 +50,7 @@ fn all(message: &[u8], number: u64) -> Vec<Vec<u8>> {
 }
 
 fn read(body: &[u8]) -> Value {
-    Value::Object(decode(body, Gadget::namespaced().schema()).unwrap().0)
+    decode(body, Gadget::namespaced().schema()).unwrap().into_value()
 }
 
 fn written(object: Value) -> Vec<u8> {

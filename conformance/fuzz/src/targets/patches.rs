@@ -77,8 +77,7 @@ pub fn apply(data: &[u8]) {
             let applied = |live: &Object, force: bool| {
                 manager.apply(live, Object::raw(config.clone()), "fuzz", force, kinds::now())
             };
-            let restored =
-                |new: Object| restore(new.into_value(), kind.schema()).map(|(object, _)| object);
+            let restored = |new: Object| restore(new.into_value(), kind.schema()).map(|(object, _)| object);
             let _ = applied(&sample, false);
             let Ok(Some(Ok(once))) = applied(&sample, true).map(|new| new.map(restored)) else { return };
             match applied(&once, false).map(|new| new.map(restored)) {
