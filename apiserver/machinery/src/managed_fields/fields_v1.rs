@@ -17,6 +17,9 @@ use super::value::number_text;
 use crate::object::FieldsV1;
 use crate::object::fields_v1 as text;
 
+/// Levels that are read. What is deeper than this in an object could be stored, and not be read from there.
+const MAX_DEPTH: usize = 123;
+
 impl Set {
     /// Reads FieldsV1. Kinds of elements that nobody knows yet are dropped.
     ///
@@ -29,7 +32,7 @@ impl Set {
 
     /// The same of text in which no key stands twice, and whether it is the text that is written of the set.
     pub(crate) fn read(text: &str) -> Result<(Self, bool), String> {
-        let mut told = Told { why: None, exact: true };
+        let mut told = Told { why: None, exact: true, levels: MAX_DEPTH };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let read = Reader { told: &mut told }.deserialize(&mut deserializer);
         match read.and_then(|read| deserializer.end().map(|()| read)) {
@@ -130,16 +133,22 @@ struct Told {
     why: Option<String>,
     /// Whether all of it would be written so.
     exact: bool,
+    /// How much deeper it may be.
+    levels: usize,
+}
+
+impl Told {
+    fn fail<E: Error>(&mut self, why: String) -> E {
+        let error = E::custom(&why);
+        self.why.get_or_insert(why);
+        error
+    }
 }
 
 impl Reader<'_> {
     /// The element of a key; None for one that leaves no trace.
     fn element<E: Error>(&mut self, key: &str) -> Result<Option<PathElement>, E> {
-        let element = parse(key).map_err(|why| {
-            let error = E::custom(&why);
-            self.told.why.get_or_insert(why);
-            error
-        })?;
+        let element = parse(key).map_err(|why| self.told.fail(why))?;
         self.told.exact &= match &element {
             Some(PathElement::Field(_)) => true,
             Some(other) => serialize(other) == key,
@@ -171,6 +180,10 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(Set, bool), A::Error> {
         let (mut members, mut children, mut member) = (Vec::new(), Vec::new(), false);
+        let Some(levels) = self.told.levels.checked_sub(1) else {
+            return Err(self.told.fail("nested too deep".to_owned()));
+        };
+        self.told.levels = levels;
         while let Some(Text(key)) = map.next_key()? {
             if key == "." {
                 member = true;
@@ -192,6 +205,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 }
             }
         }
+        self.told.levels += 1;
         let set = Set::from_unsorted(members, children);
         // A leaf stands for itself.
         let leaf = set.members.is_empty() && set.children.is_empty();
@@ -308,6 +322,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::object::Object;
 
     /// FieldsV1 in any order, with elements that nobody knows and members that go without saying.
     fn fields() -> impl Strategy<Value = Value> {
@@ -351,6 +366,19 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap().to_string(), text.as_str());
             prop_assert_eq!(Set::read(&text).unwrap(), (set, true));
         }
+    }
+
+    /// A patch can put one deep value into another. What was made of both was stored, and could not be read again.
+    #[test]
+    fn what_is_read_can_be_read_in_an_object() {
+        let nested =
+            |levels: usize| format!("{}{}", r#"{"f:a":"#.repeat(levels - 1) + "{", "}".repeat(levels));
+        assert!(Set::read(&nested(MAX_DEPTH)).is_ok());
+        assert_eq!(Set::read(&nested(MAX_DEPTH + 1)), Err("nested too deep".to_owned()));
+        let object =
+            |levels| format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{}}}]}}}}"#, nested(levels));
+        assert!(Object::from_json(object(MAX_DEPTH).as_bytes()).is_ok());
+        assert!(Object::from_json(object(MAX_DEPTH + 1).as_bytes()).is_err());
     }
 
     #[test]
