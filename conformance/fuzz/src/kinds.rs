@@ -37,7 +37,7 @@ pub fn samples() -> [Object; 2] {
 /// An object from a literal.
 pub fn object(value: Value) -> Object {
     match value {
-        Value::Object(map) => Object(map),
+        Value::Object(map) => Object::from(map),
         other => panic!("no object: {other}"),
     }
 }

@@ -60,7 +60,7 @@ fn maintenance(entries: usize) -> Arc<NodeMaintenance> {
     let own: Vec<_> = (0..entries)
         .map(|i| json!({ "podPriority": 2000, "podSelector": { "matchLabels": { "app": format!("v{i}") } } }))
         .collect();
-    let mut object = Object::from(Default::default());
+    let mut object = Object::default();
     object.0.insert("metadata".into(), json!({ "name": "m", "uid": "m", "generation": 1 }));
     let all = json!({ "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "x", "operator": "DoesNotExist" }] }] });
     object.0.insert("spec".into(), json!({ "stage": "Drain", "drainPlan": own, "nodeSelector": all }));

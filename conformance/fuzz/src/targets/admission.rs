@@ -5,7 +5,6 @@ use std::sync::Arc;
 use drydock_admission::cel::{Activation, Expression, of_json, stack};
 use drydock_admission::webhook::review::{ReviewVersion, verify};
 use drydock_machinery::patch::json_patch;
-use serde_json::Value;
 
 use crate::kinds;
 
