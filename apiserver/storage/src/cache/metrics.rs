@@ -37,7 +37,7 @@ pub struct Metrics {
     pub refused_full: AtomicU64,
     /// Writes that were refused because the objects are moved elsewhere.
     pub refused_closed: AtomicU64,
-    /// Events whose object came from the writer, and did not have to be decoded.
+    /// Events whose object came from the writer, and did not have to be made again.
     pub handed_over: AtomicU64,
 }
 
