@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::Queue;
-use drydock_runtime::{Budget, Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, clock};
+use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::board::Board;
-use super::gate::{Gate, gate};
+use super::gate::{Gate, Relief, gate};
 use super::metrics::Metrics;
-use super::plan::{Plan, plan};
+use super::plan::{Plan, names, plan};
 use super::pool::{Lane, Pool};
 use super::{NAME, is_ours};
 use crate::report::{self, News, Sent};
@@ -78,8 +78,8 @@ impl Worker {
         self.board.lock().knows(key)
     }
 
-    pub(super) fn to_wake(&self, budget: &ObjectKey, after: Option<&Budget>) -> Vec<ObjectKey> {
-        self.board.lock().to_wake(budget, after)
+    pub(super) fn to_wake(&self, budget: &ObjectKey, relief: Relief) -> Vec<ObjectKey> {
+        self.board.lock().to_wake(budget, relief)
     }
 
     /// The request, while it is ours, and its surroundings.
@@ -119,14 +119,16 @@ impl Worker {
         let mut board = self.board.lock();
         let message = request.interceptor(NAME).map_or("", |entry| entry.message.as_str());
         let memory = board.recall(key, message);
+        memory.belong_to(&request.metadata.uid);
+        memory.tried.look(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
         plan.ask &= !memory.asking;
         memory.asking |= plan.ask;
         memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let waits = plan.wake.is_some() && matches!(memory.tried.last, Some(Answer::Budget(_)));
-        match seen.gate.budget().filter(|_| waits) {
-            Some(budget) => board.wait_for(key, budget),
-            None => board.stop_waiting(key),
+        if plan.wake.is_some() && memory.tried.is_kept_by_budgets() {
+            board.wait_for(key, &seen.gate);
+        } else {
+            board.stop_waiting(key);
         }
         plan
     }
@@ -147,14 +149,21 @@ impl Worker {
     /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
     /// for, if it was.
     pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, Gate)>) {
-        if let Some(memory) = self.board.lock().get_mut(key) {
+        let mut board = self.board.lock();
+        if let Some(memory) = board.get_mut(key) {
             memory.asking = false;
             if let Some((answer, gate)) = answer {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
                 self.metrics.sent_for(key, &memory.pod);
-                memory.tried.learn(answer, gate, clock::now());
+                // Room that it did not take is for the next: the budget need not change again, and would wake nobody.
+                let next = gate.budget().filter(|_| answer.leaves_room()).and_then(|b| board.first_for(b));
+                next.into_iter().for_each(|next| self.queue.add(next));
+                if let Some(memory) = board.get_mut(key) {
+                    memory.tried.learn(answer, gate, clock::now());
+                }
             }
         }
+        drop(board);
         self.queue.add(key.clone());
     }
 
@@ -203,7 +212,10 @@ impl Worker {
         }
         let sent = report::send(&self.context, request, &entry).await.map_err(Error::Report)?;
         if sent == Sent::NotOurs {
-            // If the turn is over, the cache says so by then.
+            // If the turn is over, the cache says so by then. Else it knows better what stands there.
+            if let Some(memory) = self.board.lock().get_mut(key) {
+                memory.written = None;
+            }
             return Ok(now.checked_add(REFUSED_REPORT).ok());
         }
         let next = report::next_heartbeat(&entry);
@@ -225,8 +237,8 @@ fn why_blocked(last: &Answer, gate: &Gate) -> String {
     match (last, gate) {
         (_, Gate::Closed { why, .. }) => why.clone(),
         (Answer::Budget(words) | Answer::Admission(words) | Answer::Refused(words), _) => words.clone(),
-        (_, Gate::Many(names)) => {
-            format!("More than one PodDisruptionBudget covers the pod: {}", names.join(", "))
+        (_, Gate::Many(budgets)) => {
+            format!("More than one PodDisruptionBudget covers the pod: {}", names(budgets))
         }
         _ => "More than one PodDisruptionBudget covers the pod".to_owned(),
     }
@@ -239,3 +251,7 @@ fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
 fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default().max(Duration::from_millis(10))
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;
