@@ -23,9 +23,6 @@ use crate::report::{self, News, Sent};
 /// Reports of one request are not closer than this, but for the first.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A report that was refused is looked at again after this.
-const REFUSED_REPORT: Duration = Duration::from_secs(30);
-
 /// A failed write.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -216,7 +213,7 @@ impl Worker {
             if let Some(memory) = self.board.lock().get_mut(key) {
                 memory.written = None;
             }
-            return Ok(now.checked_add(REFUSED_REPORT).ok());
+            return Ok(now.checked_add(report::REFUSED).ok());
         }
         let next = report::next_heartbeat(&entry);
         if let Some(memory) = self.board.lock().get_mut(key) {
