@@ -14,6 +14,7 @@ mod limit;
 mod metrics;
 mod plan;
 mod pool;
+mod telling;
 mod worker;
 
 use std::sync::Arc;
