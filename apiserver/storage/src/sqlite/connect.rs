@@ -1,6 +1,5 @@
 //! Connections to a store: the one that writes, those that read, and those of commands.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,8 +7,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::SqliteOptions;
-use super::error::{io, named, translate};
-use crate::backend::{BackendError, Result};
+use super::check::damaged;
+use super::error::{named, translate};
+use super::file::regular;
+use crate::backend::Result;
 
 /// How long to wait for an administrator's sqlite3 that holds the file.
 const BUSY: Duration = Duration::from_secs(5);
@@ -56,13 +57,9 @@ fn of_server(path: &Path) -> rusqlite::Result<Connection> {
 
 /// A connection that never writes to the file; it needs no lock, whoever has the file in use.
 pub(super) fn to_read(path: &Path) -> Result<Connection> {
-    let file = fs::metadata(path).map_err(|error| io(path, &error))?;
-    if file.is_dir() {
-        let why = format!("{} is a folder: name the file in it", path.display());
-        return Err(BackendError::Unavailable(why));
-    }
+    let file = regular(path)?;
     if file.len() == 0 {
-        return Err(BackendError::Corrupt(format!("{} is not a SQLite file: it is empty", path.display())));
+        return damaged("it is not a SQLite file: it is empty").map_err(|error| named(path, error));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags);

@@ -11,6 +11,7 @@ use super::check::{self, Contents};
 use super::error::{io, named, translate};
 use super::file::{beside, one_name, private, sync_directory, vacant};
 use super::part::part;
+use super::stamp::Stamp;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -28,7 +29,7 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     }
     let source = connect::to_read(from)?;
     one_name(from)?;
-    check::stamp(&source).map_err(|error| named(from, error))?;
+    Stamp::read(&source).and_then(|stamp| stamp.is_ours()).map_err(|error| named(from, error))?;
     let part = part(to)?;
     copy(source, part.path(), progress)?;
     let contents = check::check(part.path(), progress)?;

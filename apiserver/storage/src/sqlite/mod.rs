@@ -30,6 +30,7 @@ mod read;
 mod readers;
 mod row;
 mod schema;
+mod stamp;
 mod watch;
 mod writer;
 
