@@ -10,6 +10,7 @@ use tempfile::TempPath;
 use super::check::{self, Contents};
 use super::error::{io, named, translate};
 use super::file::{beside, one_name, private, sync_directory, vacant};
+use super::open::give_log;
 use super::part::part;
 use super::stamp::Stamp;
 use super::{connect, schema};
@@ -61,6 +62,7 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
     copy(source, &new, progress)?;
     raise(&new, bump)?;
     let contents = check::check(&new, progress)?;
+    give_log(&new)?;
     give_name(new, to)?;
     Ok(contents)
 }

@@ -121,7 +121,7 @@ pub(super) fn private(path: &Path) -> std::io::Result<()> {
 
 /// Removes what a process left that stopped while it made the file.
 pub(super) fn recover_creation(path: &Path) -> Result<()> {
-    for suffix in [".new", ".new-journal"] {
+    for suffix in [".new", ".new-journal", ".new-wal", ".new-shm"] {
         match fs::remove_file(beside(path, suffix)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(path, &error)),
             _ => {}

@@ -10,7 +10,7 @@ use super::check::{self, Contents};
 use super::copy::give_name;
 use super::error::{io, translate};
 use super::file::{beside, vacant};
-use super::open::make;
+use super::open::{give_log, make};
 use super::row::Row;
 use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
@@ -62,6 +62,7 @@ impl Import {
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
+        give_log(&self.new)?;
         let new = TempPath::try_from_path(&self.new).map_err(|error| io(&self.new, &error))?;
         give_name(new, &self.to)?;
         Ok(contents)

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, MAIN_DB};
 
 use super::error::{io, named, translate};
 use super::file::{beside, lock, no_stray_log, private, real, recognise, recover_creation, sync_directory};
@@ -43,13 +43,18 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.
 fn create(path: &Path) -> Result<()> {
     let new = beside(path, ".new");
-    let connection = make(&new)?;
-    // A switch later would go by a rollback journal, whose deletion a power loss may undo: nobody who only reads could
-    // open the file then.
-    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
-    connection.close().map_err(|(_, error)| translate(error))?;
+    drop(make(&new)?);
+    give_log(&new)?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
     moved.map_err(|error| io(path, &error))
+}
+
+/// Lets a new store have its write-ahead log from the beginning. A switch later would go by a rollback journal, whose
+/// deletion a power loss may undo: nobody who only reads could open the file then.
+pub(super) fn give_log(new: &Path) -> Result<()> {
+    let connection = connect::to_change(new)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
+    connection.close().map_err(|(_, error)| translate(error))
 }
 
 /// Makes an empty store under the name that it has until it is whole.
@@ -73,6 +78,10 @@ fn validate(connection: &Connection, path: &Path, leaving: bool) -> Result<Revis
         BackendError::Unavailable(text) => BackendError::Corrupt(text),
         other => other,
     };
+    if connection.is_readonly(MAIN_DB).map_err(translate)? {
+        let why = "it may not be written to: make this process its owner".to_owned();
+        return Err(named(path, BackendError::Unavailable(why)));
+    }
     let revision = compaction::newest(connection).map_err(damaged)?;
     connection.prepare(schema::RANGE).map_err(translate).map_err(damaged)?;
     connection.prepare(schema::EVENTS).map_err(translate).map_err(damaged)?;
