@@ -45,6 +45,14 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// One that nobody else is connected beside, or there is none. It knows nothing of what others did, and reads the log from
+/// its beginning.
+pub(super) fn alone(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;")?;
+    Ok(connection)
+}
+
 fn of_server(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
@@ -73,5 +81,7 @@ pub(super) fn to_change(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(translate)?;
     connection.busy_timeout(BUSY).map_err(translate)?;
+    // SQLite says nothing of a sync that fails in a checkpoint of its own.
+    connection.execute_batch("PRAGMA wal_autocheckpoint = 0").map_err(translate)?;
     Ok(connection)
 }

@@ -36,6 +36,16 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
     }
 }
 
+/// Whether the disk failed to make something durable.
+pub(super) fn is_of_a_sync(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_FSYNC)
+}
+
+/// Others do not let go of the file.
+pub(super) fn busy() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None)
+}
+
 /// Says in which file.
 pub(super) fn named(path: &Path, error: BackendError) -> BackendError {
     match error {

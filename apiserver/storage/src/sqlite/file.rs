@@ -1,25 +1,26 @@
 //! The file of a store before anybody opens it: its one name, its lock, what stands beside it, and whose it is.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::check::damaged;
 use super::error::{io, named};
+use super::lock::Lock;
 use super::stamp::{HEADER, Stamp};
 use crate::backend::{BackendError, Result};
 
 /// How the file starts (sqlite.org/fileformat.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Whoever can read the file can read every object.
-const OWNERS_ALONE: u32 = 0o600;
+pub(super) const OWNERS_ALONE: u32 = 0o600;
 
 /// Takes the lock of a place for a store in which there is none, and clears what a broken attempt left.
-pub(super) fn vacant(path: &Path) -> Result<File> {
+pub(super) fn vacant(path: &Path) -> Result<Lock> {
     let path = &real(path)?;
-    let lock = lock(path)?;
+    let lock = Lock::take(path)?;
     if fs::exists(path).map_err(|error| io(path, &error))? {
         let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
         return Err(BackendError::Unavailable(why));
@@ -53,21 +54,6 @@ pub(super) fn no_stray_log(path: &Path) -> Result<()> {
             damaged(why).map_err(|error| named(path, error))
         }
         false => Ok(()),
-    }
-}
-
-/// Takes the lock beside the file; the system drops it with the process, however that ends.
-pub(super) fn lock(path: &Path) -> Result<File> {
-    let beside = beside(path, ".lock");
-    let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
-    let file = file.map_err(|error| io(&beside, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(BackendError::Unavailable(format!(
-            "{} is in use by another process: stop it first",
-            path.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(io(&beside, &error)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A new store of pairs that come from elsewhere, with the revisions that they have there.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params};
@@ -10,6 +10,7 @@ use super::check::{self, Contents};
 use super::copy::give_name;
 use super::error::{io, translate};
 use super::file::{beside, vacant};
+use super::lock::Lock;
 use super::open::{give_log, make};
 use super::row::Row;
 use super::{compaction, connect, schema};
@@ -21,7 +22,7 @@ pub struct Import {
     to: PathBuf,
     new: PathBuf,
     connection: Option<Connection>,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Import {

@@ -17,12 +17,14 @@ mod checkpoints;
 mod compaction;
 mod connect;
 mod copy;
+mod ending;
 mod error;
 mod feed;
 mod file;
 mod full;
 mod history;
 mod import;
+mod lock;
 mod moved;
 mod open;
 mod part;
@@ -149,8 +151,8 @@ impl Backend for SqliteBackend {
         self.writer.refuses()
     }
 
-    fn is_alive(&self) -> bool {
-        self.writer.is_alive()
+    fn ended(&self) -> Option<String> {
+        self.writer.ended()
     }
 
     async fn request_progress(&self) -> Result<()> {

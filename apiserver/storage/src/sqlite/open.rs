@@ -1,20 +1,23 @@
 //! A store opened, or made; one that is not ours or not whole stays as it is.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB};
 
+use super::checkpoints::make_up;
 use super::error::{io, named, translate};
-use super::file::{beside, lock, no_stray_log, private, real, recognise, recover_creation, sync_directory};
+use super::file::{beside, no_stray_log, private, real, recognise, recover_creation, sync_directory};
+use super::lock::Lock;
 use super::{SqliteOptions, compaction, connect, moved, schema};
 use crate::backend::{BackendError, Result, Revision};
 
 /// An opened store.
 pub(super) struct Opened {
     /// Held by the writer as long as it runs.
-    pub lock: File,
+    pub lock: Arc<Lock>,
     /// The connection that writes.
     pub writer: Connection,
     /// The connections that read.
@@ -26,18 +29,19 @@ pub(super) struct Opened {
 /// Opens a store, or makes one if there is no file.
 pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     let path = &real(path)?;
-    let lock = lock(path)?;
+    let lock = Lock::take(path)?;
     recover_creation(path)?;
     match fs::exists(path) {
         Ok(true) => recognise(path)?,
         Ok(false) => no_stray_log(path).and_then(|()| create(path))?,
         Err(error) => return Err(io(path, &error)),
     }
+    make_up(path, &lock)?;
     let writer = connect::writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
     let revision = validate(&writer, path, options.leaving)?;
     let readers = (0..options.readers.max(1)).map(|_| connect::reader(path));
     let readers = readers.collect::<rusqlite::Result<_>>().map_err(translate)?;
-    Ok(Opened { lock, writer, readers, revision })
+    Ok(Opened { lock: Arc::new(lock), writer, readers, revision })
 }
 
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.

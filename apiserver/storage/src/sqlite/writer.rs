@@ -1,6 +1,5 @@
 //! The one thread that writes.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -12,11 +11,13 @@ use tokio::sync::oneshot;
 
 use super::SqliteOptions;
 use super::apply::Draft;
-use super::checkpoints::Checkpoints;
+use super::checkpoints;
 use super::compaction::{self, Compaction};
+use super::ending::Ending;
 use super::error::translate;
 use super::feed::Feed;
 use super::full::Full;
+use super::lock::Lock;
 use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
 use crate::failpoints;
 
@@ -71,6 +72,7 @@ fn goes_on(error: BackendError) -> BackendError {
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
     full: Full,
+    ending: Ending,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -78,38 +80,49 @@ impl WriterHandle {
     /// Starts the thread, which holds `lock` as long as it runs.
     pub fn start(
         mut connection: Connection,
-        lock: File,
+        lock: Arc<Lock>,
         feed: Arc<Feed>,
         options: &SqliteOptions,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(options.queue);
-        let checkpoints = Checkpoints::start(&mut connection, options.checkpoint_pages).map_err(translate)?;
-        let revision = compaction::newest(&connection)?.0;
-        let compaction = Compaction::load(&connection)?;
-        let full = Full::default();
-        let writer = Writer { connection, checkpoints, revision, compaction, feed, full: full.clone() };
+        let (full, ending) = (Full::default(), Ending::default());
+        checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), ending.clone())
+            .map_err(translate)?;
+        let writer = Writer {
+            revision: compaction::newest(&connection)?.0,
+            compaction: Compaction::load(&connection)?,
+            connection,
+            feed,
+            full: full.clone(),
+            ending: ending.clone(),
+            lock: lock.clone(),
+        };
         let run = move || {
             writer.run(&receiver);
             drop(lock);
         };
         let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        Ok(Self { queue: Some(sender), full, thread: Some(thread) })
+        Ok(Self { queue: Some(sender), full, ending, thread: Some(thread) })
     }
 
     /// Why writes are refused at present.
     pub fn refuses(&self) -> Option<String> {
-        self.full.why()
+        self.ending.why().or_else(|| self.full.why())
     }
 
-    /// Whether the thread runs.
-    pub fn is_alive(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    /// Why the thread writes no more.
+    pub fn ended(&self) -> Option<String> {
+        let runs = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        let fault = || (!runs()).then(|| "the thread that writes has ended by a fault of its own".to_owned());
+        self.ending.why().or_else(fault)
     }
 
     /// Queues work and waits for its answer, or refuses it at once.
     pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
-        let stopped = || BackendError::Unavailable("the writer has stopped".to_owned());
+        // Whatever the thread has begun it answers, so that what it has not answered when it ends was not written.
+        let fault = || BackendError::Unavailable("the writer has stopped".to_owned());
+        let stopped = || self.ending.refusal().unwrap_or_else(fault);
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.try_send(Command { work, reply }).map_err(|error| match error {
@@ -131,26 +144,35 @@ impl Drop for WriterHandle {
 
 struct Writer {
     connection: Connection,
-    checkpoints: Checkpoints,
     revision: u64,
     compaction: Compaction,
     feed: Arc<Feed>,
     full: Full,
+    ending: Ending,
+    lock: Arc<Lock>,
 }
 
 impl Writer {
     fn run(mut self, queue: &Receiver<Command>) {
-        while let Some(batch) = next_batch(queue, self.patience()) {
+        while !self.ending.has_come()
+            && let Some(batch) = next_batch(queue, self.patience())
+        {
             if !batch.is_empty() {
                 self.commit(batch);
             }
-            self.full.look(&mut self.connection, Instant::now());
-            if self.compaction.pending() {
-                self.compact();
+            if !self.ending.has_come() {
+                self.between_writes();
             }
-            if self.checkpoints.failed(&self.connection) {
-                break;
-            }
+        }
+        if self.ending.has_come() {
+            checkpoints::leave_log(&self.connection);
+        }
+    }
+
+    fn between_writes(&mut self) {
+        self.full.look(&mut self.connection, Instant::now());
+        if self.compaction.pending() {
+            self.compact();
         }
     }
 
@@ -202,13 +224,13 @@ impl Writer {
             });
         }
         failpoints::pass("applied");
-        transaction.commit().map_err(translate)?;
+        transaction.commit().map_err(|error| self.lock.note(error))?;
         failpoints::pass("committed");
         Ok((draft, answers))
     }
 
     fn compact(&mut self) {
-        if let Err(error) = self.compaction.step(&mut self.connection) {
+        if let Err(error) = self.compaction.step(&mut self.connection, &self.lock) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();
         }
