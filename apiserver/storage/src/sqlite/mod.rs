@@ -26,6 +26,7 @@ mod history;
 mod import;
 mod lock;
 mod moved;
+mod names;
 mod open;
 mod part;
 mod read;
@@ -103,7 +104,7 @@ impl SqliteBackend {
         let opened = open::open(path.as_ref(), &options)?;
         let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
-        let writer = WriterHandle::start(opened.writer, opened.lock, feed.clone(), &options)?;
+        let writer = WriterHandle::start(opened.writer, opened.lock, opened.names, feed.clone(), &options)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })
     }
 }

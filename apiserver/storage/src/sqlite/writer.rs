@@ -18,6 +18,7 @@ use super::error::translate;
 use super::feed::Feed;
 use super::full::Full;
 use super::lock::Lock;
+use super::names::Names;
 use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
 use crate::failpoints;
 
@@ -81,6 +82,7 @@ impl WriterHandle {
     pub fn start(
         mut connection: Connection,
         lock: Arc<Lock>,
+        names: Names,
         feed: Arc<Feed>,
         options: &SqliteOptions,
     ) -> Result<Self> {
@@ -95,6 +97,7 @@ impl WriterHandle {
             feed,
             full: full.clone(),
             ending: ending.clone(),
+            names,
             lock: lock.clone(),
         };
         let run = move || {
@@ -149,6 +152,7 @@ struct Writer {
     feed: Arc<Feed>,
     full: Full,
     ending: Ending,
+    names: Names,
     lock: Arc<Lock>,
 }
 
@@ -186,7 +190,7 @@ impl Writer {
 
     /// All or nothing: either every command of the batch is answered from one durable transaction, or all fail.
     fn commit(&mut self, batch: Vec<Command>) {
-        let applied = self.apply(&batch).map_err(goes_on);
+        let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
         match applied {
             Ok((draft, answers)) => {
@@ -198,6 +202,23 @@ impl Writer {
             }
             Err(error) => batch.into_iter().for_each(|command| command.answer(Err(error.clone()))),
         }
+    }
+
+    /// Nobody would find what is written to files that have lost their names. What was written before is copied into the
+    /// file, wherever that is now, so that it is whole there, and so that its log does no harm to one that has its name.
+    fn stand(&mut self, batch: &[Command]) -> Result<()> {
+        // That comes every few minutes, also where nobody writes.
+        let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
+        let Some(lost) = self.names.lost(batch.iter().any(is_compaction)) else { return Ok(()) };
+        if let Err(error) = checkpoints::empty_log(&self.connection) {
+            tracing::error!(%error, "the log is not copied into the file");
+        }
+        self.ending.come(format!(
+            "{} was moved, removed or replaced while the server had it open: put it back if it was moved, restore a \
+             backup if the store is gone, and start the server again",
+            lost.display()
+        ));
+        self.ending.refusal().map_or(Ok(()), Err)
     }
 
     /// What was written, or found no space, tells whether there is any.
