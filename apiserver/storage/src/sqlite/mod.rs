@@ -29,6 +29,7 @@ mod moved;
 mod names;
 mod open;
 mod part;
+mod queue;
 mod read;
 mod readers;
 mod row;
@@ -52,8 +53,9 @@ pub(crate) use file::sync_directory;
 pub use import::{Import, imported};
 pub use moved::reclaim;
 pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
+use queue::Work;
 use readers::Readers;
-use writer::{Work, WriterHandle};
+use writer::WriterHandle;
 
 /// Settings of the embedded backend.
 #[derive(Clone, Debug)]

@@ -1,11 +1,10 @@
 //! The one thread that writes.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -19,47 +18,9 @@ use super::feed::Feed;
 use super::full::Full;
 use super::lock::Lock;
 use super::names::Names;
-use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
+use super::queue::{Command, Work, next_batch, size};
+use crate::backend::{BackendError, Result, WriteOutcome};
 use crate::failpoints;
-
-/// Most commands in one transaction.
-const BATCH: usize = 512;
-/// Most bytes in one transaction (and one write more).
-const BATCH_BYTES: usize = 8 << 20;
-
-/// Something to do, and who waits for it.
-pub(super) struct Command {
-    /// What to do.
-    pub work: Work,
-    /// Where the answer goes.
-    pub reply: oneshot::Sender<Result<WriteOutcome>>,
-}
-
-/// What the writer is asked to do.
-pub(super) enum Work {
-    /// One compare-and-swap.
-    Write(Write),
-    /// Forget the revisions below; answered with the boundary as if committed there.
-    Compact(Revision),
-}
-
-impl Command {
-    fn bytes(&self) -> usize {
-        match &self.work {
-            Work::Write(write) => size(&write.key, write.value.as_ref()),
-            Work::Compact(_) => 0,
-        }
-    }
-
-    fn answer(self, result: Result<WriteOutcome>) {
-        // Nobody need be waiting any more.
-        let _ = self.reply.send(result);
-    }
-}
-
-fn size(key: &str, value: Option<&Bytes>) -> usize {
-    key.len() + value.map_or(0, Bytes::len)
-}
 
 /// The server that met a full disk need not be started again.
 fn goes_on(error: BackendError) -> BackendError {
@@ -256,29 +217,4 @@ impl Writer {
             self.compaction.put_off();
         }
     }
-}
-
-/// Everything that waits, within bounds; nothing at all if nobody comes for so long; `None` at the end.
-fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) -> Option<Vec<Command>> {
-    let first = match patience {
-        None => queue.recv().ok()?,
-        Some(patience) => match queue.recv_timeout(patience) {
-            Ok(first) => first,
-            Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
-            Err(RecvTimeoutError::Disconnected) => return None,
-        },
-    };
-    // On a busy processor the command has woken this thread in place of those who were about to ask too: they have their
-    // turn first, so that one transaction, and one fsync, serves them all. An idle one comes back at once.
-    std::thread::yield_now();
-    let mut bytes = first.bytes();
-    let mut batch = vec![first];
-    while batch.len() < BATCH && bytes < BATCH_BYTES {
-        let Ok(next) = queue.try_recv() else { break };
-        bytes += next.bytes();
-        batch.push(next);
-    }
-    // Whoever has gone away was promised nothing: do not work for them when there is too much to do.
-    batch.retain(|command| !command.reply.is_closed());
-    Some(batch)
 }
