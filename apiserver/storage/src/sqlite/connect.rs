@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, ffi};
 
 use super::SqliteOptions;
 use super::check::damaged;
@@ -24,6 +24,11 @@ const READER_CACHE: u32 = 4096;
 /// The one that writes.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     let connection = of_server(path)?;
+    if connection.is_readonly(MAIN_DB)? {
+        // SQLite reads what it may not write, and would say so at each write.
+        let why = "it may not be written to: make the server's user its owner".to_owned();
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), Some(why)));
+    }
     // Until it is known to be whole, nothing may be written to it, not even its own write-ahead log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();

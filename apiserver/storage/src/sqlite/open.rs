@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB};
 
 use super::checkpoints::make_up;
 use super::error::{io, named, translate};
@@ -86,10 +86,6 @@ fn validate(connection: &Connection, path: &Path, leaving: bool) -> Result<Revis
         BackendError::Unavailable(text) => BackendError::Corrupt(text),
         other => other,
     };
-    if connection.is_readonly(MAIN_DB).map_err(translate)? {
-        let why = "it may not be written to: make this process its owner".to_owned();
-        return Err(named(path, BackendError::Unavailable(why)));
-    }
     let revision = compaction::newest(connection).map_err(damaged)?;
     connection.prepare(schema::RANGE).map_err(translate).map_err(damaged)?;
     connection.prepare(schema::EVENTS).map_err(translate).map_err(damaged)?;

@@ -171,7 +171,7 @@ impl Writer {
         // That comes every few minutes, also where nobody writes.
         let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
         let Some(lost) = self.names.lost(batch.iter().any(is_compaction)) else { return Ok(()) };
-        if let Err(error) = checkpoints::empty_log(&self.connection) {
+        if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
             tracing::error!(%error, "the log is not copied into the file");
         }
         self.ending.come(format!(
