@@ -133,18 +133,6 @@ async fn a_failed_sync_behind_a_part_of_the_log_ends_writes_and_loses_none() {
     assert!(matches!(&refusal, Some(BackendError::Closed(told)) if *told == why), "{refusal:?}");
 }
 
-/// What is copied when it is closed would be synced, too, and the log removed.
-#[tokio::test]
-async fn a_store_that_is_closed_after_a_failed_sync_keeps_its_log() {
-    let mut setup = Setup::new().await;
-    let store = setup.open().unwrap();
-    let reader = other(&setup.path);
-    setup.fail_behind_a_part(&store, &reader).await;
-    drop(reader);
-    drop(store);
-    setup.come_back().await;
-}
-
 /// SQLite goes on where the last checkpoint was while anybody has the file open, and so did the next server.
 #[tokio::test]
 async fn whoever_opens_it_after_a_failed_sync_copies_all_of_the_log() {
