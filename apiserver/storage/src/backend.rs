@@ -135,7 +135,8 @@ pub enum BackendError {
     /// No space is left to write. Nothing was written; reads go on.
     #[error("no space left to store the write: {0}")]
     NoSpace(String),
-    /// Objects are being moved elsewhere, or were: no write is taken any more. Nothing was written; reads go on.
+    /// Objects are being moved elsewhere, or were, or the store cannot keep what is written to it: no write is taken any
+    /// more. Nothing was written; reads go on.
     #[error("this store takes no writes: {0}")]
     Closed(String),
     /// The backend cannot be reached or did not answer in time. A write may or may not have happened.
@@ -188,9 +189,9 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Whether it works at all: a part of it that ended by a fault comes back by nothing but a restart.
-    fn is_alive(&self) -> bool {
-        true
+    /// Why it works no more, and what to do: a part of it that ended by a fault comes back by nothing but a restart.
+    fn ended(&self) -> Option<String> {
+        None
     }
 
     /// Asks for a `Progress` on every running watch of this handle, as soon as it can be told.

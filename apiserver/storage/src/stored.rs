@@ -1,14 +1,15 @@
-//! One object at one revision: its bytes, made once and shared by all its readers, and the decoded object for as long
-//! as it is likely to be asked for.
+//! One object at one revision: its bytes, made once and shared by all its readers, and the decoded object if somebody
+//! asked for it lately.
 //!
 //! ```text
-//!   written, or told by a watch ──> fresh: bytes, and the decoded object
+//!   written, or told by a watch ──> fresh: bytes, and from the first who asks on the decoded object
 //!                                     │ let go of
 //!                                     ▼
 //!                                   packed: its text, in as little memory as it needs
 //! ```
 //!
-//! What a cache keeps for long is packed: a decoded object takes several times its memory.
+//! What a cache keeps for long is packed: a decoded object takes several times its memory. A writer's own is not kept
+//! either: what is freed where it was made is still in the processor's caches, and most objects are asked for as text.
 
 mod packed;
 mod runs;
@@ -43,6 +44,7 @@ struct Fresh {
     /// Absent where the text is packed.
     json: Option<Bytes>,
     protobuf: Option<Bytes>,
+    /// Only beside `json`.
     decoded: Option<Arc<Object>>,
 }
 
@@ -50,33 +52,25 @@ impl Stored {
     /// Sets the object's resourceVersion to `revision`.
     pub fn new(key: String, mut object: Object, revision: Revision) -> Self {
         object.set_resource_version(&revision.0.to_string());
-        let json = object.to_json();
-        Self::with(key, json, Some(object), revision)
+        Self::with(&key, object.to_json(), revision)
     }
 
     /// An object that has no revision: what would be stored if this were no dry run.
     pub fn without_revision(key: String, mut object: Object) -> Self {
         object.set_resource_version("");
-        let json = object.to_json();
-        Self::with(key, json, Some(object), Revision::default())
+        Self::with(&key, object.to_json(), Revision::default())
     }
 
-    /// An object and the bytes that it is stored as, neither of which has a resourceVersion.
-    pub(crate) fn of_bytes(key: String, bytes: &[u8], mut object: Object, revision: Revision) -> Self {
-        let version = revision.0.to_string();
-        object.set_resource_version(&version);
-        let json = splice::with_resource_version(bytes, &version).unwrap_or_else(|| object.to_json());
-        Self::with(key, json, Some(object), revision)
+    /// The object that is stored as `bytes`, which have no resourceVersion and can be decoded.
+    pub(crate) fn of_bytes(key: &str, bytes: &[u8], revision: Revision) -> Self {
+        match splice::with_resource_version(bytes, &revision.0.to_string()) {
+            Some(json) => Self::with(key, json, revision),
+            None => Self::new(key.to_owned(), decoded(bytes), revision),
+        }
     }
 
-    /// The object that is stored as `bytes`, which was not decoded; `None` where it has to be.
-    pub(crate) fn undecoded(key: &str, bytes: &[u8], revision: Revision) -> Option<Self> {
-        let json = splice::with_resource_version(bytes, &revision.0.to_string())?;
-        Some(Self::with(key.to_owned(), json, None, revision))
-    }
-
-    fn with(key: String, json: Bytes, object: Option<Object>, revision: Revision) -> Self {
-        let fresh = Fresh { json: Some(json), protobuf: None, decoded: object.map(Arc::new) };
+    fn with(key: &str, json: Bytes, revision: Revision) -> Self {
+        let fresh = Fresh { json: Some(json), ..Fresh::default() };
         Self { key: key.into(), revision, packed: OnceLock::new(), fresh: Mutex::new(Some(Box::new(fresh))) }
     }
 
@@ -85,30 +79,27 @@ impl Stored {
         Self::new(self.key.to_string(), Object::clone(&self.object()), revision)
     }
 
-    /// The object with its resourceVersion. Decoded anew where it was let go of before.
+    /// The object with its resourceVersion. Decoded by the first who asks, and anew where it was let go of.
     pub fn object(&self) -> Arc<Object> {
-        // These bytes were decoded before, or encoded here.
-        let decode = || Arc::new(Object::from_json(&self.json()).unwrap_or_default());
-        self.decoded().unwrap_or_else(decode)
+        self.known().unwrap_or_else(|| {
+            let object = Arc::new(decoded(&self.json()));
+            if let Some(fresh) = self.fresh.lock().as_mut().filter(|fresh| fresh.json.is_some()) {
+                fresh.decoded = Some(object.clone());
+            }
+            object
+        })
     }
 
     /// Some fields of the object, of which only they are decoded if it is not decoded already; it may have others.
     pub fn excerpt(&self, excerpt: &Excerpt) -> Arc<Object> {
-        self.decoded().unwrap_or_else(|| Arc::new(excerpt.read(&self.json())))
+        self.known().unwrap_or_else(|| Arc::new(excerpt.read(&self.json())))
     }
 
-    fn decoded(&self) -> Option<Arc<Object>> {
+    fn known(&self) -> Option<Arc<Object>> {
         if self.packed.get().is_some() {
             return None;
         }
         self.fresh.lock().as_ref()?.decoded.clone()
-    }
-
-    /// Keeps what was encoded alone.
-    pub(crate) fn forget_decoded(&self) {
-        if let Some(fresh) = &mut *self.fresh.lock() {
-            fresh.decoded = None;
-        }
     }
 
     /// Keeps the text alone, packed. Whatever else looks like it shares `runs` with it.
@@ -137,7 +128,7 @@ impl Stored {
         })
     }
 
-    /// Whether this is what [`Self::of_bytes`] or [`Self::undecoded`] makes of `bytes`: nothing is decoded to tell.
+    /// Whether this is what [`Self::of_bytes`] makes of `bytes`: nothing is decoded to tell.
     pub(crate) fn is_of_bytes(&self, bytes: &[u8]) -> bool {
         splice::is_with_resource_version(&self.json(), bytes, &self.revision.0.to_string())
     }
@@ -175,6 +166,11 @@ impl Stored {
     }
 }
 
+/// Of bytes that were found to be decodable, or encoded here.
+fn decoded(json: &[u8]) -> Object {
+    Object::from_json(json).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -187,23 +183,26 @@ mod tests {
     #[test]
     fn an_object_that_was_let_go_of_is_the_same_when_decoded_again() {
         let bytes = br#"{"apiVersion":"v1","kind":"K","metadata":{"name":"a"},"spec":{"n":1}}"#;
-        let of_bytes =
-            Stored::of_bytes("a".into(), bytes, object(std::str::from_utf8(bytes).unwrap()), Revision(7));
-        let (before, json) = (of_bytes.object(), of_bytes.json());
-        of_bytes.let_go(&Runs::default());
-        assert_eq!((&before, &json), (&of_bytes.object(), &of_bytes.json()));
+        let stored = Stored::of_bytes("a", bytes, Revision(7));
+        let (before, json) = (stored.object(), stored.json());
+        assert!(Arc::ptr_eq(&before, &stored.object()));
+        stored.let_go(&Runs::default());
+        assert_eq!((&before, &json), (&stored.object(), &stored.json()));
+        assert!(!Arc::ptr_eq(&stored.object(), &stored.object()));
         assert_eq!(before.resource_version(), "7");
-        let undecoded = Stored::undecoded("a", bytes, Revision(7)).unwrap();
-        assert_eq!((before, json), (undecoded.object(), undecoded.json()));
     }
 
     #[test]
     fn bytes_and_object_agree_whichever_came_first() {
-        let text = r#"{"data":{"metadata":{}},"metadata":{"name":"a"}}"#;
-        let of_bytes = Stored::of_bytes("a".into(), text.as_bytes(), object(text), Revision(7));
-        let of_object = Stored::new("a".into(), object(text), Revision(7));
-        of_bytes.let_go(&Runs::default());
-        assert_eq!(of_bytes.object(), of_object.object());
+        // Keys as others write them: what is not compact is decoded for its resourceVersion.
+        for text in [r#"{"data":{"metadata":{}},"metadata":{"name":"a"}}"#, r#"{"metadata" : {"name":"a"}}"#]
+        {
+            let of_bytes = Stored::of_bytes("a", text.as_bytes(), Revision(7));
+            let of_object = Stored::new("a".into(), object(text), Revision(7));
+            assert_eq!(of_bytes.object(), of_object.object());
+            of_bytes.let_go(&Runs::default());
+            assert_eq!(of_bytes.object(), of_object.object());
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
     ("drydock-interceptors", &["drydock-api", "drydock-runtime"]),
     ("drydock-maintenance", &["drydock-api", "drydock-runtime", "drydock-plan"]),
-    // The API server's TLS is the manager's too.
+    // The API server's TLS is the manager's too, and its way to the host.
     (
         "drydock-controller-manager",
         &[

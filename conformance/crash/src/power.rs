@@ -145,6 +145,10 @@ async fn write(
                 model.refused(&wrote);
                 tally.fault("no space");
             }
+            (wrote, Err(BackendError::Closed(_))) => {
+                model.refused(&wrote);
+                tally.fault("ended");
+            }
             (_, Err(BackendError::Corrupt(why))) => anyhow::bail!("{why}"),
             (_, Err(_)) => tally.fault("unknown outcome"),
         }

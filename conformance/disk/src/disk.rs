@@ -13,21 +13,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::ffi;
 
+use crate::faults::Faults;
 use crate::memory::Pool;
 use crate::node::Node;
-
-/// What goes wrong while there is power, in so many of 1,000 writes and syncs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    /// A write ends in the middle.
-    pub short_write: u32,
-    /// A write finds no space, after a part of it.
-    pub no_space: u32,
-    /// A sync fails, after a part of it.
-    pub bad_sync: u32,
-    /// Of the test itself: a sync does nothing, and says that it did.
-    pub lying_sync: u32,
-}
 
 /// How long the closing of files is waited for when the power goes.
 const CLOSED_WITHIN: Duration = Duration::from_secs(30);
@@ -51,6 +39,8 @@ pub(crate) struct State {
     /// Deleted, and perhaps back when the power was lost: a deletion is durable with the next sync.
     removed: Vec<(PathBuf, Vec<u8>)>,
     faults: Faults,
+    /// Whose next sync fails.
+    failing: Option<PathBuf>,
     chance: Option<StdRng>,
     /// Writes and syncs until the power goes.
     left: Option<u64>,
@@ -86,6 +76,11 @@ impl Disk {
         let mut state = self.state.lock();
         state.chance.get_or_insert_with(|| StdRng::seed_from_u64(0));
         state.faults = Faults { no_space: if full { 1000 } else { 0 }, ..Faults::default() };
+    }
+
+    /// Lets the next sync of this file fail. Of what it was to make durable nothing ever is, though it is shown.
+    pub fn fail_sync(&self, path: &Path) {
+        self.state.lock().failing = Some(path.to_owned());
     }
 
     /// Lets the power go now, and come back: files are as they are found then. Connections that are about to be closed
@@ -197,8 +192,12 @@ impl Disk {
             return Ok(());
         }
         let fails = state.strikes(fails);
-        let State { nodes, chance, removed, .. } = &mut *state;
+        let State { nodes, chance, removed, failing, .. } = &mut *state;
         let node = nodes.get_mut(path).ok_or(ffi::SQLITE_IOERR_FSYNC)?;
+        if failing.take_if(|failing| failing == path).is_some() {
+            node.forget();
+            return Err(ffi::SQLITE_IOERR_FSYNC);
+        }
         match chance.as_mut().filter(|_| fails) {
             Some(chance) => {
                 node.sync_badly(chance);

@@ -10,10 +10,12 @@
 //! `raw` alone is unsafe: SQLite has no safe interface for this, and the crates that make one want libclang to build.
 
 mod disk;
+mod faults;
 mod locks;
 mod memory;
 mod node;
 mod raw;
 
-pub use disk::{Disk, Faults, disk};
+pub use disk::{Disk, disk};
+pub use faults::Faults;
 pub use raw::install;

@@ -80,6 +80,11 @@ impl Node {
         }
     }
 
+    /// A sync failed, and the system takes what it could not write for written.
+    pub fn forget(&mut self) {
+        self.pending.clear();
+    }
+
     /// What is durable, if the file has a durable part at all.
     pub fn durable(&self) -> &[u8] {
         &self.durable

@@ -2,6 +2,8 @@
 //!
 //! The apply is forced: the eviction request controller made the entry, and entries change hands as a whole.
 
+use std::time::Duration;
+
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
@@ -15,6 +17,10 @@ use tracing::debug;
 const MIN_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
 /// A heartbeat is sent without other news after this (KEP-4563: every 3 minutes is enough).
 pub const HEARTBEAT: SignedDuration = SignedDuration::from_secs(180);
+
+/// A report that was refused is looked at again after this: the turn may be over, which the cache then says, or the
+/// aggregator may not have known our API for a moment.
+pub const REFUSED: Duration = Duration::from_secs(30);
 
 /// News of an interceptor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

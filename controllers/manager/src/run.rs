@@ -1,5 +1,6 @@
 //! Puts the controllers together and runs them until told to stop, or until the lease is lost.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use drydock_runtime::events::Recorder;
 use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Health, Metrics, router};
 use drydock_runtime::{Caches, Context};
+use drydock_server::host;
+use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,9 +28,9 @@ const GRACE: Duration = Duration::from_secs(25);
 
 /// Runs until SIGTERM or SIGINT; an error if the lease was lost.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let config = client::load_config(flags.kubeconfig.as_deref()).await?;
     let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
-    let client = client::build(config, Some(lease.clone()))?;
+    let connections = Connections::open(flags.kubeconfig.as_deref()).await?;
+    let client = client::with_epoch(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(serve::bind(address, &flags.serving()).await?),
         None => None,
@@ -47,11 +50,31 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         return Ok(());
     }
     // Stand-bys keep their caches warm too.
-    context.caches.start(&context.client, Select::ALL, &context.tasks, &shutdown);
-    if flags.leader_elect { elected(&context, &flags).await } else { work(&context, &flags, None).await }
+    context.caches.start(&connections.watches, Select::ALL, &context.tasks, &shutdown);
+    if flags.leader_elect {
+        elected(&context, &connections.lease, &flags).await
+    } else {
+        work(&context, &flags, None).await
+    }
 }
 
-fn build(client: kube::Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
+/// Clients with a connection each: a host has so many requests of one under way (100, kube-apiserver's
+/// `--http2-max-streams-per-connection`) and no more. Renewals and new watches do not wait for writes to end, nor writes
+/// for a long list to pass.
+struct Connections {
+    writes: Client,
+    watches: Client,
+    lease: Client,
+}
+
+impl Connections {
+    async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
+        let open = || host::client("--kubeconfig", kubeconfig);
+        Ok(Self { writes: open().await?, watches: open().await?, lease: open().await? })
+    }
+}
+
+fn build(client: Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
     let metrics = Metrics::new();
     let tasks = TaskTracker::new();
     let recorder = Recorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
@@ -67,7 +90,7 @@ fn health(caches: &Caches) -> Health {
     Health { live: Arc::new(|| Ok(())), ready: Arc::new(ready) }
 }
 
-async fn elected(context: &Context, flags: &Flags) -> anyhow::Result<()> {
+async fn elected(context: &Context, client: &Client, flags: &Flags) -> anyhow::Result<()> {
     let config = LeaseConfig {
         duration: flags.leader_elect_lease_duration,
         renew_deadline: flags.leader_elect_renew_deadline,
@@ -78,7 +101,7 @@ async fn elected(context: &Context, flags: &Flags) -> anyhow::Result<()> {
             &identity(),
         )
     };
-    let mut elector = Elector::new(&context.client, config, context.lease.clone());
+    let mut elector = Elector::new(client, config, context.lease.clone());
     if !elector.acquire(&context.shutdown).await {
         return Ok(());
     }

@@ -214,11 +214,13 @@ impl Server {
 
     fn health(&mut self) -> Health {
         let (written, backend, caches) = (self.backend.clone(), self.backend.clone(), self.caches.clone());
-        let works = move || backend.is_alive() && caches.iter().all(|cache| cache.is_alive());
-        let ended = || "a part of storage has ended by a fault of its own".to_owned();
+        let caches = move || match caches.iter().all(|cache| cache.is_alive()) {
+            true => Ok(()),
+            false => Err("a part of storage has ended by a fault of its own".to_owned()),
+        };
         let alive = Health::default()
             .live("ping", Arc::new(|| Ok(())))
-            .live("storage-workers", Arc::new(move || works().then_some(()).ok_or_else(ended)))
+            .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
             // Whoever is unready is sent no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));
         std::mem::take(&mut self.checks)

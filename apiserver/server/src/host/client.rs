@@ -1,5 +1,6 @@
 //! How the host is reached: over one HTTP/2 connection, as client-go does it. A review of who may do what is asked for
-//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own.
+//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own, and an
+//! answer that a host left owing when its machine went is waited for without end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,44 +16,72 @@ use kube::{Client, Config};
 use tower::timeout::TimeoutLayer;
 use tower::{BoxError, ServiceBuilder};
 
-/// A connection that has been silent for so long is asked whether it is alive
-/// (k8s.io/apimachinery pkg/util/net, HTTP2_READ_IDLE_TIMEOUT_SECONDS).
-const SILENT: Duration = Duration::from_secs(30);
-/// It is given up when it does not say so within this time (HTTP2_PING_TIMEOUT_SECONDS).
-const ALIVE_WITHIN: Duration = Duration::from_secs(15);
 /// Longest time for a connection to be made, TLS included.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+/// Longest silence of a connection of kube's own client, which does not ask whether it is alive. The host ends a watch
+/// before (kube-runtime's watcher asks for 290 s).
+const SILENT_WATCH: Duration = Duration::from_secs(300);
 
-/// A client by `kubeconfig`, or by the in-cluster configuration.
-pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
-    let config = match kubeconfig {
-        Some(file) => {
-            let read = Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?;
-            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-                .await
-                .with_context(|| format!("{flag}: {}", file.display()))?
-        }
-        None => Config::incluster()
-            .with_context(|| format!("no {flag} given and not running in a cluster; give {flag}"))?,
-    };
-    // Through a proxy, and with identities that expire, kube knows how.
-    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
-        return Ok(Client::try_from(config)?);
-    }
-    over_http2(&config).with_context(|| format!("{flag}: no client can be made of it"))
+/// How long a connection may be silent: a host whose machine is gone says nothing, for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// A connection that has been silent for so long is asked whether it is alive
+    /// (k8s.io/apimachinery pkg/util/net, HTTP2_READ_IDLE_TIMEOUT_SECONDS).
+    pub silent: Duration,
+    /// It is given up when it does not say so within this time (HTTP2_PING_TIMEOUT_SECONDS).
+    pub alive_within: Duration,
 }
 
-/// A client that sends a request once: whoever asks knows what may be asked again.
-fn over_http2(config: &Config) -> anyhow::Result<Client> {
+impl Default for Patience {
+    fn default() -> Self {
+        Self { silent: Duration::from_secs(30), alive_within: Duration::from_secs(15) }
+    }
+}
+
+/// A client by `kubeconfig`, or by the in-cluster configuration, with a connection of its own. It sends a request once:
+/// whoever asks knows what may be asked again.
+pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    client_with(Patience::default(), flag, kubeconfig).await
+}
+
+/// The same, with a patience of the caller's.
+pub async fn client_with(
+    patience: Patience,
+    flag: &str,
+    kubeconfig: Option<&Path>,
+) -> anyhow::Result<Client> {
+    let mut config = config(flag, kubeconfig).await?;
+    config.connect_timeout = Some(CONNECTED_WITHIN);
+    // Through a proxy, and with identities that expire, kube knows how.
+    if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
+        config.default_retry = false;
+        (config.read_timeout, config.reset_reader_on_write) = (Some(SILENT_WATCH), true);
+        return Ok(Client::try_from(config)?);
+    }
+    over_http2(&config, patience).with_context(|| format!("{flag}: no client can be made of it"))
+}
+
+async fn config(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
+    let Some(file) = kubeconfig else {
+        return Config::incluster()
+            .with_context(|| format!("no {flag} given and not running in a cluster; give {flag}"));
+    };
+    let read = Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?;
+    Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("{flag}: {}", file.display()))
+}
+
+fn over_http2(config: &Config, patience: Patience) -> anyhow::Result<Client> {
     let connector = ServiceBuilder::new()
         .map_future(Box::pin)
-        .layer(TimeoutLayer::new(config.connect_timeout.unwrap_or(CONNECTED_WITHIN)))
+        .layer(TimeoutLayer::new(CONNECTED_WITHIN))
         .service(connector(config)?);
     let http: HttpClient<_, Body> = Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .http2_keep_alive_interval(SILENT)
-        .http2_keep_alive_timeout(ALIVE_WITHIN)
+        .http2_keep_alive_interval(patience.silent)
+        .http2_keep_alive_timeout(patience.alive_within)
         .build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

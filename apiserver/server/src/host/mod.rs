@@ -9,7 +9,7 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 
-pub use client::client;
+pub use client::{Patience, client, client_with};
 pub use namespaces::HostNamespaces;
 
 /// The metadata of all objects of one of the host's kinds, followed.

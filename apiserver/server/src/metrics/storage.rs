@@ -64,7 +64,7 @@ const COUNTERS: [(&str, &str, Figure); 4] = [
 const REASONS: [(&str, Figure); 3] = [
     ("queue-full", |of| &of.refused_busy),
     ("no-space", |of| &of.refused_full),
-    ("moved", |of| &of.refused_closed),
+    ("closed", |of| &of.refused_closed),
 ];
 
 impl Caches {
@@ -89,7 +89,7 @@ impl Collector for Caches {
                 ConstCounter::new(figure(cache).load(Relaxed)).encode(metric.encode_family(of)?)?;
             }
         }
-        let what = "Writes of which nothing was made: too many were waiting (429), no space was left (507), or the objects are moved elsewhere (503)";
+        let what = "Writes of which nothing was made: too many were waiting (429), no space was left (507), or the store takes none any more (503)";
         let mut metric =
             encoder.encode_descriptor("drydock_storage_refused_writes", what, None, MetricType::Counter)?;
         for (Of { group, resource }, cache) in &self.0 {

@@ -22,14 +22,14 @@ use crate::store::{decode, readable};
 
 /// Most deliveries taken in before the next state is published.
 const BATCH: usize = 128;
-/// Objects that stay decoded: the newest, for the watchers who are about to look at them and for whoever updates what he
+/// Objects that are not packed: the newest, for the watchers who are about to send them and for whoever updates what he
 /// has just written. More of them would push what is used more often out of the processor's caches.
-const DECODED: usize = 32;
+const FRESH: usize = 32;
 
 /// Fills, follows, and fills again when the watch cannot be resumed, until `over`; then the watchers are told.
 pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
     let mut follower =
-        Follower { shared, backoff: Backoff::default(), decoded: VecDeque::with_capacity(DECODED + 1) };
+        Follower { shared, backoff: Backoff::default(), fresh: VecDeque::with_capacity(FRESH + 1) };
     over.run_until_cancelled(follower.fill_and_follow()).await;
     follower.abandon();
 }
@@ -38,7 +38,7 @@ struct Follower {
     shared: Arc<Shared>,
     backoff: Backoff,
     /// The newest objects, oldest first.
-    decoded: VecDeque<Arc<Stored>>,
+    fresh: VecDeque<Arc<Stored>>,
 }
 
 impl Follower {
@@ -146,7 +146,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The object that an event leaves: the writer's own, if it is one of ours, or decoded.
+    /// The object that an event leaves: the writer's own, if it is one of ours.
     fn object(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Arc<Stored>>, StorageError> {
         let Some(value) = &event.value else { return Ok(None) };
         let stored = match self.shared.store.own_writes().take(key, value, event.revision) {
@@ -156,15 +156,15 @@ impl Follower {
             }
             None => decode(key, value, event.revision)?,
         };
-        self.keep_decoded(stored.clone());
+        self.keep_fresh(stored.clone());
         Ok(Some(stored))
     }
 
     /// For as long as it is among the newest.
-    fn keep_decoded(&mut self, stored: Arc<Stored>) {
-        self.decoded.push_back(stored);
-        if self.decoded.len() > DECODED
-            && let Some(oldest) = self.decoded.pop_front()
+    fn keep_fresh(&mut self, stored: Arc<Stored>) {
+        self.fresh.push_back(stored);
+        if self.fresh.len() > FRESH
+            && let Some(oldest) = self.fresh.pop_front()
         {
             oldest.let_go(self.shared.store.runs());
         }

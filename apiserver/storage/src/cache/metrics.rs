@@ -35,9 +35,9 @@ pub struct Metrics {
     pub refused_busy: AtomicU64,
     /// Writes that were refused because no space is left.
     pub refused_full: AtomicU64,
-    /// Writes that were refused because the objects are moved elsewhere.
+    /// Writes that were refused because the store takes none any more.
     pub refused_closed: AtomicU64,
-    /// Events whose object came from the writer, and did not have to be decoded.
+    /// Events whose object came from the writer, and did not have to be made again.
     pub handed_over: AtomicU64,
 }
 

@@ -169,11 +169,6 @@ impl Change {
 
     /// The state before, as those see it whose selection it left: with this change's revision. Made once for all.
     pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
-        let departed = || {
-            let stamped = previous.stamped(self.revision);
-            stamped.forget_decoded();
-            Arc::new(stamped)
-        };
-        self.departed.get_or_init(departed).clone()
+        self.departed.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::error::{named, translate};
+use super::stamp::Stamp;
 use super::{connect, history, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -40,25 +41,8 @@ pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
     whole(&connection, progress).map_err(|error| named(path, error))
 }
 
-/// Whether the file is ours, by what SQLite says of it.
-pub(super) fn stamp(connection: &Connection) -> Result<()> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
-    let (id, version) = (pragma("application_id"), pragma("user_version"));
-    match (id.map_err(translate)?, version.map_err(translate)?) {
-        (id, _) if id != schema::APPLICATION_ID => damaged("it is a SQLite file of another application"),
-        (_, version) if version > schema::VERSION => damaged(format!(
-            "it has layout {version}, made by a newer version (ours: {}): use that one",
-            schema::VERSION
-        )),
-        (_, version) if version < schema::VERSION => {
-            damaged(format!("it has layout {version}, which is no longer read (ours: {})", schema::VERSION))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn whole(connection: &Connection, progress: &Progress) -> Result<Contents> {
-    stamp(connection)?;
+    Stamp::read(connection)?.is_ours()?;
     let snapshot = connection.unchecked_transaction().map_err(translate)?;
     progress.tell("checking pages", 0, 0);
     pages(&snapshot)?;

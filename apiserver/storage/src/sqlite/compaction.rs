@@ -7,6 +7,7 @@
 use rusqlite::{Connection, params};
 
 use super::error::translate;
+use super::lock::Lock;
 use super::{read, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::failpoints;
@@ -55,7 +56,7 @@ impl Compaction {
     }
 
     /// Removes what a few rows made superfluous.
-    pub fn step(&mut self, connection: &mut Connection) -> Result<()> {
+    pub fn step(&mut self, connection: &mut Connection, lock: &Lock) -> Result<()> {
         let transaction = connection.transaction().map_err(translate)?;
         let (rows, upto) = superfluous(&transaction, self.scrubbed, self.compacted)?;
         for revision in rows {
@@ -65,7 +66,7 @@ impl Compaction {
         }
         set(&transaction, "scrubbed", upto)?;
         failpoints::pass("compaction-walked");
-        transaction.commit().map_err(translate)?;
+        transaction.commit().map_err(|error| lock.note(error))?;
         failpoints::pass("compaction-committed");
         self.scrubbed = upto;
         Ok(())

@@ -1,15 +1,16 @@
 //! Connections to a store: the one that writes, those that read, and those of commands.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, ffi};
 
 use super::SqliteOptions;
-use super::error::{io, named, translate};
-use crate::backend::{BackendError, Result};
+use super::check::damaged;
+use super::error::{named, translate};
+use super::file::regular;
+use crate::backend::Result;
 
 /// How long to wait for an administrator's sqlite3 that holds the file.
 const BUSY: Duration = Duration::from_secs(5);
@@ -23,6 +24,11 @@ const READER_CACHE: u32 = 4096;
 /// The one that writes.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     let connection = of_server(path)?;
+    if connection.is_readonly(MAIN_DB)? {
+        // SQLite reads what it may not write, and would say so at each write.
+        let why = "it may not be written to: make the server's user its owner".to_owned();
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY), Some(why)));
+    }
     // Until it is known to be whole, nothing may be written to it, not even its own write-ahead log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let page: u64 = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0))?.into();
@@ -44,6 +50,14 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// One that nobody else is connected beside, or there is none. It knows nothing of what others did, and reads the log from
+/// its beginning.
+pub(super) fn alone(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;")?;
+    Ok(connection)
+}
+
 fn of_server(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
@@ -56,13 +70,9 @@ fn of_server(path: &Path) -> rusqlite::Result<Connection> {
 
 /// A connection that never writes to the file; it needs no lock, whoever has the file in use.
 pub(super) fn to_read(path: &Path) -> Result<Connection> {
-    let file = fs::metadata(path).map_err(|error| io(path, &error))?;
-    if file.is_dir() {
-        let why = format!("{} is a folder: name the file in it", path.display());
-        return Err(BackendError::Unavailable(why));
-    }
+    let file = regular(path)?;
     if file.len() == 0 {
-        return Err(BackendError::Corrupt(format!("{} is not a SQLite file: it is empty", path.display())));
+        return damaged("it is not a SQLite file: it is empty").map_err(|error| named(path, error));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags);
@@ -76,5 +86,7 @@ pub(super) fn to_change(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(translate)?;
     connection.busy_timeout(BUSY).map_err(translate)?;
+    // SQLite says nothing of a sync that fails in a checkpoint of its own.
+    connection.execute_batch("PRAGMA wal_autocheckpoint = 0").map_err(translate)?;
     Ok(connection)
 }

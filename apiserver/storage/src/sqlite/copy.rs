@@ -10,7 +10,9 @@ use tempfile::TempPath;
 use super::check::{self, Contents};
 use super::error::{io, named, translate};
 use super::file::{beside, one_name, private, sync_directory, vacant};
+use super::open::give_log;
 use super::part::part;
+use super::stamp::Stamp;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
@@ -28,7 +30,7 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     }
     let source = connect::to_read(from)?;
     one_name(from)?;
-    check::stamp(&source).map_err(|error| named(from, error))?;
+    Stamp::read(&source).and_then(|stamp| stamp.is_ours()).map_err(|error| named(from, error))?;
     let part = part(to)?;
     copy(source, part.path(), progress)?;
     let contents = check::check(part.path(), progress)?;
@@ -60,6 +62,7 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
     copy(source, &new, progress)?;
     raise(&new, bump)?;
     let contents = check::check(&new, progress)?;
+    give_log(&new)?;
     give_name(new, to)?;
     Ok(contents)
 }

@@ -3,9 +3,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::backend::BackendError;
+
+/// Of a file that is only read, beside which there is a rollback journal (sqlite.org/atomiccommit.html, 4.1).
+const BROKEN_OFF: &str = "a change of it was broken off, and what it was before stands in the -journal beside it, which \
+                          must stay there: start a server on it once, which undoes the change, and try again";
 
 /// Translates an error of a statement or a commit that was rolled back.
 pub(super) fn translate(error: rusqlite::Error) -> BackendError {
@@ -18,6 +22,9 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
                 BackendError::Corrupt(text)
             }
+            ErrorCode::ReadOnly if failure.extended_code == ffi::SQLITE_READONLY_ROLLBACK => {
+                BackendError::Unavailable(BROKEN_OFF.to_owned())
+            }
             ErrorCode::TooBig => BackendError::TooLarge,
             _ => BackendError::Unavailable(text),
         },
@@ -27,6 +34,16 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
         | rusqlite::Error::QueryReturnedNoRows => BackendError::Corrupt(text),
         _ => BackendError::Unavailable(text),
     }
+}
+
+/// Whether the disk failed to make something durable.
+pub(super) fn is_of_a_sync(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_FSYNC)
+}
+
+/// Others do not let go of the file.
+pub(super) fn busy() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None)
 }
 
 /// Says in which file.

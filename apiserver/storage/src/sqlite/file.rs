@@ -1,24 +1,26 @@
 //! The file of a store before anybody opens it: its one name, its lock, what stands beside it, and whose it is.
 
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::error::io;
-use super::schema;
+use super::check::damaged;
+use super::error::{io, named};
+use super::lock::Lock;
+use super::stamp::{HEADER, Stamp};
 use crate::backend::{BackendError, Result};
 
 /// How the file starts (sqlite.org/fileformat.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Whoever can read the file can read every object.
-const OWNERS_ALONE: u32 = 0o600;
+pub(super) const OWNERS_ALONE: u32 = 0o600;
 
 /// Takes the lock of a place for a store in which there is none, and clears what a broken attempt left.
-pub(super) fn vacant(path: &Path) -> Result<File> {
+pub(super) fn vacant(path: &Path) -> Result<Lock> {
     let path = &real(path)?;
-    let lock = lock(path)?;
+    let lock = Lock::take(path)?;
     if fs::exists(path).map_err(|error| io(path, &error))? {
         let why = format!("{} exists, and nothing is overwritten: name an empty folder", path.display());
         return Err(BackendError::Unavailable(why));
@@ -46,26 +48,24 @@ pub(super) fn real(path: &Path) -> Result<PathBuf> {
 pub(super) fn no_stray_log(path: &Path) -> Result<()> {
     let log = beside(path, "-wal");
     match fs::exists(&log).map_err(|error| io(&log, &error))? {
-        true => refuse(
-            path,
-            &format!("is missing, and {} belongs to it: put it back, or remove both", log.display()),
-        ),
+        true => {
+            let why =
+                format!("it is missing, and {} belongs to it: put it back, or remove both", log.display());
+            damaged(why).map_err(|error| named(path, error))
+        }
         false => Ok(()),
     }
 }
 
-/// Takes the lock beside the file; the system drops it with the process, however that ends.
-pub(super) fn lock(path: &Path) -> Result<File> {
-    let beside = beside(path, ".lock");
-    let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
-    let file = file.map_err(|error| io(&beside, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(BackendError::Unavailable(format!(
-            "{} is in use by another process: stop it first",
-            path.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(io(&beside, &error)),
+/// What stands there, if it is a file: SQLite would wait for whoever writes to a pipe.
+pub(super) fn regular(path: &Path) -> Result<Metadata> {
+    let found = fs::metadata(path).map_err(|error| io(path, &error))?;
+    match found.file_type() {
+        kind if kind.is_file() => Ok(found),
+        kind if kind.is_dir() => {
+            Err(BackendError::Unavailable(format!("{} is a folder: name the file in it", path.display())))
+        }
+        _ => Err(BackendError::Unavailable(format!("{} is no regular file", path.display()))),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn lock(path: &Path) -> Result<File> {
 /// writes through the one would damage what is written through the other (sqlite.org/howtocorrupt.html, "Multiple links
 /// to the same file").
 pub(super) fn one_name(path: &Path) -> Result<()> {
-    let names = fs::metadata(path).map_err(|error| io(path, &error))?.nlink();
+    let names = regular(path)?.nlink();
     match names {
         0 | 1 => Ok(()),
         _ => Err(BackendError::Unavailable(format!(
@@ -86,29 +86,17 @@ pub(super) fn one_name(path: &Path) -> Result<()> {
 /// Tells from the header alone whether the file is ours, so that a foreign one is never opened for writing.
 pub(super) fn recognise(path: &Path) -> Result<()> {
     one_name(path)?;
-    let mut header = [0; 100];
+    let mut header = [0; HEADER];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    match read {
+    let ours = match read {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            return refuse(path, "is not a SQLite file: it is too short");
+            damaged("it is not a SQLite file: it is too short")
         }
         Err(error) => return Err(io(path, &error)),
-        Ok(()) => {}
-    }
-    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    match (number(60), number(68)) {
-        _ if !header.starts_with(MAGIC) => refuse(path, "is not a SQLite file"),
-        (_, id) if id != schema::APPLICATION_ID => refuse(path, "is a SQLite file of another application"),
-        (version, _) if version > schema::VERSION => refuse(
-            path,
-            &format!("has layout {version}, made by a newer version (ours: {})", schema::VERSION),
-        ),
-        (version, _) if version < schema::VERSION => refuse(
-            path,
-            &format!("has layout {version}, which is no longer read (ours: {})", schema::VERSION),
-        ),
-        _ => Ok(()),
-    }
+        Ok(()) if !header.starts_with(MAGIC) => damaged("it is not a SQLite file"),
+        Ok(()) => Stamp::of(&header).is_ours(),
+    };
+    ours.map_err(|error| named(path, error))
 }
 
 /// An empty file for its owner alone; SQLite keeps the permissions of a file that is there, and gives them to those
@@ -119,7 +107,7 @@ pub(super) fn private(path: &Path) -> std::io::Result<()> {
 
 /// Removes what a process left that stopped while it made the file.
 pub(super) fn recover_creation(path: &Path) -> Result<()> {
-    for suffix in [".new", ".new-journal"] {
+    for suffix in [".new", ".new-journal", ".new-wal", ".new-shm"] {
         match fs::remove_file(beside(path, suffix)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(path, &error)),
             _ => {}
@@ -139,8 +127,4 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
-}
-
-fn refuse(path: &Path, why: &str) -> Result<()> {
-    Err(BackendError::Corrupt(format!("{} {why}", path.display())))
 }

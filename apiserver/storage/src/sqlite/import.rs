@@ -1,6 +1,6 @@
 //! A new store of pairs that come from elsewhere, with the revisions that they have there.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params};
@@ -10,7 +10,8 @@ use super::check::{self, Contents};
 use super::copy::give_name;
 use super::error::{io, translate};
 use super::file::{beside, vacant};
-use super::open::make;
+use super::lock::Lock;
+use super::open::{give_log, make};
 use super::row::Row;
 use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
@@ -21,7 +22,7 @@ pub struct Import {
     to: PathBuf,
     new: PathBuf,
     connection: Option<Connection>,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Import {
@@ -62,6 +63,7 @@ impl Import {
             connection.close().map_err(|(_, error)| translate(error))?;
         }
         let contents = check::check(&self.new, progress)?;
+        give_log(&self.new)?;
         let new = TempPath::try_from_path(&self.new).map_err(|error| io(&self.new, &error))?;
         give_name(new, &self.to)?;
         Ok(contents)

@@ -17,19 +17,24 @@ mod checkpoints;
 mod compaction;
 mod connect;
 mod copy;
+mod ending;
 mod error;
 mod feed;
 mod file;
 mod full;
 mod history;
 mod import;
+mod lock;
 mod moved;
+mod names;
 mod open;
 mod part;
+mod queue;
 mod read;
 mod readers;
 mod row;
 mod schema;
+mod stamp;
 mod watch;
 mod writer;
 
@@ -48,8 +53,9 @@ pub(crate) use file::sync_directory;
 pub use import::{Import, imported};
 pub use moved::reclaim;
 pub(crate) use moved::{attempt, begin_move, end_move, undo_move};
+use queue::Work;
 use readers::Readers;
-use writer::{Work, WriterHandle};
+use writer::WriterHandle;
 
 /// Settings of the embedded backend.
 #[derive(Clone, Debug)]
@@ -100,7 +106,7 @@ impl SqliteBackend {
         let opened = open::open(path.as_ref(), &options)?;
         let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
-        let writer = WriterHandle::start(opened.writer, opened.lock, feed.clone(), &options)?;
+        let writer = WriterHandle::start(opened.writer, opened.lock, opened.names, feed.clone(), &options)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })
     }
 }
@@ -148,8 +154,8 @@ impl Backend for SqliteBackend {
         self.writer.refuses()
     }
 
-    fn is_alive(&self) -> bool {
-        self.writer.is_alive()
+    fn ended(&self) -> Option<String> {
+        self.writer.ended()
     }
 
     async fn request_progress(&self) -> Result<()> {

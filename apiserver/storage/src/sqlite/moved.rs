@@ -6,9 +6,11 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::check::damaged;
+use super::checkpoints::make_up;
 use super::copy::raise_within;
 use super::error::{named, translate};
-use super::file::{lock, real, recognise};
+use super::file::{real, recognise};
+use super::lock::Lock;
 use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::migrate::{has_moved, leaves};
@@ -63,8 +65,9 @@ pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
 /// the revisions of the store to which the objects were moved. Returns the new revision.
 pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
     let path = &real(path)?;
-    let _lock = lock(path)?;
+    let lock = Lock::take(path)?;
     recognise(path)?;
+    make_up(path, &lock)?;
     change(path, |transaction| {
         if refuse(transaction, false).is_ok() {
             return Err(BackendError::Unavailable(format!("{} has not been moved", path.display())));

@@ -1,20 +1,26 @@
 //! A store opened, or made; one that is not ours or not whole stays as it is.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use super::checkpoints::make_up;
 use super::error::{io, named, translate};
-use super::file::{beside, lock, no_stray_log, private, real, recognise, recover_creation, sync_directory};
+use super::file::{beside, no_stray_log, private, real, recognise, recover_creation, sync_directory};
+use super::lock::Lock;
+use super::names::Names;
 use super::{SqliteOptions, compaction, connect, moved, schema};
 use crate::backend::{BackendError, Result, Revision};
 
 /// An opened store.
 pub(super) struct Opened {
     /// Held by the writer as long as it runs.
-    pub lock: File,
+    pub lock: Arc<Lock>,
+    /// By which its files are found.
+    pub names: Names,
     /// The connection that writes.
     pub writer: Connection,
     /// The connections that read.
@@ -26,30 +32,37 @@ pub(super) struct Opened {
 /// Opens a store, or makes one if there is no file.
 pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     let path = &real(path)?;
-    let lock = lock(path)?;
+    let lock = Lock::take(path)?;
     recover_creation(path)?;
     match fs::exists(path) {
         Ok(true) => recognise(path)?,
         Ok(false) => no_stray_log(path).and_then(|()| create(path))?,
         Err(error) => return Err(io(path, &error)),
     }
+    make_up(path, &lock)?;
     let writer = connect::writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
     let revision = validate(&writer, path, options.leaving)?;
+    let names = Names::of(path)?;
     let readers = (0..options.readers.max(1)).map(|_| connect::reader(path));
     let readers = readers.collect::<rusqlite::Result<_>>().map_err(translate)?;
-    Ok(Opened { lock, writer, readers, revision })
+    Ok(Opened { lock: Arc::new(lock), names, writer, readers, revision })
 }
 
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.
 fn create(path: &Path) -> Result<()> {
     let new = beside(path, ".new");
-    let connection = make(&new)?;
-    // A switch later would go by a rollback journal, whose deletion a power loss may undo: nobody who only reads could
-    // open the file then.
-    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
-    connection.close().map_err(|(_, error)| translate(error))?;
+    drop(make(&new)?);
+    give_log(&new)?;
     let moved = fs::rename(&new, path).and_then(|()| sync_directory(path));
     moved.map_err(|error| io(path, &error))
+}
+
+/// Lets a new store have its write-ahead log from the beginning. A switch later would go by a rollback journal, whose
+/// deletion a power loss may undo: nobody who only reads could open the file then.
+pub(super) fn give_log(new: &Path) -> Result<()> {
+    let connection = connect::to_change(new)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
+    connection.close().map_err(|(_, error)| translate(error))
 }
 
 /// Makes an empty store under the name that it has until it is whole.

@@ -1,5 +1,6 @@
 //! The pool of connections that read, off the async threads; and what a read tells of how far the writer is.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -39,8 +40,10 @@ impl Readers {
         let task = move || {
             let _permit = permit;
             let mut connection = readers.idle.lock().pop().ok_or_else(|| stopped("no reader is left"))?;
-            let result = work(&mut connection);
+            // The connection comes back from work that panics, too: what was read with it has ended by then.
+            let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             readers.idle.lock().push(connection);
+            let result = result.unwrap_or_else(|panic| resume_unwind(panic));
             if let Some(revision) = result.as_ref().ok().and_then(ReadAt::snapshot) {
                 readers.feed.saw(revision);
             }
@@ -87,5 +90,31 @@ impl ReadAt for Bounds {
 impl ReadAt for () {
     fn snapshot(&self) -> Option<Revision> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SqliteOptions, open, read};
+    use super::*;
+
+    /// As many panics as there were connections, and nothing could be read any more; /livez did not tell.
+    #[tokio::test]
+    async fn reads_go_on_after_work_that_panics() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions { readers: 1, ..SqliteOptions::default() };
+        let opened = open::open(&directory.path().join("store.db"), &options).unwrap();
+        let feed = Arc::new(Feed::new(opened.revision, 0));
+        let readers = Arc::new(Readers::new(opened.readers, feed));
+        for _ in 0..3 {
+            let panics = |connection: &mut Connection| -> Result<()> {
+                let _snapshot = connection.transaction().unwrap();
+                panic!("in the middle of a read");
+            };
+            let error = readers.run(panics).await.unwrap_err().to_string();
+            assert!(error.contains("in the middle of a read"), "{error}");
+        }
+        let bounds = readers.run(read::oldest).await.unwrap();
+        assert_eq!((bounds.newest, readers.idle.lock().len()), (Revision(1), 1));
     }
 }

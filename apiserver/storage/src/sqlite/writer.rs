@@ -1,63 +1,26 @@
 //! The one thread that writes.
 
-use std::fs::File;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::SqliteOptions;
 use super::apply::Draft;
-use super::checkpoints::Checkpoints;
+use super::checkpoints;
 use super::compaction::{self, Compaction};
+use super::ending::Ending;
 use super::error::translate;
 use super::feed::Feed;
 use super::full::Full;
-use crate::backend::{BackendError, Result, Revision, Write, WriteOutcome};
+use super::lock::Lock;
+use super::names::Names;
+use super::queue::{Command, Work, next_batch, size};
+use crate::backend::{BackendError, Result, WriteOutcome};
 use crate::failpoints;
-
-/// Most commands in one transaction.
-const BATCH: usize = 512;
-/// Most bytes in one transaction (and one write more).
-const BATCH_BYTES: usize = 8 << 20;
-
-/// Something to do, and who waits for it.
-pub(super) struct Command {
-    /// What to do.
-    pub work: Work,
-    /// Where the answer goes.
-    pub reply: oneshot::Sender<Result<WriteOutcome>>,
-}
-
-/// What the writer is asked to do.
-pub(super) enum Work {
-    /// One compare-and-swap.
-    Write(Write),
-    /// Forget the revisions below; answered with the boundary as if committed there.
-    Compact(Revision),
-}
-
-impl Command {
-    fn bytes(&self) -> usize {
-        match &self.work {
-            Work::Write(write) => size(&write.key, write.value.as_ref()),
-            Work::Compact(_) => 0,
-        }
-    }
-
-    fn answer(self, result: Result<WriteOutcome>) {
-        // Nobody need be waiting any more.
-        let _ = self.reply.send(result);
-    }
-}
-
-fn size(key: &str, value: Option<&Bytes>) -> usize {
-    key.len() + value.map_or(0, Bytes::len)
-}
 
 /// The server that met a full disk need not be started again.
 fn goes_on(error: BackendError) -> BackendError {
@@ -71,6 +34,7 @@ fn goes_on(error: BackendError) -> BackendError {
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
     full: Full,
+    ending: Ending,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -78,38 +42,51 @@ impl WriterHandle {
     /// Starts the thread, which holds `lock` as long as it runs.
     pub fn start(
         mut connection: Connection,
-        lock: File,
+        lock: Arc<Lock>,
+        names: Names,
         feed: Arc<Feed>,
         options: &SqliteOptions,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(options.queue);
-        let checkpoints = Checkpoints::start(&mut connection, options.checkpoint_pages).map_err(translate)?;
-        let revision = compaction::newest(&connection)?.0;
-        let compaction = Compaction::load(&connection)?;
-        let full = Full::default();
-        let writer = Writer { connection, checkpoints, revision, compaction, feed, full: full.clone() };
+        let (full, ending) = (Full::default(), Ending::default());
+        checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), ending.clone())
+            .map_err(translate)?;
+        let writer = Writer {
+            revision: compaction::newest(&connection)?.0,
+            compaction: Compaction::load(&connection)?,
+            connection,
+            feed,
+            full: full.clone(),
+            ending: ending.clone(),
+            names,
+            lock: lock.clone(),
+        };
         let run = move || {
             writer.run(&receiver);
             drop(lock);
         };
         let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        Ok(Self { queue: Some(sender), full, thread: Some(thread) })
+        Ok(Self { queue: Some(sender), full, ending, thread: Some(thread) })
     }
 
     /// Why writes are refused at present.
     pub fn refuses(&self) -> Option<String> {
-        self.full.why()
+        self.ending.why().or_else(|| self.full.why())
     }
 
-    /// Whether the thread runs.
-    pub fn is_alive(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    /// Why the thread writes no more.
+    pub fn ended(&self) -> Option<String> {
+        let runs = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        let fault = || (!runs()).then(|| "the thread that writes has ended by a fault of its own".to_owned());
+        self.ending.why().or_else(fault)
     }
 
     /// Queues work and waits for its answer, or refuses it at once.
     pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
-        let stopped = || BackendError::Unavailable("the writer has stopped".to_owned());
+        // Whatever the thread has begun it answers, so that what it has not answered when it ends was not written.
+        let fault = || BackendError::Unavailable("the writer has stopped".to_owned());
+        let stopped = || self.ending.refusal().unwrap_or_else(fault);
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.try_send(Command { work, reply }).map_err(|error| match error {
@@ -131,26 +108,36 @@ impl Drop for WriterHandle {
 
 struct Writer {
     connection: Connection,
-    checkpoints: Checkpoints,
     revision: u64,
     compaction: Compaction,
     feed: Arc<Feed>,
     full: Full,
+    ending: Ending,
+    names: Names,
+    lock: Arc<Lock>,
 }
 
 impl Writer {
     fn run(mut self, queue: &Receiver<Command>) {
-        while let Some(batch) = next_batch(queue, self.patience()) {
+        while !self.ending.has_come()
+            && let Some(batch) = next_batch(queue, self.patience())
+        {
             if !batch.is_empty() {
                 self.commit(batch);
             }
-            self.full.look(&mut self.connection, Instant::now());
-            if self.compaction.pending() {
-                self.compact();
+            if !self.ending.has_come() {
+                self.between_writes();
             }
-            if self.checkpoints.failed(&self.connection) {
-                break;
-            }
+        }
+        if self.ending.has_come() {
+            checkpoints::leave_log(&self.connection);
+        }
+    }
+
+    fn between_writes(&mut self) {
+        self.full.look(&mut self.connection, Instant::now());
+        if self.compaction.pending() {
+            self.compact();
         }
     }
 
@@ -164,7 +151,7 @@ impl Writer {
 
     /// All or nothing: either every command of the batch is answered from one durable transaction, or all fail.
     fn commit(&mut self, batch: Vec<Command>) {
-        let applied = self.apply(&batch).map_err(goes_on);
+        let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
         match applied {
             Ok((draft, answers)) => {
@@ -176,6 +163,23 @@ impl Writer {
             }
             Err(error) => batch.into_iter().for_each(|command| command.answer(Err(error.clone()))),
         }
+    }
+
+    /// Nobody would find what is written to files that have lost their names. What was written before is copied into the
+    /// file, wherever that is now, so that it is whole there, and so that its log does no harm to one that has its name.
+    fn stand(&mut self, batch: &[Command]) -> Result<()> {
+        // That comes every few minutes, also where nobody writes.
+        let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
+        let Some(lost) = self.names.lost(batch.iter().any(is_compaction)) else { return Ok(()) };
+        if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
+            tracing::error!(%error, "the log is not copied into the file");
+        }
+        self.ending.come(format!(
+            "{} was moved, removed or replaced while the server had it open: put it back if it was moved, restore a \
+             backup if the store is gone, and start the server again",
+            lost.display()
+        ));
+        self.ending.refusal().map_or(Ok(()), Err)
     }
 
     /// What was written, or found no space, tells whether there is any.
@@ -202,40 +206,15 @@ impl Writer {
             });
         }
         failpoints::pass("applied");
-        transaction.commit().map_err(translate)?;
+        transaction.commit().map_err(|error| self.lock.note(error))?;
         failpoints::pass("committed");
         Ok((draft, answers))
     }
 
     fn compact(&mut self) {
-        if let Err(error) = self.compaction.step(&mut self.connection) {
+        if let Err(error) = self.compaction.step(&mut self.connection, &self.lock) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();
         }
     }
-}
-
-/// Everything that waits, within bounds; nothing at all if nobody comes for so long; `None` at the end.
-fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) -> Option<Vec<Command>> {
-    let first = match patience {
-        None => queue.recv().ok()?,
-        Some(patience) => match queue.recv_timeout(patience) {
-            Ok(first) => first,
-            Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
-            Err(RecvTimeoutError::Disconnected) => return None,
-        },
-    };
-    // On a busy processor the command has woken this thread in place of those who were about to ask too: they have their
-    // turn first, so that one transaction, and one fsync, serves them all. An idle one comes back at once.
-    std::thread::yield_now();
-    let mut bytes = first.bytes();
-    let mut batch = vec![first];
-    while batch.len() < BATCH && bytes < BATCH_BYTES {
-        let Ok(next) = queue.try_recv() else { break };
-        bytes += next.bytes();
-        batch.push(next);
-    }
-    // Whoever has gone away was promised nothing: do not work for them when there is too much to do.
-    batch.retain(|command| !command.reply.is_closed());
-    Some(batch)
 }

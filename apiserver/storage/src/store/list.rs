@@ -118,9 +118,9 @@ impl<'a> Reading<'a> {
         Ok(false)
     }
 
-    /// The object of a pair. Most readers want the bytes, so it is not decoded.
+    /// The object of a pair. Most readers want the bytes, so it is not decoded yet.
     fn stored(&mut self, pair: &KeyValue) -> Result<Option<Arc<Stored>>, StorageError> {
-        match (self.store.readable(pair), &mut self.filling) {
+        match (self.store.decode(pair), &mut self.filling) {
             (Err(StorageError::Backend(BackendError::Corrupt(why))), Some(damaged)) => {
                 tracing::error!(why, revision = pair.mod_revision.0, "an object is damaged");
                 damaged.push((self.store.relative(&pair.key)?.to_owned(), why));

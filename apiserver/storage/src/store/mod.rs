@@ -64,7 +64,7 @@ impl Store {
         prefix_range(&self.prefix)
     }
 
-    /// Decoded objects of writes through this store, for whoever follows the backend's watch beside it.
+    /// Objects of writes through this store, for whoever follows the backend's watch beside it.
     pub(crate) fn own_writes(&self) -> &Arc<OwnWrites> {
         &self.own_writes
     }
@@ -79,33 +79,30 @@ impl Store {
         key.strip_prefix(&*self.prefix).ok_or_else(|| codec::corrupt(key, "outside of the range asked for"))
     }
 
-    /// Decodes one pair.
+    /// The object of a pair.
     pub(crate) fn decode(&self, pair: &KeyValue) -> Result<Arc<Stored>, StorageError> {
         codec::decode(self.relative(&pair.key)?, &pair.value, pair.mod_revision)
-    }
-
-    /// One pair, which can be decoded.
-    fn readable(&self, pair: &KeyValue) -> Result<Arc<Stored>, StorageError> {
-        codec::undecoded(self.relative(&pair.key)?, &pair.value, pair.mod_revision)
     }
 
     fn absolute(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
-    /// Writes an object, given with its bytes, if the key's revision is still `expected`.
+    /// Writes an object, given as its bytes, if the key's revision is still `expected`.
     async fn put(
         &self,
         key: &str,
         expected: Option<Revision>,
-        (object, bytes): (Object, Bytes),
+        bytes: Bytes,
         guard: Option<&Guard>,
     ) -> Result<Put, StorageError> {
         let (value, guard) = (Some(bytes.clone()), guard.cloned());
         let write = Write { key: self.absolute(key), expected, value, guard };
-        let own = self.own_writes.announce(key, bytes, object);
+        let own = self.own_writes.announce(key, bytes.clone());
         let outcome = match self.backend.write(write).await {
-            Err(BackendError::TooLarge) => return Err(StorageError::Oversized(Box::new(own.withdraw()))),
+            Err(BackendError::TooLarge) => {
+                return Err(StorageError::Oversized(Box::new(codec::decode_own(&bytes))));
+            }
             outcome => outcome?,
         };
         match outcome {

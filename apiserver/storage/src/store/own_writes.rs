@@ -1,4 +1,4 @@
-//! Hands the decoded object of a write to whoever receives the event of that very write.
+//! Hands what a write made of an object to whoever receives the event of that very write.
 //!
 //! A write is announced before it is sent, because its event may overtake its answer. Bytes tell which event
 //! belongs to it: equal bytes under the same key are the same object, whoever wrote them.
@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use drydock_machinery::Object;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
 use crate::storage::Stored;
 
-/// Most announced writes; beyond it an event is simply decoded.
+/// Most announced writes; beyond it an event is read like that of another server.
 const MOST: usize = 4096;
 
 /// Announced writes whose events have not been seen.
@@ -34,12 +33,7 @@ pub(super) struct Announced<'a> {
 struct Slot {
     key: String,
     bytes: Bytes,
-    state: Mutex<State>,
-}
-
-enum State {
-    Sent(Object),
-    Known(Arc<Stored>),
+    known: Mutex<Option<Arc<Stored>>>,
 }
 
 impl OwnWrites {
@@ -49,8 +43,8 @@ impl OwnWrites {
     }
 
     /// Announces a write.
-    pub(super) fn announce(&self, key: &str, bytes: Bytes, object: Object) -> Announced<'_> {
-        let slot = Arc::new(Slot { key: key.to_owned(), bytes, state: Mutex::new(State::Sent(object)) });
+    pub(super) fn announce(&self, key: &str, bytes: Bytes) -> Announced<'_> {
+        let slot = Arc::new(Slot { key: key.to_owned(), bytes, known: Mutex::default() });
         if self.followed.load(Ordering::Relaxed) {
             let mut pending = self.pending.lock();
             if pending.len() < MOST {
@@ -82,14 +76,6 @@ impl OwnWrites {
 }
 
 impl Announced<'_> {
-    /// The write was refused: the object comes back.
-    pub(super) fn withdraw(self) -> Object {
-        match &mut *self.slot.state.lock() {
-            State::Sent(object) => std::mem::take(object),
-            State::Known(stored) => Object::clone(&stored.object()),
-        }
-    }
-
     /// The write is durable; its event may or may not have been seen.
     pub(super) fn committed(mut self, revision: Revision) -> Arc<Stored> {
         self.committed = true;
@@ -111,16 +97,12 @@ impl Drop for Announced<'_> {
 impl Slot {
     /// The object at its revision, made once by whoever learns the revision first.
     fn known_at(&self, revision: Revision) -> Arc<Stored> {
-        let mut state = self.state.lock();
-        let object = match &mut *state {
-            State::Known(stored) if stored.revision == revision => return stored.clone(),
-            // Equal bytes written twice under one key: the other write's event came first.
-            State::Known(stored) => Object::clone(&stored.object()),
-            State::Sent(object) => std::mem::take(object),
-        };
-        let stored = Arc::new(Stored::of_bytes(self.key.clone(), &self.bytes, object, revision));
-        *state = State::Known(stored.clone());
-        stored
+        let mut known = self.known.lock();
+        match &*known {
+            Some(stored) if stored.revision == revision => stored.clone(),
+            // Or equal bytes were written twice under one key, and the other write's event came first.
+            _ => known.insert(Arc::new(Stored::of_bytes(&self.key, &self.bytes, revision))).clone(),
+        }
     }
 }
 
@@ -136,7 +118,7 @@ mod tests {
         list.follow();
         for loser in [0, 1] {
             let bytes = Bytes::from_static(br#"{"metadata":{}}"#);
-            let mut writes = [(); 2].map(|()| Some(list.announce("a", bytes.clone(), Object::default())));
+            let mut writes = [(); 2].map(|()| Some(list.announce("a", bytes.clone())));
             assert!(list.take("a", &bytes, Revision(5)).is_some());
             drop(writes[loser].take());
             writes.into_iter().flatten().for_each(|won| drop(won.committed(Revision(5))));

@@ -60,7 +60,7 @@ impl Store {
         match (change, &seen.stored) {
             (Change::Write(object), stored) => {
                 let encoded = codec::encode(object);
-                match stored.as_deref().is_some_and(|stored| stored.is_of_bytes(&encoded.1)) {
+                match stored.as_deref().is_some_and(|stored| stored.is_of_bytes(&encoded)) {
                     true => self.confirm_state(key, seen).await,
                     false => self.write(key, seen, encoded, guard).await,
                 }
@@ -96,7 +96,7 @@ impl Store {
         &self,
         key: &str,
         seen: Seen,
-        encoded: (Object, Bytes),
+        encoded: Bytes,
         guard: Option<&Guard>,
     ) -> Result<Tried, StorageError> {
         Ok(match self.put(key, seen.revision(), encoded, guard).await? {

@@ -238,6 +238,52 @@ async fn a_check_reads_every_page() {
     assert!(folder.contains("is a folder: name the file in it"), "{folder}");
 }
 
+/// A change of such a file that was broken off can be undone only by who may write.
+#[tokio::test]
+async fn a_file_with_a_journal_to_undo_is_not_read_and_told_what_to_do_with() {
+    let (directory, path) = place();
+    let other = directory.path().join("other.db");
+    let store = open(&other);
+    for n in 0..50 {
+        create(&store, &key(&n.to_string()), &object(&n.to_string(), &"x".repeat(3000))).await;
+    }
+    drop(store);
+    let changes = rusqlite::Connection::open(&other).unwrap();
+    let change = "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; UPDATE log SET value = NULL";
+    changes.execute_batch(change).unwrap();
+    std::fs::copy(&other, &path).unwrap();
+    std::fs::copy(other.with_extension("db-journal"), path.with_extension("db-journal")).unwrap();
+    let copy = directory.path().join("copy.db");
+    for error in [
+        sqlite::check(&path, &Progress::silent()).unwrap_err(),
+        sqlite::backup(&path, &copy, &Progress::silent()).unwrap_err(),
+    ] {
+        let told = error.to_string();
+        assert!(told.contains("store.db: a change of it was broken off"), "{told}");
+        assert!(told.contains("start a server on it once"), "{told}");
+    }
+    drop(open(&path));
+    assert_eq!(sqlite::check(&path, &Progress::silent()).unwrap().keys, 50);
+}
+
+/// The first server on it would have switched it by a rollback journal (see above, and `open::give_log`).
+#[tokio::test]
+async fn a_restored_store_has_its_log_from_the_beginning() {
+    let (directory, path) = place();
+    create(&open(&path), "/a", "1").await;
+    let (copy, restored) = (directory.path().join("copy.db"), directory.path().join("restored.db"));
+    backup(&path, &copy).await.unwrap();
+    let versions = |path: &Path| std::fs::read(path).unwrap()[18..20].to_vec();
+    assert_eq!(versions(&copy), [1, 1], "a backup is read where nobody may write");
+    for bump in [0, 1000] {
+        sqlite::restore(&copy, &restored, bump, &Progress::silent()).unwrap();
+        assert_eq!(versions(&restored), [2, 2]);
+        std::fs::remove_file(&restored).unwrap();
+    }
+    let left = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().contains(".new")));
+}
+
 #[tokio::test]
 async fn a_backup_leaves_what_lies_beside_it_and_what_has_its_name() {
     let (directory, path) = place();

@@ -98,12 +98,42 @@ async fn a_database_of_another_application_is_refused() {
     refused(&path, "another application");
 }
 
+/// Whoever reads the header itself and whoever asks SQLite had words of their own.
 #[tokio::test]
-async fn a_file_of_a_newer_version_is_refused() {
+async fn a_file_that_is_not_of_ours_is_refused_in_the_same_words_by_all() {
+    for (stamp, words) in [
+        ("application_id = 7", "another application"),
+        ("user_version = 1", "layout 1, which is no longer read"),
+        ("user_version = 3", "layout 3, made by a newer version"),
+    ] {
+        let (directory, path) = place();
+        filled(&path).await;
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&format!("PRAGMA {stamp}")).unwrap();
+        refused(&path, words);
+        let copy = directory.path().join("copy.db");
+        for other in [
+            sqlite::check(&path, &Progress::silent()).unwrap_err(),
+            sqlite::backup(&path, &copy, &Progress::silent()).unwrap_err(),
+            sqlite::reclaim(&path, 1).unwrap_err(),
+        ] {
+            assert_eq!(other.to_string(), refusal(&path).to_string());
+        }
+    }
+}
+
+/// A folder was told of as one of two hard links; a pipe was waited for.
+#[test]
+fn what_is_no_file_is_refused() {
     let (_directory, path) = place();
-    filled(&path).await;
-    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
-    refused(&path, "newer version");
+    std::fs::create_dir(&path).unwrap();
+    let checked = |words: &str| {
+        let others = [sqlite::check(&path, &Progress::silent()).unwrap_err(), refusal(&path)];
+        others.iter().for_each(|error| assert!(error.to_string().contains(words), "{error}"));
+    };
+    checked("store.db is a folder");
+    std::fs::remove_dir(&path).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    checked("store.db is no regular file");
 }
 
 #[tokio::test]

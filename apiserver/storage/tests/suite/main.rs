@@ -8,6 +8,7 @@ mod fences;
 mod files;
 mod harness;
 mod lossy;
+mod lost_names;
 mod migration;
 mod migration_ends;
 mod migration_guards;

@@ -30,9 +30,12 @@ pub const USER: &str = "demo-interceptor";
 
 /// Heartbeats may not be closer (KEP-4563).
 const HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
-/// How soon a failed step is tried again, and for how long.
+/// How soon a failed step is tried again: for as long as the request is ours, since nobody else works on it meanwhile.
 const RETRY: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A step that takes longer has failed: the answer to one of its requests is lost.
+const STEP: Duration = Duration::from_secs(60);
+/// Failures that go on for so long are told.
+const TOLD_AFTER: Duration = Duration::from_secs(120);
 
 /// What the API server accepted from the interceptor for one request.
 #[derive(Clone, Debug, Default)]
@@ -92,31 +95,45 @@ impl Worker {
         let events = watcher::watcher(self.requests(), watcher::Config::default()).default_backoff();
         let mut objects = events.applied_objects().boxed();
         let mut serving = JoinSet::new();
-        let mut known = BTreeSet::new();
-        while let Some(object) = objects.next().await {
+        let mut served = BTreeSet::new();
+        // The first has much to save, and is still at it when the next heartbeat is due.
+        let mut beats = 2;
+        loop {
+            let object = tokio::select! {
+                // A request that is made anew under the name is served anew.
+                Some(Ok(name)) = serving.join_next() => {
+                    served.remove(&name);
+                    continue;
+                }
+                object = objects.next() => object,
+            };
+            let Some(object) = object else { return };
             // What goes wrong here is a server that is away: the watch goes on when it is back.
             let Ok(request) = object.map_err(anyhow::Error::from).and_then(read) else { continue };
-            if is_ours(&request) && known.insert(request.metadata.name.clone()) {
-                // The first has much to save, and is still at it when the next heartbeat is due.
-                let beats = if known.len() == 1 { 2 } else { 1 };
-                serving.spawn(self.clone().serve(request.metadata.name, beats));
+            if is_ours(&request) && served.insert(request.metadata.name.clone()) {
+                serving.spawn(self.clone().serve(request.metadata.name, std::mem::replace(&mut beats, 1)));
             }
         }
     }
 
-    async fn serve(self, name: String, beats: usize) {
+    /// Serves a request until it is no longer ours, and returns its name.
+    async fn serve(self, name: String, beats: usize) -> String {
         let mut failing: Option<Instant> = None;
         loop {
-            let pause = match self.step(&name, beats).await {
-                Ok(Next::Nothing) => return,
+            let step = tokio::time::timeout(STEP, self.step(&name, beats)).await;
+            let pause = match step.context("no answer in time").flatten() {
+                Ok(Next::Nothing) => return name,
                 Ok(next) => {
                     failing = None;
                     if let Next::Wait(pause) = next { pause } else { Duration::ZERO }
                 }
-                Err(error) if failing.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
-                    return eprintln!("interceptor: gave up on {name}: {error:#}");
+                Err(error) => {
+                    if failing.get_or_insert_with(Instant::now).elapsed() > TOLD_AFTER {
+                        eprintln!("interceptor: {name} fails for {TOLD_AFTER:?}, going on: {error:#}");
+                        failing = None;
+                    }
+                    RETRY
                 }
-                Err(_) => RETRY,
             };
             tokio::time::sleep(pause).await;
         }
@@ -210,4 +227,93 @@ fn now() -> Result<Timestamp> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A cluster with one request, which is the interceptor's, and one pod.
+    struct Cluster {
+        request: Value,
+        pod: bool,
+        /// The answers before the cluster is well again; none is an answer that never comes.
+        unwell: Vec<Option<(u16, &'static str)>>,
+    }
+
+    impl Cluster {
+        fn answer(&mut self, method: &str, body: &Value) -> Option<(u16, String)> {
+            if let Some(answer) = self.unwell.pop() {
+                return answer.map(|(code, text)| (code, text.to_owned()));
+            }
+            let said = match method {
+                "DELETE" => {
+                    self.pod = false;
+                    json!({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+                }
+                "PATCH" => {
+                    self.request["status"]["interceptors"] = body["status"]["interceptors"].clone();
+                    self.request.clone()
+                }
+                _ => self.request.clone(),
+            };
+            Some((200, said.to_string()))
+        }
+    }
+
+    /// Serves the request of a cluster that is unwell at first, and returns what it said of it in the end.
+    async fn served(unwell: Vec<Option<(u16, &'static str)>>) -> Report {
+        let request = json!({
+            "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+            "metadata": {"name": "uid", "namespace": NAMESPACE, "uid": "own"},
+            "spec": {"target": {"pod": {"name": "p", "uid": "uid"}}},
+            "status": {"activeInterceptors": [NAME], "interceptors": [{"name": NAME, "message": ""}]},
+        });
+        let cluster = Arc::new(Mutex::new(Cluster { request, pod: true, unwell }));
+        let asked = cluster.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let asked = asked.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
+                let answer = lock(&asked).answer(parts.method.as_str(), &body);
+                let Some((code, text)) = answer else { return std::future::pending().await };
+                let mut response = Response::new(Body::from(text.into_bytes()));
+                *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+                Ok::<_, kube::Error>(response)
+            }
+        });
+        let reports = Reports::default();
+        let worker = Worker { client: Client::new(service, NAMESPACE), reports: reports.clone() };
+        let served = tokio::time::timeout(24 * STEP, worker.serve("uid".to_owned(), 1)).await;
+        assert_eq!(served.unwrap(), "uid");
+        let cluster = lock(&cluster);
+        let entry = &cluster.request["status"]["interceptors"][0];
+        assert!(!cluster.pod && entry["completionTime"].is_string(), "{entry}");
+        lock(&reports).get("uid").cloned().unwrap()
+    }
+
+    /// So answers an aggregator that has just started, to every path of an API that it does not know yet.
+    #[tokio::test(start_paused = true)]
+    async fn an_api_that_is_not_known_yet_does_not_mean_that_the_request_is_gone() {
+        let report = served(vec![Some((404, "404 page not found")); 3]).await;
+        assert!(report.over && report.heartbeats.len() == 1);
+    }
+
+    /// It gave up after two minutes, of which two answers that the aggregator waited for in vain are enough, and nobody
+    /// worked on the request before its heartbeat deadline of twenty.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_away_for_long_is_waited_for() {
+        assert!(served(vec![Some((503, "shutting down")); 600]).await.over);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_lost_is_asked_for_again() {
+        assert!(served(vec![None, Some((200, "{")), None]).await.over);
+    }
 }

@@ -1,6 +1,7 @@
 //! A Kubernetes API over HTTP/2.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
@@ -21,6 +22,8 @@ use crate::object::{self, Api};
 
 const PAGE: usize = 500;
 const AGENT: &str = "bench";
+/// How often a request that a busy server puts off is sent once more (client-go, rest/request.go).
+const RETRIES: usize = 10;
 
 /// How much a server may send before the client has read it, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -76,13 +79,18 @@ impl HttpClient {
         path: &str,
         body: Bytes,
     ) -> Result<http::Response<Incoming>> {
-        let answer = self.send(lane, method, path, body).await?;
-        if !answer.status().is_success() {
-            let status = answer.status();
-            let said = answer.into_body().collect().await?.to_bytes();
-            anyhow::bail!("{method} {path}: {status}: {}", String::from_utf8_lossy(&said));
+        succeeded(method, path, self.send(lane, method, path, body).await?).await
+    }
+
+    /// The answer to a read that a busy server may put off, which is then sent once more when the server says (as
+    /// client-go does); the time counts as that of the request.
+    async fn ask_again(&self, lane: usize, path: &str) -> Result<http::Response<Incoming>> {
+        for _ in 0..RETRIES {
+            let answer = self.send(lane, "GET", path, Bytes::new()).await?;
+            let Some(pause) = put_off(&answer)? else { return succeeded("GET", path, answer).await };
+            tokio::time::sleep(pause).await;
         }
-        Ok(answer)
+        self.ask(lane, "GET", path, Bytes::new()).await
     }
 
     async fn send(
@@ -177,7 +185,7 @@ impl Client for HttpClient {
                 .to_owned(),
         };
         let path = format!("{}?watch=1&{from}", self.collection);
-        Ok(self.ask(lane, "GET", &path, Bytes::new()).await?.into_body())
+        Ok(self.ask_again(lane, &path).await?.into_body())
     }
 
     async fn all(&self) -> Result<Vec<Value>> {
@@ -194,6 +202,28 @@ impl Client for HttpClient {
             }
         }
     }
+}
+
+/// How long a busy server wants to be left alone, if that is its answer.
+fn put_off(answer: &http::Response<Incoming>) -> Result<Option<Duration>> {
+    let after = answer.headers().get(http::header::RETRY_AFTER);
+    match after.filter(|_| answer.status() == http::StatusCode::TOO_MANY_REQUESTS) {
+        Some(seconds) => Ok(Some(Duration::from_secs(seconds.to_str()?.parse()?))),
+        None => Ok(None),
+    }
+}
+
+async fn succeeded(
+    method: &str,
+    path: &str,
+    answer: http::Response<Incoming>,
+) -> Result<http::Response<Incoming>> {
+    if !answer.status().is_success() {
+        let status = answer.status();
+        let said = answer.into_body().collect().await?.to_bytes();
+        anyhow::bail!("{method} {path}: {status}: {}", String::from_utf8_lossy(&said));
+    }
+    Ok(answer)
 }
 
 fn revision(answer: &[u8]) -> Result<String> {

@@ -11,8 +11,8 @@ mod targets;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
@@ -26,7 +26,7 @@ use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::info;
 
-use crate::report::{self, News};
+use crate::report::{self, News, REFUSED, Sent};
 use crate::taint::TAINT;
 use decide::{Deed, decide, is_ours};
 use returns::Returns;
@@ -211,8 +211,7 @@ async fn tell(
     if !context.may_write() {
         return Err(Error::NoLease);
     }
-    report::send(context, request, &entry).await.map_err(Error::Report)?;
-    Ok(at(report::next_heartbeat(&entry), now))
+    send(context, request, &entry, at(report::next_heartbeat(&entry), now)).await
 }
 
 /// Passes the turn on: the pod is none of ours.
@@ -223,8 +222,20 @@ async fn decline(context: &Context, request: &EvictionRequest, now: Timestamp) -
     if !context.may_write() {
         return Err(Error::NoLease);
     }
-    report::send(context, request, &entry).await.map_err(Error::Report)?;
-    Ok(Outcome::Done)
+    send(context, request, &entry, Outcome::Done).await
+}
+
+/// Reports; what comes then, if it was taken.
+async fn send(
+    context: &Context,
+    request: &EvictionRequest,
+    entry: &InterceptorStatus,
+    then: Outcome,
+) -> Result<Outcome, Error> {
+    match report::send(context, request, entry).await.map_err(Error::Report)? {
+        Sent::Written => Ok(then),
+        Sent::NotOurs => Ok(Outcome::After(REFUSED)),
+    }
 }
 
 fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
@@ -237,5 +248,25 @@ fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
     match (outcome, at(Some(until), now)) {
         (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
         (_, wait) => wait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use drydock_runtime::testing::{context, failure};
+
+    use super::*;
+
+    /// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
+    /// the turn was ours until its heartbeat deadline of twenty minutes.
+    #[tokio::test]
+    async fn a_turn_that_could_not_be_declined_is_declined_again() {
+        let context = context(|_, _, _| failure(404, ""));
+        let mut request = EvictionRequest::named("ns", "uid");
+        request.status.active_interceptors = vec![NAME.into()];
+        request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
+        let outcome = decline(&context, &request, clock::now()).await.unwrap();
+        assert_eq!(outcome, Outcome::After(REFUSED));
     }
 }

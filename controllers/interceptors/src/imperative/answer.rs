@@ -38,6 +38,11 @@ impl Answer {
         matches!(self, Self::Budget(_) | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
     }
 
+    /// Whether the pod stays, and has not taken the room that a budget had for it.
+    pub(crate) fn leaves_room(&self) -> bool {
+        matches!(self, Self::Gone | Self::ManyBudgets | Self::Admission(_) | Self::Refused(_))
+    }
+
     /// Whether the host seems to have too much to do.
     pub(crate) fn is_overload(&self) -> bool {
         matches!(self, Self::Throttled(_))

@@ -1,9 +1,11 @@
 //! Takes requests out of the pool and sends their evictions.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::{Context, ObjectKey};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
@@ -11,7 +13,7 @@ use kube::Api;
 use kube::api::PostParams;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tracing::debug;
+use tracing::{debug, error};
 
 use super::answer::{Answer, read};
 use super::gate::Gate;
@@ -60,7 +62,11 @@ fn count(n: usize) -> i64 {
 
 async fn serve(worker: Arc<Worker>, key: ObjectKey) {
     let began = Instant::now();
-    let asked = ask(&worker, &key).await;
+    // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
+    let asked = AssertUnwindSafe(ask(&worker, &key)).catch_unwind().await.unwrap_or_else(|_| {
+        error!(request = %key, "the eviction panicked");
+        Some((Answer::TryAgain, Gate::Open(None)))
+    });
     let answer = asked.as_ref().map(|(answer, _)| answer);
     {
         let mut pool = worker.pool.lock();

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use drydock_runtime::cache::{Phase, UnhealthyPolicy};
 use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod};
 
-/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between.
+/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between, or the same
+/// several cover it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     /// No budget is in the way; the one that covers the pod, if any.
     Open(Option<Covering>),
     /// This budget allows nothing, for this reason.
     Closed { budget: Covering, why: String },
-    /// Several budgets cover the pod.
-    Many(Vec<String>),
+    /// Several budgets cover the pod, these by name; what they say does not matter while there is more than one.
+    Many(Vec<ObjectKey>),
 }
 
 /// The one budget that covers a pod, as it was seen.
@@ -50,7 +51,7 @@ pub(crate) fn gate(pod: &Pod, budgets: &[Arc<Budget>]) -> Gate {
     }
     if covering.len() > 1 {
         covering.sort_by(|a, b| a.name.cmp(&b.name));
-        return Gate::Many(covering.iter().map(|b| b.name.clone()).collect());
+        return Gate::Many(covering.iter().map(|b| b.key()).collect());
     }
     let Some(budget) = covering.first() else { return Gate::Open(None) };
     let covering = Covering { key: budget.key(), version: budget.resource_version.clone() };
@@ -90,13 +91,25 @@ fn obstacle(budget: &Budget, pod: &Pod) -> Option<String> {
     Some(why)
 }
 
-/// Whether a budget's change may let pods go that it kept.
-pub(crate) fn is_in_favour(old: Option<&Budget>, new: Option<&Budget>) -> bool {
-    let (Some(old), Some(new)) = (old, new) else { return old.is_some() };
-    new.disruptions_allowed > 0
-        || new.selector != old.selector
-        || new.unhealthy_policy != old.unhealthy_policy
-        || (new.current_healthy >= new.desired_healthy && old.current_healthy < old.desired_healthy)
+/// Which pods a budget's change may let go that were kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relief {
+    /// Any: the budget is gone, or no longer covers the same pods, or no longer keeps those that are not ready.
+    Any,
+    /// So many of those that it alone covers.
+    Some(usize),
+}
+
+/// What a budget's change does for the pods that it kept.
+pub(crate) fn relief(old: Option<&Budget>, new: Option<&Budget>) -> Option<Relief> {
+    let (Some(old), Some(new)) = (old, new) else { return old.map(|_| Relief::Any) };
+    let is_met = |budget: &Budget| budget.current_healthy >= budget.desired_healthy;
+    let is_another = new.selector != old.selector || new.unhealthy_policy != old.unhealthy_policy;
+    if is_another || (is_met(new) && !is_met(old)) {
+        return Some(Relief::Any);
+    }
+    let allowed = usize::try_from(new.disruptions_allowed).unwrap_or_default();
+    (allowed > 0).then_some(Relief::Some(allowed))
 }
 
 #[cfg(test)]
@@ -160,7 +173,7 @@ mod tests {
     #[test]
     fn several_budgets_are_named_in_order() {
         let gate = gate(&pod(true), &[budget("b", 1), budget("a", 1)]);
-        assert_eq!(gate, Gate::Many(vec!["a".into(), "b".into()]));
+        assert_eq!(gate, Gate::Many(vec![ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
     }
 
     #[test]
@@ -172,9 +185,22 @@ mod tests {
     #[test]
     fn only_changes_that_may_help_wake_those_who_wait() {
         let (none, one) = (budget("b", 0), budget("b", 1));
-        assert!(is_in_favour(Some(&none), Some(&one)));
-        assert!(!is_in_favour(Some(&one), Some(&none)));
-        assert!(is_in_favour(Some(&none), None), "a deleted budget lets everything go");
-        assert!(!is_in_favour(None, Some(&one)));
+        assert_eq!(relief(Some(&none), Some(&one)), Some(Relief::Some(1)));
+        assert_eq!(relief(Some(&one), Some(&none)), None);
+        assert_eq!(relief(None, Some(&one)), None);
+    }
+
+    /// A budget that no longer covers its pods woke as many as a budget with room does: the others waited on.
+    #[test]
+    fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
+        let none = budget("b", 0);
+        assert_eq!(relief(Some(&none), None), Some(Relief::Any));
+        for changed in [
+            Budget { selector: None, ..(*none).clone() },
+            Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*none).clone() },
+            Budget { current_healthy: 3, ..(*none).clone() },
+        ] {
+            assert_eq!(relief(Some(&none), Some(&changed)), Some(Relief::Any), "{changed:?}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod limit;
 mod metrics;
 mod plan;
 mod pool;
+mod telling;
 mod worker;
 
 use std::sync::Arc;
@@ -74,8 +75,8 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
     let (budgets, board) = (queue.clone(), worker.clone());
     context.caches.budgets.subscribe(move |change: &Change<Budget>| {
         let Some(budget) = change.latest() else { return };
-        if gate::is_in_favour(change.old.as_deref(), change.new.as_deref()) {
-            board.to_wake(&budget.key(), change.new.as_deref()).into_iter().for_each(|key| budgets.add(key));
+        if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
+            board.to_wake(&budget.key(), relief).into_iter().for_each(|key| budgets.add(key));
         }
     });
 }

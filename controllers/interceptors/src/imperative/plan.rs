@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use drydock_runtime::Pod;
 use drydock_runtime::queue::Backoff;
+use drydock_runtime::{ObjectKey, Pod};
 use jiff::Timestamp;
 
 use super::answer::Answer;
@@ -24,6 +24,8 @@ const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct Tried {
     /// Evictions that were blocked.
     pub(crate) retries: u32,
+    /// What blocked the last of them, and how many it blocked in a row.
+    blocked: Option<(&'static str, u32)>,
     /// Races lost in a row.
     races: u32,
     /// The last answer.
@@ -48,22 +50,34 @@ impl Tried {
         self.races = if answer == Answer::TryAgain { self.races.saturating_add(1) } else { 0 };
         if answer.blocks() {
             self.retries = self.retries.saturating_add(1);
+            let before =
+                self.blocked.filter(|(what, _)| *what == answer.kind()).map_or(0, |(_, times)| times);
+            self.blocked = Some((answer.kind(), before.saturating_add(1)));
+        } else if matches!(answer, Answer::Accepted | Answer::Gone) {
+            self.blocked = None;
         }
         self.asked_at = Some(asked_at);
         self.at = Some(now);
         self.last = Some(answer);
     }
 
-    /// When to try again, unless a budget's change comes first.
-    fn next(&self, gate: &Gate) -> Option<Timestamp> {
-        let (last, at) = (self.last.as_ref()?, self.at?);
+    /// Takes in how the budgets stand: what was once otherwise has changed, though it be as it was again.
+    pub(crate) fn look(&mut self, gate: &Gate) {
+        self.asked_at.take_if(|asked_at| asked_at != gate);
+    }
+
+    /// When to try again, unless a budget's change comes first. An answer from the future came before the clock was set
+    /// back, nobody knows how long before: it holds nothing up.
+    fn next(&self, gate: &Gate, now: Timestamp) -> Option<Timestamp> {
+        let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {
             Answer::Accepted | Answer::Gone => SHOWS_WITHIN,
             Answer::TryAgain => RACE.delay(self.races.saturating_sub(1)),
             Answer::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
             // Known to allow nothing: asked again when it opens, and once in a while to be sure.
             Answer::Budget(_) | Answer::ManyBudgets if gate.is_closed() => BLOCKED.max,
-            _ => BLOCKED.delay(self.retries.saturating_sub(1)),
+            // By what blocks now: many refusals of a budget do not make a webhook's first one last a quarter of an hour.
+            _ => BLOCKED.delay(self.blocked.map_or(0, |(_, times)| times.saturating_sub(1))),
         };
         at.checked_add(delay).ok()
     }
@@ -71,8 +85,12 @@ impl Tried {
     /// Whether budgets that refused are open and not as they were when they were asked. The state that refused need not
     /// have been seen: the cache learns of it after the refusal, or never if its watch broke off meanwhile.
     fn has_opened(&self, gate: &Gate) -> bool {
-        let refused = matches!(self.last, Some(Answer::Budget(_) | Answer::ManyBudgets));
-        refused && !gate.is_closed() && self.asked_at.as_ref() != Some(gate)
+        self.is_kept_by_budgets() && !gate.is_closed() && self.asked_at.as_ref() != Some(gate)
+    }
+
+    /// Whether a change of a budget may help.
+    pub(crate) fn is_kept_by_budgets(&self) -> bool {
+        matches!(self.last, Some(Answer::Budget(_) | Answer::ManyBudgets))
     }
 }
 
@@ -105,7 +123,7 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
     if pod.is_terminating() {
         return Plan { news: Some(terminating(pod, now)), ..Plan::default() };
     }
-    match tried.next(gate) {
+    match tried.next(gate, now) {
         Some(next) if next > now && !tried.has_opened(gate) => {
             Plan { news: news_of(tried, gate), ask: false, wake: Some(next) }
         }
@@ -142,32 +160,35 @@ fn terminating(pod: &Pod, now: Timestamp) -> News {
 /// What to tell of the last answer. Lost races and throttling are nothing to tell.
 fn news_of(tried: &Tried, gate: &Gate) -> Option<News> {
     let last = tried.last.as_ref()?;
-    let why = match last {
-        Answer::Accepted => {
+    let why = match (last, gate) {
+        (Answer::Accepted, _) => {
             return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
         }
-        Answer::Gone | Answer::TryAgain | Answer::Throttled(_) if tried.retries == 0 => return None,
-        Answer::Gone | Answer::TryAgain | Answer::Throttled(_) => String::new(),
-        Answer::Budget(words) => match gate {
-            Gate::Closed { why, .. } => why.clone(),
-            _ => words.clone(),
-        },
-        Answer::ManyBudgets => many(gate),
-        Answer::Admission(words) => format!("an admission webhook or policy refused: {words}"),
-        Answer::Refused(words) => format!("the API server refused: {words}"),
+        (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) if tried.retries == 0 => return None,
+        (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) => String::new(),
+        (Answer::Budget(_) | Answer::ManyBudgets, Gate::Closed { why, .. }) => why.clone(),
+        (Answer::Budget(words), _) => words.clone(),
+        (Answer::ManyBudgets, _) => many(gate),
+        (Answer::Admission(words), _) => format!("an admission webhook or policy refused: {words}"),
+        (Answer::Refused(words), _) => format!("the API server refused: {words}"),
     };
     let colon = if why.is_empty() { "" } else { ": " };
     Some(News { message: format!("{FAILING}{}{colon}{why}", tried.retries), ..News::default() })
 }
 
 fn many(gate: &Gate) -> String {
-    let names = match gate {
-        Gate::Many(names) => format!(" ({})", names.join(", ")),
+    let which = match gate {
+        Gate::Many(budgets) => format!(" ({})", names(budgets)),
         _ => String::new(),
     };
     format!(
-        "more than one PodDisruptionBudget covers the pod{names}, which the eviction API does not support"
+        "more than one PodDisruptionBudget covers the pod{which}, which the eviction API does not support"
     )
+}
+
+/// Names of budgets.
+pub(crate) fn names(budgets: &[ObjectKey]) -> String {
+    budgets.iter().map(|budget| &*budget.name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

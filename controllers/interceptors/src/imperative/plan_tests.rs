@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use drydock_runtime::ObjectKey;
 use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 
 use super::super::gate::Covering;
@@ -32,6 +31,10 @@ fn open_as_of(version: u64) -> Gate {
     Gate::Open(Some(covering(version)))
 }
 
+fn several(names: &[&str]) -> Gate {
+    Gate::Many(names.iter().map(|name| ObjectKey::new("ns", name)).collect())
+}
+
 fn budget() -> Answer {
     Answer::Budget("in its words".into())
 }
@@ -50,7 +53,7 @@ fn message(plan: &Plan) -> &str {
 
 #[test]
 fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
-    for gate in [open(), closed(), Gate::Many(vec![])] {
+    for gate in [open(), closed(), several(&["a", "b"])] {
         assert_eq!(
             plan(Some(&pod()), &gate, &Tried::default(), at(0)),
             Plan { ask: true, ..Plan::default() }
@@ -121,8 +124,57 @@ fn budget_that_changed_since_it_was_asked_is_asked_again_when_it_is_open() {
 fn opened_budget_is_asked_at_once() {
     let tried = after(&[(budget(), closed(), 0)]);
     assert!(plan(Some(&pod()), &open(), &tried, at(0)).ask);
-    let many = after(&[(Answer::ManyBudgets, Gate::Many(vec!["a".into()]), 0)]);
-    assert!(plan(Some(&pod()), &open(), &many, at(0)).ask);
+}
+
+/// The host evicts no pod that several budgets cover: it is asked again when at most one is left, which has room.
+#[test]
+fn several_budgets_are_asked_again_when_one_of_them_is_left_and_once_in_a_while() {
+    let both = several(&["a", "b"]);
+    let tried = after(&[(Answer::ManyBudgets, both.clone(), 0)]);
+    let asks = |gate: &Gate, second| plan(Some(&pod()), gate, &tried, at(second)).ask;
+    assert!(!asks(&both, 899) && asks(&both, 900), "the guess may be wrong");
+    assert!(!asks(&several(&["b", "c"]), 1), "they are still several");
+    assert!(!asks(&closed(), 1), "the one that is left allows nothing");
+    assert!(asks(&open(), 1) && asks(&Gate::Open(None), 1));
+}
+
+/// A second budget that came and went between two looks at the cache left the first as it was when it was asked: the pod
+/// then waited out its backoff.
+#[test]
+fn budgets_that_were_seen_otherwise_in_between_have_changed() {
+    for (refused, between) in [(Answer::ManyBudgets, several(&["a", "b"])), (budget(), closed())] {
+        for gate in [open(), Gate::Open(None)] {
+            let mut tried = after(&[(refused.clone(), gate.clone(), 0)]);
+            tried.look(&gate);
+            assert!(!plan(Some(&pod()), &gate, &tried, at(1)).ask);
+            tried.look(&between);
+            assert!(plan(Some(&pod()), &gate, &tried, at(1)).ask);
+        }
+    }
+}
+
+/// Set back by an hour after an outage, the clock made every answer last an hour longer.
+#[test]
+fn a_clock_that_is_set_back_holds_nothing_up() {
+    for answer in [Answer::Accepted, Answer::TryAgain, Answer::Admission("no".into())] {
+        let tried = after(&[(answer, open(), 3600)]);
+        assert!(plan(Some(&pod()), &open(), &tried, at(0)).ask);
+    }
+}
+
+/// A webhook that could not be reached for a moment held a pod that budgets had refused eight times for a quarter of an
+/// hour.
+#[test]
+fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
+    let no = Answer::Admission("no".into());
+    let mut tried = Tried::from_message(&format!("{FAILING}7: why"));
+    let mut wake = |answer: &Answer| {
+        tried.learn(answer.clone(), open(), at(0));
+        plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
+    };
+    assert_eq!((wake(&budget()), wake(&budget())), (5000, 10_000));
+    assert_eq!((wake(&no), wake(&Answer::TryAgain), wake(&no)), (5000, 200, 10_000), "a race says nothing");
+    assert_eq!((wake(&budget()), wake(&Answer::Accepted), wake(&budget())), (5000, 30_000, 5000));
 }
 
 #[test]
@@ -155,7 +207,7 @@ fn lost_races_and_throttling_count_nothing_and_say_nothing() {
 
 #[test]
 fn several_budgets_and_webhooks_are_told_apart() {
-    let many = Gate::Many(vec!["a".into(), "b".into()]);
+    let many = several(&["a", "b"]);
     let told = plan(Some(&pod()), &many, &after(&[(Answer::ManyBudgets, many.clone(), 0)]), at(0));
     assert!(message(&told).ends_with(
         "1: more than one PodDisruptionBudget covers the pod (a, b), which the eviction API does not support"

@@ -1,30 +1,22 @@
-//! Looks at one request, plans, reports, and puts it into the pool.
+//! Looks at one request, plans, has it told, and puts it into the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::Queue;
-use drydock_runtime::{Budget, Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, clock};
+use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::board::Board;
-use super::gate::{Gate, gate};
+use super::gate::{Gate, Relief, gate};
 use super::metrics::Metrics;
 use super::plan::{Plan, plan};
 use super::pool::{Lane, Pool};
 use super::{NAME, is_ours};
-use crate::report::{self, News, Sent};
-
-/// Reports of one request are not closer than this, but for the first.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A report that was refused is looked at again after this.
-const REFUSED_REPORT: Duration = Duration::from_secs(30);
 
 /// A failed write.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +44,7 @@ pub(super) struct Worker {
     /// Somebody was put into the pool, or a slot became free.
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
-    board: Mutex<Board>,
+    pub(super) board: Mutex<Board>,
 }
 
 /// What was seen of a request's surroundings.
@@ -78,8 +70,8 @@ impl Worker {
         self.board.lock().knows(key)
     }
 
-    pub(super) fn to_wake(&self, budget: &ObjectKey, after: Option<&Budget>) -> Vec<ObjectKey> {
-        self.board.lock().to_wake(budget, after)
+    pub(super) fn to_wake(&self, budget: &ObjectKey, relief: Relief) -> Vec<ObjectKey> {
+        self.board.lock().to_wake(budget, relief)
     }
 
     /// The request, while it is ours, and its surroundings.
@@ -119,14 +111,16 @@ impl Worker {
         let mut board = self.board.lock();
         let message = request.interceptor(NAME).map_or("", |entry| entry.message.as_str());
         let memory = board.recall(key, message);
+        memory.belong_to(&request.metadata.uid);
+        memory.tried.look(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
         plan.ask &= !memory.asking;
         memory.asking |= plan.ask;
         memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let waits = plan.wake.is_some() && matches!(memory.tried.last, Some(Answer::Budget(_)));
-        match seen.gate.budget().filter(|_| waits) {
-            Some(budget) => board.wait_for(key, budget),
-            None => board.stop_waiting(key),
+        if plan.wake.is_some() && memory.tried.is_kept_by_budgets() {
+            board.wait_for(key, &seen.gate);
+        } else {
+            board.stop_waiting(key);
         }
         plan
     }
@@ -147,14 +141,21 @@ impl Worker {
     /// Takes back a request that was in the pool; with the answer, and what was known of the budgets when it was asked
     /// for, if it was.
     pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, Gate)>) {
-        if let Some(memory) = self.board.lock().get_mut(key) {
+        let mut board = self.board.lock();
+        if let Some(memory) = board.get_mut(key) {
             memory.asking = false;
             if let Some((answer, gate)) = answer {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
                 self.metrics.sent_for(key, &memory.pod);
-                memory.tried.learn(answer, gate, clock::now());
+                // Room that it did not take is for the next: the budget need not change again, and would wake nobody.
+                let next = gate.budget().filter(|_| answer.leaves_room()).and_then(|b| board.first_for(b));
+                next.into_iter().for_each(|next| self.queue.add(next));
+                if let Some(memory) = board.get_mut(key) {
+                    memory.tried.learn(answer, gate, clock::now());
+                }
             }
         }
+        drop(board);
         self.queue.add(key.clone());
     }
 
@@ -164,71 +165,10 @@ impl Worker {
         }
     }
 
-    /// Events: once when something blocks, again when something else does, and when nothing does any more.
-    fn tell(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen) {
-        let mut board = self.board.lock();
-        let Some(memory) = board.get_mut(key) else { return };
-        let Some(last) = memory.tried.last.clone() else { return };
-        let recorder = &self.context.recorder;
-        if last.blocks() && memory.told != Some(last.kind()) {
-            memory.told = Some(last.kind());
-            recorder.warning(request, "EvictionBlocked", why_blocked(&last, &seen.gate));
-        } else if last == Answer::Accepted && memory.told.take().is_some() {
-            recorder.normal(request, "EvictionUnblocked", "The eviction was accepted.".to_owned());
-        }
-    }
-
-    /// Writes what is new; returns when to come back for the rest or for a heartbeat.
-    async fn report(
-        &self,
-        key: &ObjectKey,
-        request: &EvictionRequest,
-        news: &News,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, Error> {
-        let (old, wrote_at) = {
-            let mut board = self.board.lock();
-            let memory = board.get_mut(key);
-            let written = memory.as_ref().and_then(|m| m.written.clone());
-            (written.or_else(|| request.interceptor(NAME).cloned()), memory.and_then(|m| m.written_at))
-        };
-        let Some(old) = old else { return Ok(None) };
-        let Some(entry) = report::entry(&old, news, now) else { return Ok(report::next_heartbeat(&old)) };
-        let wait = wrote_at.map_or(Duration::ZERO, |at| REPORT_INTERVAL.saturating_sub(at.elapsed()));
-        if !wait.is_zero() && !news.completed {
-            return Ok(now.checked_add(wait).ok());
-        }
-        if !self.context.may_write() {
-            return Err(Error::NoLease);
-        }
-        let sent = report::send(&self.context, request, &entry).await.map_err(Error::Report)?;
-        if sent == Sent::NotOurs {
-            // If the turn is over, the cache says so by then.
-            return Ok(now.checked_add(REFUSED_REPORT).ok());
-        }
-        let next = report::next_heartbeat(&entry);
-        if let Some(memory) = self.board.lock().get_mut(key) {
-            memory.written = Some(entry);
-            memory.written_at = Some(Instant::now());
-        }
-        Ok(next)
-    }
-
     /// Key of the pod to evict.
     pub(super) fn pod_of(request: &EvictionRequest) -> ObjectKey {
         let pod = request.spec.target.pod.as_ref().map_or("", |p| p.name.as_str());
         ObjectKey::new(request.namespace(), pod)
-    }
-}
-
-fn why_blocked(last: &Answer, gate: &Gate) -> String {
-    match (last, gate) {
-        (_, Gate::Closed { why, .. }) => why.clone(),
-        (Answer::Budget(words) | Answer::Admission(words) | Answer::Refused(words), _) => words.clone(),
-        (_, Gate::Many(names)) => {
-            format!("More than one PodDisruptionBudget covers the pod: {}", names.join(", "))
-        }
-        _ => "More than one PodDisruptionBudget covers the pod".to_owned(),
     }
 }
 
@@ -239,3 +179,7 @@ fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
 fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default().max(Duration::from_millis(10))
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

@@ -12,7 +12,7 @@ use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenRe
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
 use drydock_server::health::Health;
-use drydock_server::host;
+use drydock_server::host::{self, Patience};
 use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
 use drydock_server::serve::{self, Bounds};
@@ -154,13 +154,7 @@ impl Port {
         let cluster = json!({
             "server": format!("https://{}", self.address), "tls-server-name": "localhost", "certificate-authority": ca,
         });
-        let file = self._dir.path().join("kubeconfig");
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [],
-            "clusters": [{"name": "c", "cluster": cluster}], "contexts": [{"name": "c", "context": {"cluster": "c"}}],
-        });
-        std::fs::write(&file, config.to_string()).unwrap();
-        host::client("--kubeconfig", Some(&file)).await.unwrap()
+        client_by(Patience::default(), cluster, json!({})).await
     }
 
     /// The embedded store's file.
@@ -172,6 +166,18 @@ impl Port {
     pub fn asked(&self) -> Vec<Value> {
         std::mem::take(&mut self.asked.lock())
     }
+}
+
+/// A client by a kubeconfig with this cluster and user.
+pub async fn client_by(patience: Patience, cluster: Value, user: Value) -> Client {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "users": [{"name": "u", "user": user}], "clusters": [{"name": "c", "cluster": cluster}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), config.to_string()).unwrap();
+    host::client_with(patience, "--kubeconfig", Some(file.path())).await.unwrap()
 }
 
 fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {

@@ -4,5 +4,6 @@ mod audit;
 mod certificates;
 mod connections;
 mod fixture;
+mod host;
 mod identity;
 mod limits;

@@ -1,0 +1,14 @@
+//! What goes wrong by chance.
+
+/// What goes wrong while there is power, in so many of 1,000 writes and syncs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// A write ends in the middle.
+    pub short_write: u32,
+    /// A write finds no space, after a part of it.
+    pub no_space: u32,
+    /// A sync fails, after a part of it.
+    pub bad_sync: u32,
+    /// Of the test itself: a sync does nothing, and says that it did.
+    pub lying_sync: u32,
+}

@@ -1,0 +1,84 @@
+//! Tells of one request: events when something blocks it or no longer does, and its entry in the status.
+
+use std::time::Duration;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_runtime::ObjectKey;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::NAME;
+use super::answer::Answer;
+use super::gate::Gate;
+use super::plan::names;
+use super::worker::{Error, Seen, Worker};
+use crate::report::{self, News, Sent};
+
+/// Reports of one request are not closer than this, but for the first.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Worker {
+    /// Events: once when something blocks, again when something else does, and when nothing does any more.
+    pub(super) fn tell(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen) {
+        let mut board = self.board.lock();
+        let Some(memory) = board.get_mut(key) else { return };
+        let Some(last) = memory.tried.last.clone() else { return };
+        let recorder = &self.context.recorder;
+        if last.blocks() && memory.told != Some(last.kind()) {
+            memory.told = Some(last.kind());
+            recorder.warning(request, "EvictionBlocked", why_blocked(&last, &seen.gate));
+        } else if last == Answer::Accepted && memory.told.take().is_some() {
+            recorder.normal(request, "EvictionUnblocked", "The eviction was accepted.".to_owned());
+        }
+    }
+
+    /// Writes what is new; returns when to come back for the rest or for a heartbeat.
+    pub(super) async fn report(
+        &self,
+        key: &ObjectKey,
+        request: &EvictionRequest,
+        news: &News,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let (old, wrote_at) = {
+            let mut board = self.board.lock();
+            let memory = board.get_mut(key);
+            let written = memory.as_ref().and_then(|m| m.written.clone());
+            (written.or_else(|| request.interceptor(NAME).cloned()), memory.and_then(|m| m.written_at))
+        };
+        let Some(old) = old else { return Ok(None) };
+        let Some(entry) = report::entry(&old, news, now) else { return Ok(report::next_heartbeat(&old)) };
+        let wait = wrote_at.map_or(Duration::ZERO, |at| REPORT_INTERVAL.saturating_sub(at.elapsed()));
+        if !wait.is_zero() && !news.completed {
+            return Ok(now.checked_add(wait).ok());
+        }
+        if !self.context.may_write() {
+            return Err(Error::NoLease);
+        }
+        let sent = report::send(&self.context, request, &entry).await.map_err(Error::Report)?;
+        if sent == Sent::NotOurs {
+            // If the turn is over, the cache says so by then. Else it knows better what stands there.
+            if let Some(memory) = self.board.lock().get_mut(key) {
+                memory.written = None;
+            }
+            return Ok(now.checked_add(report::REFUSED).ok());
+        }
+        let next = report::next_heartbeat(&entry);
+        if let Some(memory) = self.board.lock().get_mut(key) {
+            memory.written = Some(entry);
+            memory.written_at = Some(Instant::now());
+        }
+        Ok(next)
+    }
+}
+
+fn why_blocked(last: &Answer, gate: &Gate) -> String {
+    match (last, gate) {
+        (_, Gate::Closed { why, .. }) => why.clone(),
+        (Answer::Budget(words) | Answer::Admission(words) | Answer::Refused(words), _) => words.clone(),
+        (_, Gate::Many(budgets)) => {
+            format!("More than one PodDisruptionBudget covers the pod: {}", names(budgets))
+        }
+        _ => "More than one PodDisruptionBudget covers the pod".to_owned(),
+    }
+}
