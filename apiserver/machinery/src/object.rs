@@ -1,5 +1,6 @@
 //! An API object as the server handles it: a JSON object with typed access to its metadata.
 
+pub(crate) mod canonical;
 pub(crate) mod fields_v1;
 mod json;
 pub(crate) mod managed_fields;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Format;
-use crate::object::fields_v1::Budget;
+use crate::object::canonical::Budget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 

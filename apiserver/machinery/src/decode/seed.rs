@@ -9,13 +9,13 @@ use super::bytes::base64_text;
 use super::context::Context;
 use super::key::Key;
 use crate::go_time;
-use crate::object::fields_v1::{self, Budget};
+use crate::object::canonical::{self, Budget};
 use crate::schema::common::MANAGED_FIELDS_ENTRY;
 use crate::schema::{Field, ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};
 
 /// Deserializes one value by its schema; null is `None`, as if the field were absent. What an entry of managed fields
-/// owns becomes a string, the text of a [`fields_v1::FieldsV1`]: a tree of it would be made for nobody.
+/// owns becomes a string, the text of a [`FieldsV1`](crate::object::FieldsV1): a tree of it would be made for nobody.
 pub(super) struct Node<'c, 's> {
     context: &'c mut Context,
     schema: &'s Schema,
@@ -70,7 +70,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<Value>, D::Error> {
         if matches!(self.schema.shape, Shape::Raw) && self.context.is_in(MANAGED_FIELDS_ENTRY) {
-            let text = fields_v1::read(deserializer, self.context)?;
+            let text = canonical::read(deserializer, self.context)?;
             return Ok((text != "null").then(|| text.into()));
         }
         deserializer.deserialize_any(self)

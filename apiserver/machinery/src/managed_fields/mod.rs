@@ -11,6 +11,7 @@
 
 mod algebra;
 mod conflict;
+mod element;
 mod fields_v1;
 mod last_applied;
 mod managed;

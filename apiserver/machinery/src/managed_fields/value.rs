@@ -33,12 +33,23 @@ fn lexical(mut pairs: impl Iterator<Item = Ordering>, a: usize, b: usize) -> Ord
     pairs.find(|o| o.is_ne()).unwrap_or_else(|| a.cmp(&b))
 }
 
+/// By what they are: as floats, two integers above 2^53 may both equal a third number, and nothing could be sorted.
 fn numbers(a: &Number, b: &Number) -> Ordering {
-    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
-        return a.cmp(&b);
+    let whole = |n: &Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
+    let float = |n: &Number| n.as_f64().unwrap_or_default();
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(a), None) => whole_to_float(a, float(b)),
+        (None, Some(b)) => whole_to_float(b, float(a)).reverse(),
+        (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
     }
-    let (a, b) = (a.as_f64().unwrap_or_default(), b.as_f64().unwrap_or_default());
-    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+}
+
+fn whole_to_float(whole: i128, float: f64) -> Ordering {
+    // Too large a float becomes the largest integer, which is beyond all that JSON has.
+    whole
+        .cmp(&(float.trunc() as i128))
+        .then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
 fn rank(value: &Value) -> u8 {
@@ -49,5 +60,36 @@ fn rank(value: &Value) -> u8 {
         Value::Array(_) => 3,
         Value::Object(_) => 4,
         Value::Null => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_have_one_order() {
+        let sorted = [
+            vec![json!(-1e300)],
+            vec![json!(i64::MIN), json!(-9_223_372_036_854_775_808.0)],
+            vec![json!(-2.5)],
+            vec![json!(-2), json!(-2.0)],
+            vec![json!(0), json!(0.0), json!(-0.0)],
+            vec![json!(0.5)],
+            vec![json!(9_007_199_254_740_992_u64), json!(9_007_199_254_740_992.0)],
+            vec![json!(9_007_199_254_740_993_u64)],
+            vec![json!(u64::MAX)],
+            vec![json!(18_446_744_073_709_551_616.0)],
+            vec![json!(1e300)],
+        ];
+        for (i, a) in sorted.iter().enumerate() {
+            for (j, b) in sorted.iter().enumerate() {
+                for (a, b) in a.iter().flat_map(|a| b.iter().map(move |b| (a, b))) {
+                    assert_eq!(compare(a, b), i.cmp(&j), "{a} {b}");
+                }
+            }
+        }
     }
 }

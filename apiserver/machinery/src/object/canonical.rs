@@ -1,0 +1,215 @@
+//! Any value as the text of a [`FieldsV1`](super::FieldsV1), written while it is read: no tree is made of it.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+/// Says how much may be read.
+pub(crate) trait Budget {
+    /// Takes one value with this much text from what is left.
+    ///
+    /// # Errors
+    /// That there is not enough left.
+    fn spend<E: Error>(&mut self, text: usize) -> Result<(), E>;
+}
+
+/// As much as there is.
+pub(super) struct Unlimited;
+
+impl Budget for Unlimited {
+    fn spend<E: Error>(&mut self, _: usize) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// Reads any value; `null` for none.
+///
+/// # Errors
+/// Those of the deserializer, and of the budget.
+pub(crate) fn read<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    budget: &mut impl Budget,
+) -> Result<String, D::Error> {
+    let mut written = Written { text: String::with_capacity(USUAL_SIZE), ..Written::default() };
+    Writer { written: &mut written, budget }.deserialize(deserializer)?;
+    Ok(written.in_order())
+}
+
+/// Appends a string as JSON.
+pub(crate) fn write_string(text: &str, out: &mut String) {
+    if text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | ..b' ')) {
+        return out.push_str(&Value::from(text).to_string());
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
+/// Bytes that hold most sets.
+const USUAL_SIZE: usize = 512;
+
+#[derive(Default)]
+struct Written {
+    text: String,
+    /// The last key of each map that is open, one behind the other.
+    keys: String,
+    /// Whether a key came after one that it stands before.
+    unordered: bool,
+}
+
+impl Written {
+    /// Servers write them in order; of clients, some may not.
+    fn in_order(self) -> String {
+        let sorted = || serde_json::from_str::<Value>(&self.text).ok().map(|value| value.to_string());
+        self.unordered.then(sorted).flatten().unwrap_or(self.text)
+    }
+
+    fn key(&mut self, key: &str, level: usize, first: bool) {
+        if !first {
+            self.unordered |= self.keys[level..] >= *key;
+            self.keys.truncate(level);
+            self.text.push(',');
+        }
+        self.keys.push_str(key);
+        write_string(key, &mut self.text);
+        self.text.push(':');
+    }
+}
+
+struct Writer<'w, B> {
+    written: &'w mut Written,
+    budget: &'w mut B,
+}
+
+impl<B: Budget> Writer<'_, B> {
+    fn scalar<E: Error>(self, value: impl Into<Value>) -> Result<(), E> {
+        self.budget.spend(0)?;
+        self.written.text.push_str(&value.into().to_string());
+        Ok(())
+    }
+}
+
+impl<'de, B: Budget> DeserializeSeed<'de> for Writer<'_, B> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.scalar(())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<(), E> {
+        self.scalar(())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.budget.spend(text.len())?;
+        write_string(text, &mut self.written.text);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let Self { written, budget } = self;
+        budget.spend(0)?;
+        written.text.push('[');
+        let begin = written.text.len();
+        loop {
+            let before = written.text.len();
+            if before > begin {
+                written.text.push(',');
+            }
+            if list.next_element_seed(Writer { written, budget })?.is_none() {
+                written.text.truncate(before);
+                written.text.push(']');
+                return Ok(());
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { written, budget } = self;
+        budget.spend(0)?;
+        written.text.push('{');
+        let (level, mut first) = (written.keys.len(), true);
+        while map.next_key_seed(KeyWriter { written, budget, level, first })?.is_some() {
+            map.next_value_seed(Writer { written, budget })?;
+            first = false;
+        }
+        written.keys.truncate(level);
+        written.text.push('}');
+        Ok(())
+    }
+}
+
+/// Writes a key. YAML has numbers and booleans for keys, and Kubernetes takes their text.
+struct KeyWriter<'w, B> {
+    written: &'w mut Written,
+    budget: &'w mut B,
+    level: usize,
+    first: bool,
+}
+
+impl<'de, B: Budget> DeserializeSeed<'de> for KeyWriter<'_, B> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<B: Budget> Visitor<'_> for KeyWriter<'_, B> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<(), E> {
+        self.budget.spend(key.len())?;
+        self.written.key(key, self.level, self.first);
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, key: bool) -> Result<(), E> {
+        self.visit_str(&key.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, key: i64) -> Result<(), E> {
+        self.visit_str(&key.to_string())
+    }
+
+    fn visit_u64<E: Error>(self, key: u64) -> Result<(), E> {
+        self.visit_str(&key.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, key: f64) -> Result<(), E> {
+        self.visit_str(&key.to_string())
+    }
+}
