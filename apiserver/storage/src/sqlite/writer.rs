@@ -59,12 +59,9 @@ impl WriterHandle {
             full: full.clone(),
             ending: ending.clone(),
             names,
-            lock: lock.clone(),
+            lock,
         };
-        let run = move || {
-            writer.run(&receiver);
-            drop(lock);
-        };
+        let run = move || writer.run(&receiver);
         let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
         Ok(Self { queue: Some(sender), full, ending, thread: Some(thread) })
@@ -114,6 +111,7 @@ struct Writer {
     full: Full,
     ending: Ending,
     names: Names,
+    /// Below the connection, as fields are dropped in their order: nobody else opens the store before that is closed.
     lock: Arc<Lock>,
 }
 
