@@ -51,10 +51,10 @@ pub async fn client_with(
     kubeconfig: Option<&Path>,
 ) -> anyhow::Result<Client> {
     let mut config = config(flag, kubeconfig).await?;
-    config.connect_timeout = Some(CONNECTED_WITHIN);
     // Through a proxy, and with identities that expire, kube knows how.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         config.default_retry = false;
+        config.connect_timeout = Some(CONNECTED_WITHIN);
         (config.read_timeout, config.reset_reader_on_write) = (Some(SILENT_WATCH), true);
         return Ok(Client::try_from(config)?);
     }
