@@ -54,8 +54,7 @@ impl Object {
     /// The whole of an object that nobody else needs.
     pub fn into_tree(mut self) -> Map<String, Value> {
         if let Some(entries) = self.1.take() {
-            let entries = entries.iter().map(ManagedFieldsEntry::to_value).collect();
-            self.meta_mut().insert(FIELD.to_owned(), entries);
+            managed_fields::put(&entries, self.meta_mut());
         }
         self.0
     }
@@ -67,7 +66,7 @@ impl Object {
     pub fn metadata(&self) -> Map<String, Value> {
         let mut metadata = self.meta().cloned().unwrap_or_default();
         if let Some(entries) = &self.1 {
-            metadata.insert(FIELD.to_owned(), entries.iter().map(ManagedFieldsEntry::to_value).collect());
+            managed_fields::put(entries, &mut metadata);
         }
         metadata
     }

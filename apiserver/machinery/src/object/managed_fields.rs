@@ -128,6 +128,11 @@ pub(super) fn take(metadata: &mut Map<String, Value>, fields: Fields) -> Option<
     Some(read)
 }
 
+/// Puts entries into a tree of metadata.
+pub(super) fn put(entries: &[ManagedFieldsEntry], metadata: &mut Map<String, Value>) {
+    metadata.insert(FIELD.to_owned(), entries.iter().map(ManagedFieldsEntry::to_value).collect());
+}
+
 /// Appends a list of entries as JSON.
 ///
 /// # Errors
