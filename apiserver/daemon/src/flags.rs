@@ -100,6 +100,9 @@ pub struct Flags {
     /// Mutating requests that are answered at one time; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: usize,
+    /// Users of the priority level of controllers: 30% of the requests in flight are theirs when they need them
+    #[arg(long, value_name = "USERS", value_delimiter = ',')]
+    pub controller_users: Vec<String>,
     /// Longest time that a request may take which does not stream
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub request_timeout: Duration,

@@ -20,6 +20,7 @@ pub mod audit;
 pub mod authn;
 pub mod authz;
 pub mod chain;
+pub mod flow_control;
 pub mod health;
 pub mod host;
 pub mod limits;

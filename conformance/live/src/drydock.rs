@@ -189,6 +189,7 @@ impl Drydock {
         let mut flags = self.common_flags(APISERVER, self.port)?;
         flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
         flags.extend(self.audit_flags()?);
+        flags.push(format!("--controller-users=system:serviceaccount:{NAMESPACE}:{MANAGER}"));
         match self.options.storage {
             Storage::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
             Storage::Etcd => {

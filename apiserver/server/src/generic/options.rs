@@ -30,6 +30,8 @@ pub struct Options {
     pub max_requests_inflight: usize,
     /// --max-mutating-requests-inflight
     pub max_mutating_requests_inflight: usize,
+    /// --controller-users
+    pub controller_users: Vec<String>,
     /// --request-timeout
     pub request_timeout: Duration,
     /// --audit-policy-file and its like.
@@ -81,6 +83,7 @@ impl Options {
             storage: Place::Embedded(folder.join("data")),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            controller_users: Vec::new(),
             request_timeout: Duration::from_secs(60),
             audit: audit::Options::default(),
             shutdown_delay: Duration::ZERO,

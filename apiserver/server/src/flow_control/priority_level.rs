@@ -1,0 +1,98 @@
+//! Priority levels: which guaranteed share of the server a user draws on.
+
+use std::collections::HashSet;
+
+use crate::authn::{ANONYMOUS, UNAUTHENTICATED};
+use crate::user::{SYSTEM_MASTERS, User};
+
+/// Users of the system level. The garbage collector and the namespace and quota controllers run as one of them, or as
+/// service accounts of kube-system.
+const SYSTEM_USERS: [&str; 3] =
+    ["system:kube-aggregator", "system:aggregator", "system:kube-controller-manager"];
+/// The group of the service accounts of kube-system.
+const SYSTEM_GROUP: &str = "system:serviceaccounts:kube-system";
+
+/// A class of users with a guaranteed share of the seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PriorityLevel {
+    /// Group system:masters: takes no seat and waits in no queue. The bounds on a single request hold for it too.
+    Exempt,
+    /// The host's own components.
+    System,
+    /// The users of --controller-users.
+    Controllers,
+    /// Every other user.
+    Everybody,
+    /// Users that showed no credentials.
+    Anonymous,
+}
+
+impl PriorityLevel {
+    /// The name in metrics, label `priority_level`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exempt => "exempt",
+            Self::System => "system",
+            Self::Controllers => "controllers",
+            Self::Everybody => "everybody",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
+/// Decides the priority level of a user.
+#[derive(Clone, Debug, Default)]
+pub struct PriorityLevels {
+    controllers: HashSet<String>,
+}
+
+impl PriorityLevels {
+    /// `controllers` are the names of the users of the level [`PriorityLevel::Controllers`].
+    pub fn new(controllers: impl IntoIterator<Item = String>) -> Self {
+        Self { controllers: controllers.into_iter().collect() }
+    }
+
+    /// The level of `user`.
+    pub fn of(&self, user: &User) -> PriorityLevel {
+        if user.is_in(SYSTEM_MASTERS) {
+            PriorityLevel::Exempt
+        } else if user.name == ANONYMOUS || user.is_in(UNAUTHENTICATED) {
+            PriorityLevel::Anonymous
+        } else if self.controllers.contains(&user.name) {
+            PriorityLevel::Controllers
+        } else if SYSTEM_USERS.contains(&user.name.as_str()) || user.is_in(SYSTEM_GROUP) {
+            PriorityLevel::System
+        } else {
+            PriorityLevel::Everybody
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(name: &str, groups: &[&str]) -> PriorityLevel {
+        let levels = PriorityLevels::new(["system:serviceaccount:drydock-system:manager".to_owned()]);
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        levels.of(&User { name: name.to_owned(), groups, ..User::default() })
+    }
+
+    #[test]
+    fn each_user_has_one_level() {
+        assert_eq!(level("admin", &["system:masters"]), PriorityLevel::Exempt);
+        assert_eq!(level("system:kube-aggregator", &["system:authenticated"]), PriorityLevel::System);
+        let collector = "system:serviceaccount:kube-system:generic-garbage-collector";
+        assert_eq!(level(collector, &["system:serviceaccounts:kube-system"]), PriorityLevel::System);
+        let ours = "system:serviceaccount:drydock-system:manager";
+        assert_eq!(level(ours, &["system:serviceaccounts:drydock-system"]), PriorityLevel::Controllers);
+        assert_eq!(level("ann", &["system:authenticated"]), PriorityLevel::Everybody);
+        assert_eq!(level("system:anonymous", &["system:unauthenticated"]), PriorityLevel::Anonymous);
+    }
+
+    #[test]
+    fn a_neighbour_of_a_controller_is_none() {
+        let neighbour = "system:serviceaccount:drydock-system:other";
+        assert_eq!(level(neighbour, &["system:serviceaccounts:drydock-system"]), PriorityLevel::Everybody);
+    }
+}
