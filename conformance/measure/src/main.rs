@@ -51,6 +51,9 @@ pub struct Arguments {
     /// MiB of objects in the row that restarts
     #[arg(long, default_value_t = 1024)]
     pub stored_mib: usize,
+    /// Measure Drydock with every access check on: who writes an object must be allowed to delete its pod
+    #[arg(long)]
+    pub access_checks: bool,
     /// CPU of the servers; the load has the other
     #[arg(long, default_value_t = 0)]
     pub server_cpu: usize,

@@ -6,13 +6,16 @@ use anyhow::{Context, Result};
 use drydock_conformance::drydock::program;
 use drydock_conformance::host::{Host, free_ports};
 
-use super::{Command, Contender, DRYDOCK_API, Who, bench_user, etcd, host, slow_disk};
+use super::{Command, Contender, DRYDOCK_API, Settings, Who, bench_user, etcd, host, slow_disk};
 
 /// Starts it and waits until it is ready.
-pub async fn start(host: &Arc<Host>, who: Who, cpu: usize) -> Result<Contender> {
+pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Contender> {
+    let Settings { cpu, access_checks } = settings;
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let server = format!("drydock-on-{who}");
     let mut flags = flags(host, &server, port);
+    // A question to the host for every new name, which neither K nor G asks.
+    flags.push(format!("--require-pod-delete-permission={access_checks}"));
     let mut own_etcd = None;
     if who == Who::Etcd {
         let name = "etcd-of-drydock".to_owned();
@@ -49,8 +52,6 @@ fn flags(host: &Host, name: &str, port: u16) -> Vec<String> {
         format!("--tls-cert-file={}", host.pki.server.cert.display()),
         format!("--tls-private-key-file={}", host.pki.server.key.display()),
         format!("--data-dir={}", dir.join("data").display()),
-        // A question to the host for every create, which neither K nor G asks.
-        "--require-pod-delete-permission=false".into(),
     ];
     flags.extend(host::IN_FLIGHT.map(String::from));
     flags

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use drydock_conformance::host::{self, Host, free_ports, programs};
 use drydock_conformance::wait::server_ready;
 
-use super::{Contender, LIMIT, Who, bench_user, crd, etcd};
+use super::{BENCH_USER, Contender, LIMIT, Who, bench_user, crd, etcd};
 use crate::machine::on_cpu;
 use crate::object::NAMESPACE;
 
@@ -49,10 +49,11 @@ pub async fn open_to_bench(host: &Host) -> Result<()> {
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "bench"},
-         "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}]},
+         "rules": [{"apiGroups": groups, "resources": ["*"], "verbs": ["*"]},
+                   {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]},
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "bench"},
          "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bench"},
-         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bench"}]},
+         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BENCH_USER}]},
     ]});
     let path = host.dir.join("bench.json");
     std::fs::write(&path, list.to_string())?;

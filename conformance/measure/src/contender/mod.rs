@@ -27,6 +27,7 @@ use drydock_conformance::host::Host;
 use drydock_conformance::wait::https_answers;
 use serde::Serialize;
 
+use crate::Arguments;
 use crate::client::{Client, Credentials, EtcdClient, HttpClient, Windows};
 use crate::object::{self, Api};
 use crate::{machine, proc};
@@ -185,6 +186,22 @@ impl Contender {
     }
 }
 
+/// How the contenders of a row are started.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The CPU of all servers.
+    pub cpu: usize,
+    /// Whether Drydock asks the host if the writer of an object may delete its pod.
+    pub access_checks: bool,
+}
+
+impl Settings {
+    /// Those that the command line asks for.
+    pub fn of(arguments: &Arguments) -> Self {
+        Self { cpu: arguments.server_cpu, access_checks: arguments.access_checks }
+    }
+}
+
 /// The contenders of one row, freshly started. They end when this is dropped.
 pub struct Fleet {
     /// In the order of the report.
@@ -193,23 +210,24 @@ pub struct Fleet {
 
 impl Fleet {
     /// Starts those asked for, and the host.
-    pub async fn start(who: &[Who], cpu: usize) -> Result<Fleet> {
-        let host = machine::on_cpu(cpu, host::lay_out)?;
-        let contenders = Self::start_in(&host, who, cpu).await?;
+    pub async fn start(who: &[Who], settings: Settings) -> Result<Fleet> {
+        let host = machine::on_cpu(settings.cpu, host::lay_out)?;
+        let contenders = Self::start_in(&host, who, settings).await?;
         Ok(Fleet { contenders })
     }
 
-    async fn start_in(host: &Arc<Host>, who: &[Who], cpu: usize) -> Result<Vec<Contender>> {
+    async fn start_in(host: &Arc<Host>, who: &[Who], settings: Settings) -> Result<Vec<Contender>> {
+        let cpu = settings.cpu;
         let kube = host::start(host, cpu).await?;
         host::open_to_bench(host).await?;
-        let sqlite = drydock::start(host, Who::Sqlite, cpu).await?;
+        let sqlite = drydock::start(host, Who::Sqlite, settings).await?;
         crd::install(host, &sqlite).await?;
         let mut contenders = Vec::new();
         for who in who {
             contenders.push(match who {
                 Who::Sqlite => continue,
                 Who::Kube => continue,
-                Who::Etcd | Who::SlowDisk => drydock::start(host, *who, cpu).await?,
+                Who::Etcd | Who::SlowDisk => drydock::start(host, *who, settings).await?,
                 Who::Sample => sample::start(host, cpu).await?,
                 Who::Raw => etcd::contender(host, cpu).await?,
                 Who::Floor => floor::start(host, cpu).await?,
@@ -227,9 +245,12 @@ fn credentials(host: &Host, user: &str, groups: &[&str]) -> Result<Credentials> 
     Ok(Credentials { ca: host.pki.ca.clone(), cert: identity.cert, key: identity.key })
 }
 
-/// The user who makes the load: an ordinary one, with rights by RBAC.
+/// Name of the user who makes the load: an ordinary service account, with rights by RBAC.
+const BENCH_USER: &str = "system:serviceaccount:bench:bench";
+
+/// The credentials of [`BENCH_USER`].
 fn bench_user(host: &Host) -> Result<Credentials> {
-    credentials(host, "bench", &["benchers"])
+    credentials(host, BENCH_USER, &["system:serviceaccounts", "system:serviceaccounts:bench"])
 }
 
 /// What D serves.
