@@ -29,6 +29,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,8 @@ pub struct Port {
     pub proxies: Authority,
     pub stop: CancellationToken,
     pub serving: AbortOnDropHandle<()>,
+    /// Whether the host answers reviews. While it does not, they wait.
+    pub host_answers: watch::Sender<bool>,
     asked: Arc<Mutex<Vec<Value>>>,
     root: CertificateDer<'static>,
     _dir: tempfile::TempDir,
@@ -88,7 +91,8 @@ impl Port {
         let kinds = [Gadget::namespaced(), Gadget::cluster()];
         metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
         let asked = Arc::default();
-        let host = reviewer(Arc::clone(&asked), settings.rule);
+        let (host_answers, answers) = watch::channel(true);
+        let host = reviewer(Arc::clone(&asked), settings.rule, answers);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let chain = Chain {
             authenticator: Authenticator::new(trusted, Some(TokenReviewer::new(host.clone())), true),
@@ -113,7 +117,7 @@ impl Port {
             tokio::spawn(serve::serve(listener, tls, Arc::new(chain), shutdown.clone(), settings.bounds));
         let serving = AbortOnDropHandle::new(serving);
         let (stop, _dir, _server_dir) = (shutdown, dir, server_dir);
-        Self { address, clients, proxies, stop, serving, asked, root, _dir, _server_dir }
+        Self { address, clients, proxies, stop, serving, host_answers, asked, root, _dir, _server_dir }
     }
 
     pub async fn connect(&self, identity: Option<&Identity>, protocol: &str) -> TlsStream<TcpStream> {
@@ -194,10 +198,11 @@ fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
 }
 
 /// Knows the token `good`, and decides by `rule`.
-fn reviewer(asked: Arc<Mutex<Vec<Value>>>, rule: Rule) -> Client {
+fn reviewer(asked: Arc<Mutex<Vec<Value>>>, rule: Rule, answers: watch::Receiver<bool>) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
-        let asked = asked.clone();
+        let (asked, mut answers) = (asked.clone(), answers.clone());
         async move {
+            answers.wait_for(|answers| *answers).await.unwrap();
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let mut review: Value = serde_json::from_slice(&body).unwrap();
             review["status"] = if review["kind"] == "TokenReview" {

@@ -7,3 +7,4 @@ mod fixture;
 mod host;
 mod identity;
 mod limits;
+mod probes;
