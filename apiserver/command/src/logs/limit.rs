@@ -1,0 +1,239 @@
+//! How many lines of one kind are written a minute. A kind is one place in the code (a tracing callsite): whoever causes
+//! the lines chooses what stands in them, but not where they are logged.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+/// Lines of one kind are counted over this time.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Errors or warnings of one kind in a window.
+const WARNINGS: u32 = 60;
+/// Infos of one kind in a window: each request of a drain is told of at least once.
+const INFOS: u32 = 600;
+/// Kinds that wait to be told of. The code has fewer places that log.
+const QUEUE: usize = 4096;
+/// Most bytes of a message that are repeated when its kind is told of.
+const SAMPLE: usize = 120;
+
+/// Leaves out what is too much of one kind. Lines of the levels debug and trace are only there when somebody asked for
+/// them, and all of them are written.
+pub(super) struct Limit {
+    windows: Arc<Mutex<Windows>>,
+    exceeded: SyncSender<(Identifier, Instant)>,
+}
+
+impl Limit {
+    /// Starts the thread that tells of what was left out; it sleeps while nothing is.
+    pub(super) fn start() -> Self {
+        let windows = Arc::<Mutex<Windows>>::default();
+        let (exceeded, told) = sync_channel(QUEUE);
+        let shared = windows.clone();
+        // Without the thread lines are limited all the same.
+        let _ = std::thread::Builder::new().name("log-limit".to_owned()).spawn(move || tell(&shared, &told));
+        Self { windows, exceeded }
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Limit {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let metadata = event.metadata();
+        let Some(most) = most(metadata) else { return true };
+        let now = Instant::now();
+        let mut windows = lock(&self.windows);
+        match windows.take(metadata.callsite(), most, now) {
+            Verdict::Write => true,
+            Verdict::LeaveOut => false,
+            Verdict::LeaveOutFirst { until } => {
+                windows.describe(metadata.callsite(), Kind::of(event));
+                // A full queue loses the line that tells, not the limit.
+                let _ = self.exceeded.try_send((metadata.callsite(), until));
+                false
+            }
+        }
+    }
+}
+
+/// The lines of a kind that are written in a window, if they are limited.
+fn most(metadata: &Metadata<'_>) -> Option<u32> {
+    // What this file tells is limited by itself.
+    if metadata.target() == module_path!() {
+        return None;
+    }
+    match *metadata.level() {
+        Level::ERROR | Level::WARN => Some(WARNINGS),
+        Level::INFO => Some(INFOS),
+        _ => None,
+    }
+}
+
+/// Tells of each kind that went beyond its limit, at the end of its window.
+fn tell(windows: &Mutex<Windows>, exceeded: &Receiver<(Identifier, Instant)>) {
+    let mut waiting = HashMap::<Identifier, Instant>::new();
+    loop {
+        let next = waiting.values().min().copied();
+        let more = match next {
+            None => exceeded.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => exceeded.recv_timeout(until.saturating_duration_since(Instant::now())),
+        };
+        match more {
+            Ok((kind, until)) => drop(waiting.insert(kind, until)),
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                let now = Instant::now();
+                let over = waiting.extract_if(|_, until| *until <= now).map(|(kind, _)| kind);
+                for kind in over.collect::<Vec<_>>() {
+                    report(lock(windows).close(&kind));
+                }
+            }
+        }
+    }
+}
+
+fn report(closed: Option<Window>) {
+    if let Some(Window { left_out, kind: Some(kind), .. }) = closed {
+        let Kind { target, line, message } = kind;
+        let seconds = WINDOW.as_secs();
+        tracing::warn!(left_out, seconds, target, line, like = message, "lines of one kind were left out");
+    }
+}
+
+/// What is known of each kind of which there was a line in the last minute or so.
+#[derive(Default)]
+struct Windows(HashMap<Identifier, Window>);
+
+struct Window {
+    until: Instant,
+    written: u32,
+    left_out: u64,
+    kind: Option<Kind>,
+}
+
+/// What people know a kind of line by.
+struct Kind {
+    target: &'static str,
+    line: Option<u32>,
+    message: String,
+}
+
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Write,
+    LeaveOut,
+    /// The first one of a window, which ends at `until`.
+    LeaveOutFirst {
+        until: Instant,
+    },
+}
+
+impl Windows {
+    fn take(&mut self, kind: Identifier, most: u32, now: Instant) -> Verdict {
+        let fresh = || Window { until: now + WINDOW, written: 0, left_out: 0, kind: None };
+        let window = match self.0.entry(kind) {
+            Entry::Occupied(known) if known.get().until > now => known.into_mut(),
+            // One that has left lines out is closed by the thread, which tells of them.
+            Entry::Occupied(known) if known.get().left_out > 0 => {
+                let window = known.into_mut();
+                (window.until, window.written) = (now + WINDOW, 0);
+                window
+            }
+            Entry::Occupied(mut known) => {
+                known.insert(fresh());
+                known.into_mut()
+            }
+            Entry::Vacant(place) => place.insert(fresh()),
+        };
+        if window.written < most {
+            window.written += 1;
+            return Verdict::Write;
+        }
+        window.left_out += 1;
+        if window.left_out == 1 { Verdict::LeaveOutFirst { until: window.until } } else { Verdict::LeaveOut }
+    }
+
+    fn describe(&mut self, of: Identifier, kind: Kind) {
+        if let Some(window) = self.0.get_mut(&of) {
+            window.kind = Some(kind);
+        }
+    }
+
+    /// Forgets a kind; returns what was known of it.
+    fn close(&mut self, kind: &Identifier) -> Option<Window> {
+        self.0.remove(kind)
+    }
+}
+
+impl Kind {
+    fn of(event: &Event<'_>) -> Self {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        let Message(mut text) = message;
+        text.truncate(text.floor_char_boundary(SAMPLE));
+        let metadata = event.metadata();
+        Self { target: metadata.target(), line: metadata.line(), message: text }
+    }
+}
+
+/// The text of an event's message.
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+fn lock(windows: &Mutex<Windows>) -> std::sync::MutexGuard<'_, Windows> {
+    windows.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::callsite::Callsite;
+
+    use super::*;
+
+    fn kind() -> Identifier {
+        struct Here;
+        impl Callsite for Here {
+            fn set_interest(&self, _: tracing::subscriber::Interest) {}
+            fn metadata(&self) -> &Metadata<'_> {
+                unreachable!()
+            }
+        }
+        static HERE: Here = Here;
+        Identifier(&HERE)
+    }
+
+    #[test]
+    fn a_kind_of_line_is_written_so_often_and_then_counted() {
+        let (mut windows, now) = (Windows::default(), Instant::now());
+        let verdicts = (0..100).map(|_| windows.take(kind(), 3, now)).collect::<Vec<_>>();
+        assert_eq!(verdicts[..3], [Verdict::Write, Verdict::Write, Verdict::Write]);
+        assert_eq!(verdicts[3], Verdict::LeaveOutFirst { until: now + WINDOW });
+        assert!(verdicts[4..].iter().all(|verdict| *verdict == Verdict::LeaveOut));
+        assert_eq!(windows.close(&kind()).map(|window| window.left_out), Some(97));
+        assert_eq!(windows.take(kind(), 3, now), Verdict::Write);
+    }
+
+    #[test]
+    fn a_window_that_nobody_closed_ends_by_itself_and_keeps_its_count() {
+        let (mut windows, now) = (Windows::default(), Instant::now());
+        let later = now + WINDOW;
+        for _ in 0..5 {
+            windows.take(kind(), 3, now);
+        }
+        assert_eq!(windows.take(kind(), 3, later), Verdict::Write);
+        assert_eq!(windows.close(&kind()).map(|window| window.left_out), Some(2));
+    }
+}

@@ -1,0 +1,98 @@
+//! One line of the log: what stands in it cannot end it, reach the terminal that shows it, or be of any length.
+
+use std::io::{self, Write};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Most bytes of a line; what a request carries (a URL, a header, a name) is shorter by far, an error that repeats a
+/// body is not.
+const LONGEST: usize = 8 << 10;
+
+/// Makes the writers of lines: `fmt` writes each event with one call.
+pub(super) struct Lines<M>(M);
+
+impl<M> Lines<M> {
+    pub(super) fn new(to: M) -> Self {
+        Self(to)
+    }
+}
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
+    type Writer = Line<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Line(self.0.make_writer())
+    }
+}
+
+/// Writes one line.
+pub(super) struct Line<W>(W);
+
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        match is_plain(&text) {
+            true => self.0.write_all(event)?,
+            false => self.0.write_all(mended(&text).as_bytes())?,
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Whether it is one line already, and short.
+fn is_plain(text: &str) -> bool {
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    line.len() <= LONGEST && !line.chars().any(char::is_control)
+}
+
+/// The line with control characters escaped, cut where it is too long.
+fn mended(text: &str) -> String {
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    let mut out = String::with_capacity(line.len().min(LONGEST) + 64);
+    for (at, c) in line.char_indices() {
+        if out.len() >= LONGEST {
+            out.push_str(&format!("... ({} bytes more)", line.len() - at));
+            break;
+        }
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mut line = Line(Vec::new());
+        line.write_all(text.as_bytes()).unwrap();
+        String::from_utf8(line.0).unwrap()
+    }
+
+    /// A webhook's answer, an expression's error or a header ended the line and began one of its own choice.
+    #[test]
+    fn what_is_logged_cannot_begin_a_line() {
+        let forged = "error=no\n2026-01-01T00:00:00Z  INFO drydock: all is well\r\u{1b}[2J\u{9b}\n";
+        assert_eq!(
+            written(forged),
+            "error=no\\n2026-01-01T00:00:00Z  INFO drydock: all is well\\r\\u{1b}[2J\\u{9b}\n"
+        );
+        assert_eq!(written("plain text, é and 日本\n"), "plain text, é and 日本\n");
+    }
+
+    #[test]
+    fn a_line_is_bounded() {
+        let line = written(&format!("{}\n", "x".repeat(1 << 20)));
+        assert!(line.len() < LONGEST + 64 && line.ends_with("... (1040384 bytes more)\n"), "{}", line.len());
+        assert!(written(&"\n".repeat(1 << 20)).len() < LONGEST + 64);
+        assert!(written(&"日".repeat(1 << 20)).len() < LONGEST + 64);
+    }
+}

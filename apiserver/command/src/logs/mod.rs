@@ -1,0 +1,98 @@
+//! Logs: lines on stderr, as containers keep them.
+//!
+//! ```text
+//!   an event ──> EnvFilter (RUST_LOG) ──> Limit (so many a minute of each kind) ──> Line (bounded, escaped) ──> stderr
+//! ```
+//!
+//! What a line says, and how often, is in part the choice of whoever sends requests. Both are bounded here for every
+//! place that logs, in our crates and in those that we use.
+
+mod limit;
+mod line;
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::PanicHookInfo;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use limit::Limit;
+use line::Lines;
+
+/// Starts logging what `RUST_LOG` asks for, or else `filter`. Of one kind of line (one place in the code) at most 60
+/// errors or warnings and 600 infos are written a minute; after that minute one line tells how many were left out.
+pub fn start(filter: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
+    let lines = tracing_subscriber::fmt::layer().with_writer(Lines::new(std::io::stderr)).with_ansi(false);
+    tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter).init();
+    std::panic::set_hook(Box::new(log_panic));
+}
+
+/// A panic is a line as any other: what a request brings about again and again does not fill the log.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    let why = panic.payload_as_str().unwrap_or("no reason is given");
+    tracing::error!(location, why, backtrace, "a thread panicked");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(work: impl FnOnce()) -> String {
+        let kept = Kept::default();
+        let to = kept.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(Lines::new(move || to.clone()))
+            .with_ansi(false)
+            .without_time();
+        let subscriber = tracing_subscriber::registry().with(lines).with(Limit::start());
+        tracing::subscriber::with_default(subscriber, work);
+        String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Each request that failed wrote a line: whoever sent ten thousand wrote ten thousand.
+    #[test]
+    fn failures_of_one_kind_do_not_fill_the_log_nor_hide_those_of_another() {
+        let log = logged(|| {
+            (0..10_000).for_each(|n| tracing::warn!(n, "a review failed"));
+            tracing::warn!("another kind");
+            (0..10_000).for_each(|n| tracing::info!(n, "an object was made"));
+        });
+        let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(
+            (count("a review failed"), count("another kind"), count("an object was made")),
+            (60, 1, 600)
+        );
+    }
+
+    #[test]
+    fn a_line_stays_one_line_whatever_is_logged() {
+        let error = "refused\nWARN all is well";
+        let log = logged(|| {
+            tracing::warn!(%error, "{error}");
+            tracing::warn!("{}", "x".repeat(1 << 20));
+        });
+        assert_eq!(log.lines().count(), 2, "{log}");
+        assert!(log.len() < 20_000);
+    }
+}
