@@ -6,6 +6,7 @@ use super::history::Departures;
 use super::interceptor::{self, Report};
 use super::maintenance::Seen;
 use super::verdict::Finding;
+use crate::host::audit::Request;
 
 /// The application whose pods have an interceptor.
 const INTERCEPTED: &str = "cache";
@@ -43,6 +44,14 @@ pub fn felt(budget: &str, departures: &Departures, seen: &Seen) -> Finding {
         "budget {budget}: the host refused {by_host} evictions, the status told {by_us} states of it"
     );
     Finding::new(by_host > 0, what)
+}
+
+/// How many SubjectAccessReviews the host was asked while pods were evicted, and how many that is for a pod.
+pub fn cost_in_reviews(log: &[Request]) -> String {
+    let answered = |what| log.iter().filter(|request| request.is_about(what) && request.succeeded()).count();
+    let (reviews, evicted) = (answered("subjectaccessreviews"), answered("pods/eviction"));
+    let each = reviews as f64 / evicted.max(1) as f64;
+    format!("the host was asked {reviews} SubjectAccessReviews for {evicted} evictions: {each:.1} for each")
 }
 
 /// Pods with an interceptor leave by its hand and by no other, with its reports accepted.

@@ -57,6 +57,7 @@ pub async fn of_the_way(
 ) -> Result<Vec<Finding>> {
     let log = audit::requests(&host.dir.join("audit.log"))?;
     let departures = history::departures(&log);
+    super::say(&evictions::cost_in_reviews(&log));
     let nodes = &maintenance.nodes;
     let mut findings = order::judge(&maintenance.plan().await?, nodes, &departures);
     findings.extend(evictions::once_and_there(nodes, before, &departures, &history::evictions(&log)));
