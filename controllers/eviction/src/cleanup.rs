@@ -1,6 +1,8 @@
 //! Finished requests: kept for their requesters to read, then removed.
 
-use drydock_api::eviction_request::{CANCELED, EVICTED, EvictionRequest, REASON_NO_REQUESTERS};
+use drydock_api::eviction_request::{
+    CANCELED, EVICTED, EvictionRequest, REASON_NO_REQUESTERS, REASON_VALIDATION_FAILED,
+};
 use drydock_api::meta::{Condition, find_condition};
 use jiff::Timestamp;
 
@@ -20,17 +22,28 @@ pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &
     decision
 }
 
-/// When the request is to be removed: one that nobody asked for any more soon, so that a requester that changes its mind
-/// again finds it; others when the last requester has read the outcome and withdrawn, or after the retention.
+/// When a finished request is to be removed. A canceled one goes after a short grace: a requester that changes its mind
+/// again finds it until then, and one that failed validation shuts all others out of the pod no longer. Others go when
+/// the last requester has read the outcome and withdrawn, or after the retention.
 fn due(request: &EvictionRequest, config: &Config) -> Option<Timestamp> {
-    let ended = |c: &Condition| c.last_transition_time.unwrap_or(Timestamp::MIN);
     let canceled = find_condition(&request.status.conditions, CANCELED).filter(|c| c.is_true());
-    if let Some(canceled) = canceled.filter(|c| c.reason == REASON_NO_REQUESTERS) {
-        return ended(canceled).checked_add(config.canceled_grace).ok();
+    let has_grace = |c: &Condition| match c.reason.as_str() {
+        REASON_NO_REQUESTERS => true,
+        REASON_VALIDATION_FAILED => !request.spec.requesters.is_empty(),
+        _ => false,
+    };
+    if canceled.is_some_and(has_grace) {
+        return ended_at(request)?.checked_add(config.canceled_grace).ok();
     }
     if request.spec.requesters.is_empty() {
         return Some(Timestamp::MIN);
     }
-    let end = canceled.or_else(|| find_condition(&request.status.conditions, EVICTED))?;
-    ended(end).checked_add(config.retention?).ok()
+    ended_at(request)?.checked_add(config.retention?).ok()
+}
+
+/// When a request was canceled or evicted; `None` if it is not finished. One that does not say when counts as the oldest.
+pub(crate) fn ended_at(request: &EvictionRequest) -> Option<Timestamp> {
+    let ending = |type_| find_condition(&request.status.conditions, type_).filter(|c| c.is_true());
+    let end = ending(CANCELED).or_else(|| ending(EVICTED))?;
+    Some(end.last_transition_time.unwrap_or(Timestamp::MIN))
 }

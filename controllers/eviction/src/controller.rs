@@ -16,13 +16,14 @@ use drydock_runtime::{
 };
 use futures::FutureExt;
 use jiff::Timestamp;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use tracing::{debug, info};
 
 use crate::labels;
 use crate::machine::{Config, Decision, Target, step};
 use crate::metrics::RequestMetrics;
+use crate::removal::Removals;
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";
@@ -46,7 +47,7 @@ impl Default for Options {
 
 /// A failed look or write.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+pub(crate) enum Error {
     #[error("reading the pod: {0}")]
     ReadPod(#[source] kube::Error),
     #[error("writing the status: {0}")]
@@ -77,21 +78,23 @@ pub async fn run(context: Context, options: Options) {
     RequestMetrics::register(&context, options.aggregate_metrics);
     context.caches.pods.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
-    subscribe(&context, &queue);
+    let removals = Removals::new(&context, &options.config);
+    subscribe(&context, &queue, &removals);
     let stop = context.shutdown.clone();
     let parallel = options.parallel;
-    let worker = Arc::new(Worker { context, config: options.config });
+    let worker = Arc::new(Worker { context, config: options.config, removals: removals.clone() });
     let work = move |key| {
         let worker = worker.clone();
         async move { worker.reconcile(key).await }.boxed()
     };
-    run_workers(queue, parallel, stop, work).await;
+    futures::future::join(run_workers(queue, parallel, stop, work), removals.run()).await;
 }
 
 /// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
-fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
-    let requests = queue.clone();
+fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
+    let (requests, removals) = (queue.clone(), removals.clone());
     context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+        removals.note(change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }
@@ -110,6 +113,7 @@ fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
 struct Worker {
     context: Context,
     config: Config,
+    removals: Removals,
 }
 
 impl Worker {
@@ -117,11 +121,12 @@ impl Worker {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
         let now = clock::now();
         let decision = self.decide(&request, now).await?;
+        if decision.delete {
+            self.removals.add(key);
+            return Ok(Outcome::Done);
+        }
         if !self.context.may_write() {
             return Err(Error::NoLease);
-        }
-        if decision.delete {
-            return self.delete(&request).await;
         }
         if let Some(status) = &decision.status {
             // Labels and wake-ups follow from the changed object, when it comes back.
@@ -198,28 +203,11 @@ impl Worker {
             Err(error) => Err(Error::ApplyLabels(error)),
         }
     }
-
-    async fn delete(&self, request: &EvictionRequest) -> Result<Outcome, Error> {
-        let key = request.key();
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: Some(request.metadata.uid.clone()),
-            resource_version: Some(request.metadata.resource_version.clone()),
-        });
-        let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
-        match api.delete(&key.name, &params).await {
-            Ok(_) => {
-                info!(request = %key, "removed a finished request");
-                Ok(Outcome::Done)
-            }
-            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
-            Err(error) => Err(Error::Delete(error)),
-        }
-    }
 }
 
 /// Whether the write was decided on an old state: to be decided again, with backoff. A 404 does not end the work either:
 /// an aggregator that does not know our API for a moment says the same, and the cache tells when a request is gone.
-fn is_stale(error: &kube::Error) -> bool {
+pub(crate) fn is_stale(error: &kube::Error) -> bool {
     matches!(classify(error), Failure::NotFound | Failure::Conflict)
 }
 

@@ -64,7 +64,8 @@ async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_req
         Some(drydock_api::eviction_request::LocalPodReference { name: "p".into(), uid: "uid".into() });
     let key = fresh.key();
     context.caches.requests.apply(fresh);
-    let worker = Worker { context, config: Config::default() };
+    let removals = Removals::new(&context, &Config::default());
+    let worker = Worker { context, config: Config::default(), removals };
     assert_eq!(worker.reconcile(key.clone()).await.unwrap(), Outcome::Retry);
     worker.context.caches.requests.remove(&key);
     assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);

@@ -3,6 +3,7 @@
 //! They are written by server-side apply under a manager of their own, so that the API server itself knows which labels
 //! came from the pod, and removes those that the next apply does not name, unless somebody else set them too.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_api::eviction_request::EvictionRequest;
@@ -11,18 +12,35 @@ use serde_json::Value;
 /// Field manager of the synchronized labels.
 pub(crate) const MANAGER: &str = "drydock-label-sync";
 
-/// All of the pod's labels, if the request's are to change.
+/// Most bytes of keys and values that are synchronized. A pod may have a megabyte of labels: the request would have no
+/// room left for its status.
+const MAX_BYTES: usize = 16 << 10;
+
+/// All of the pod's labels, if the request's are to change; of more than 16 KiB the first in the order of their keys.
 pub(crate) fn to_apply(
     request: &EvictionRequest,
     of_pod: &BTreeMap<String, String>,
 ) -> Option<BTreeMap<String, String>> {
+    let of_pod = bounded(of_pod);
     let present = &request.metadata.labels;
     let differs = of_pod.iter().any(|(key, value)| present.get(key) != Some(value));
     let left = || {
         let from_pod = from_pod(&request.metadata.managed_fields);
         from_pod.iter().any(|key| !of_pod.contains_key(*key) && present.contains_key(*key))
     };
-    (differs || left()).then(|| of_pod.clone())
+    (differs || left()).then(|| of_pod.into_owned())
+}
+
+fn bounded(labels: &BTreeMap<String, String>) -> Cow<'_, BTreeMap<String, String>> {
+    if labels.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= MAX_BYTES {
+        return Cow::Borrowed(labels);
+    }
+    let mut bytes = 0;
+    let first = labels.iter().take_while(|(key, value)| {
+        bytes += key.len() + value.len();
+        bytes <= MAX_BYTES
+    });
+    Cow::Owned(first.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
 /// Keys of the labels that our manager applied.

@@ -7,9 +7,11 @@ pub mod machine;
 mod cleanup;
 mod conditions;
 mod labels;
+mod surplus;
 
 pub mod controller;
 mod metrics;
+mod removal;
 
 pub use controller::{Options, run};
 pub use machine::{Config, Decision, Target, step};

@@ -31,8 +31,10 @@ pub struct Config {
     pub heartbeat_deadline: Duration,
     /// How long finished requests are kept for requesters that do not withdraw; none keeps them.
     pub retention: Option<Duration>,
-    /// How long requests that nobody wants any more are kept.
+    /// How long canceled requests are kept: those that nobody wants any more, and those that failed validation.
     pub canceled_grace: Duration,
+    /// How many finished requests of a namespace are kept; the oldest beyond are removed at once.
+    pub max_finished: usize,
     /// Names under k8s.io that may intercept.
     pub allowed: AllowedNames,
 }
@@ -43,6 +45,7 @@ impl Default for Config {
             heartbeat_deadline: DEFAULT_HEARTBEAT_DEADLINE,
             retention: Some(Duration::from_secs(24 * 3600)),
             canceled_grace: Duration::from_secs(5 * 60),
+            max_finished: 5_000,
             allowed: AllowedNames::default(),
         }
     }

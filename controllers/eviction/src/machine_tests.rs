@@ -246,6 +246,20 @@ fn labels_of_the_pod_win_and_absent_ones_leave_only_if_they_came_from_the_pod() 
     assert_eq!(advance(&mut request, Target::Present(&pod), at(1)).labels, Some(pod.labels.clone()));
 }
 
+/// A pod may have labels of a megabyte in all: the controller copied them onto the request, which then had no room left
+/// for its status.
+#[test]
+fn labels_of_the_pod_are_synchronized_up_to_a_bound() {
+    let mut pod = pod(&[A]);
+    pod.labels = (0..10_000).map(|i| (format!("example.com/{i:05}"), "v".repeat(63))).collect();
+    let mut request = begun(&pod);
+    let applied = advance(&mut request, Target::Present(&pod), at(1)).labels.unwrap();
+    let bytes: usize = applied.iter().map(|(key, value)| key.len() + value.len()).sum();
+    assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
+    request.metadata.labels = applied;
+    assert_eq!(advance(&mut request, Target::Present(&pod), at(1)).labels, None, "it comes to rest");
+}
+
 fn ended(type_: &str, reason: &str, requesters: usize) -> EvictionRequest {
     let mut request = request();
     request.spec.requesters.truncate(requesters);
@@ -283,6 +297,19 @@ fn withdrawn_request_goes_after_a_short_grace() {
     let kept = step(&request, Target::NotCached, at(299), &config);
     assert_eq!((kept.delete, kept.wake), (false, Some(at(300))));
     assert!(step(&request, Target::NotCached, at(300), &config).delete);
+}
+
+/// A mistyped pod name under the right UID shut every other requester out of that pod: for the whole retention, and for
+/// ever where that was 0.
+#[test]
+fn request_that_failed_validation_goes_after_a_short_grace_whatever_the_retention() {
+    for retention in [None, Some(Duration::from_secs(24 * 3600))] {
+        let config = Config { retention, ..Config::default() };
+        let request = ended("Canceled", "ValidationFailed", 1);
+        let kept = step(&request, Target::NotCached, at(299), &config);
+        assert_eq!((kept.delete, kept.wake), (false, Some(at(300))));
+        assert!(step(&request, Target::NotCached, at(300), &config).delete);
+    }
 }
 
 #[test]

@@ -3,16 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::columns::BLOCKED_MESSAGE;
 use drydock_api::eviction_request::interceptors::{IMPERATIVE_EVICTION, KUBELET};
-use drydock_api::eviction_request::{CANCELED, EvictionRequest};
-use drydock_api::meta::find_condition;
 use drydock_api::node_maintenance::{Blocker, MAX_BLOCKERS, PodReference, PodType};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::Decision;
+use crate::refused::{Refused, failure};
 use crate::view::{View, pod_type};
 
 /// How long after its grace period a terminating pod is shown as blocked.
@@ -39,7 +39,7 @@ struct Why {
 
 impl Blocked {
     /// Works out what blocks at this moment.
-    pub(crate) fn look(&mut self, view: &View<'_>, decision: &mut Decision) {
+    pub(crate) fn look(&mut self, view: &View<'_>, refused: &Refused, decision: &mut Decision) {
         self.recall(view);
         self.returns.retain(|(node, _), _| view.is_draining(node));
         let mut since = HashMap::new();
@@ -47,7 +47,7 @@ impl Blocked {
         for (node, pods) in view.counted.iter().filter(|(node, _)| view.is_draining(node)) {
             let mut blockers = Vec::new();
             for pod in pods.iter().filter(|p| view.targeted.contains(p.uid.as_str())) {
-                let Some(why) = self.why(view, pod, decision) else { continue };
+                let Some(why) = self.why(view, pod, refused, decision) else { continue };
                 let known = self.since.get(&pod.uid).filter(|(reason, _)| *reason == why.reason);
                 let at = known.map_or_else(|| truncate_to_seconds(view.now), |(_, at)| *at);
                 since.insert(pod.uid.clone(), (why.reason.to_owned(), at));
@@ -84,18 +84,26 @@ impl Blocked {
         }
     }
 
-    fn why(&mut self, view: &View<'_>, pod: &Arc<Pod>, decision: &mut Decision) -> Option<Why> {
+    fn why(
+        &mut self,
+        view: &View<'_>,
+        pod: &Arc<Pod>,
+        refused: &Refused,
+        decision: &mut Decision,
+    ) -> Option<Why> {
         if let Some(why) = self.why_returned(pod) {
             return Some(why);
         }
         if let Some(ends) = pod.deletion_timestamp {
             return slow_to_die(view, pod, ends, decision);
         }
-        let request = view.world.request(pod)?;
-        if let Some(canceled) = find_condition(&request.status.conditions, CANCELED).filter(|c| c.is_true()) {
-            let reason = if canceled.message.contains("Workload") { "WorkloadPod" } else { "Other" };
-            return Some(Why { reason, message: canceled.message.clone() });
+        let request = view.world.request(pod);
+        let failed = request.and_then(|request| failure(request)).map(|failed| failed.message.as_str());
+        if let Some(message) = failed.or_else(|| refused.of(pod).map(|refusal| refusal.message.as_str())) {
+            let reason = if message.contains("Workload") { "WorkloadPod" } else { "Other" };
+            return Some(Why { reason, message: message.to_owned() });
         }
+        let request = request?;
         why_refused(request).or_else(|| why_silent(view, pod, request, decision))
     }
 

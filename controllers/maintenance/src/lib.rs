@@ -21,6 +21,7 @@ mod blockers;
 mod conditions;
 mod cordon;
 mod fit;
+mod refused;
 mod release;
 mod requests;
 mod status;

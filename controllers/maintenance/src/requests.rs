@@ -1,24 +1,31 @@
 //! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
 
-use drydock_api::eviction_request::{CANCELED, EvictionRequest, REASON_NO_REQUESTERS};
-use drydock_api::meta::find_condition;
+use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::Pod;
 
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, Task};
+use crate::refused::{Refused, failure, is_astray};
 use crate::view::View;
 
 /// Decides about the requests of all pods.
-pub(crate) fn decide(view: &View<'_>, decision: &mut Decision) {
-    ask(view, decision);
+pub(crate) fn decide(view: &View<'_>, refused: &Refused, decision: &mut Decision) {
+    ask(view, refused, decision);
     withdraw(view, decision);
 }
 
-fn ask(view: &View<'_>, decision: &mut Decision) {
+fn ask(view: &View<'_>, refused: &Refused, decision: &mut Decision) {
     let off = view.counted.iter().filter(|(node, _)| view.is_cordoned_off(node));
     for pod in off.flat_map(|(_, pods)| pods).filter(|p| view.targeted.contains(p.uid.as_str())) {
-        if let Some(action) = wanted(pod, view.world.request(pod).map(|r| &**r)) {
-            decision.actions.insert(task(&pod.namespace, &pod.uid), action);
+        let request = view.world.request(pod).map(|r| &**r);
+        // A request that failed validation is a blocker, not a loop.
+        let failed = request.is_none_or(|request| failure(request).is_some() && !is_astray(request, pod));
+        match refused.of(pod).filter(|refusal| failed && refusal.again > view.now) {
+            Some(refusal) => decision.wake_at(refusal.again),
+            None => {
+                let action = wanted(pod, request).map(|action| (task(&pod.namespace, &pod.uid), action));
+                decision.actions.extend(action);
+            }
         }
     }
 }
@@ -30,19 +37,13 @@ fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<Action> {
     if request.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let canceled = find_condition(&request.status.conditions, CANCELED).filter(|c| c.is_true());
-    // Somebody made a request of this pod's UID for another name: it serves no pod, and stands in the way of ours.
-    let astray = request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name);
-    if astray && canceled.is_none() {
-        return None;
-    }
-    if canceled.is_some_and(|c| astray || c.reason == REASON_NO_REQUESTERS) {
+    if request.is_canceled() {
         let (request, resource_version) =
             (request.metadata.uid.clone(), request.metadata.resource_version.clone());
         return Some(Action::Replace { request, resource_version });
     }
-    // Canceled for another reason is a blocker, not a loop; Evicted is the end.
-    let open = !request.is_finished() && !request.has_requester(REQUESTER);
+    // The target cannot be changed: its end is awaited. Evicted is the end.
+    let open = !is_astray(request, pod) && !request.is_finished() && !request.has_requester(REQUESTER);
     open.then(|| ask(Some(request.metadata.uid.clone())))
 }
 

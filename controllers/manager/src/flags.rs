@@ -71,7 +71,7 @@ pub struct Flags {
     /// Names under k8s.io that may intercept beside the built-in ones; the same on the API server
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_reserved_name)]
     pub allowed_interceptor_names: Vec<String>,
-    /// How long finished EvictionRequests are kept whose requesters do not withdraw; 0 keeps them
+    /// How long finished EvictionRequests are kept whose requesters do not withdraw, at most 5000 a namespace; 0 keeps these
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub eviction_request_retention: Duration,
     /// Whether the metrics of EvictionRequests are summed up by namespace

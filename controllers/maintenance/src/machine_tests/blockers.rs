@@ -1,5 +1,7 @@
 //! What keeps pods from leaving.
 
+use jiff::SignedDuration;
+
 use super::*;
 
 #[test]
@@ -15,6 +17,66 @@ fn a_request_canceled_by_validation_is_a_blocker_and_not_a_loop() {
     assert_eq!((node.blocked_pods, node.blockers[0].reason.as_str()), (1, "WorkloadPod"));
     assert_eq!(node.blockers[0].message, message);
     assert!(sim.requested().is_empty());
+}
+
+/// The controller of requests removes what failed validation. The pod was asked for again at once, and failed again, as
+/// fast as the two controllers could write; and it was no blocker meanwhile.
+#[test]
+fn a_pod_whose_failed_request_was_removed_stays_a_blocker_and_is_asked_for_with_backoff() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let start = sim.now;
+    let minutes = |sim: &Sim| sim.now.duration_since(start).as_mins();
+    let mut asked_at = Vec::new();
+    for round in 0..6 {
+        let since = sim.now.to_string();
+        sim.request("p", |r| {
+            r.metadata.uid = format!("request-{round}");
+            r.status.conditions = conditions("Canceled", "ValidationFailed", "part of a Workload/PodGroup");
+            r.status.conditions[0].last_transition_time = Some(since.parse().unwrap());
+        });
+        sim.settle();
+        sim.world.requests.clear();
+        sim.settle();
+        let decision = step(&sim.world, &mut sim.memory, sim.now, &sim.config);
+        sim.now = decision.wake.unwrap();
+        let node = &sim.status("m").node_statuses[0];
+        assert_eq!((node.blocked_pods, node.blockers[0].reason.as_str()), (1, "WorkloadPod"), "{round}");
+        assert!(sim.requested().is_empty(), "asked too early in round {round}");
+        sim.settle();
+        assert_eq!(sim.requested(), ["p"], "{round}");
+        assert_eq!(sim.status("m").node_statuses[0].blocked_pods, 1, "nothing is known of the new request");
+        asked_at.push(minutes(&sim));
+    }
+    assert_eq!(asked_at, [5, 15, 35, 75, 135, 195]);
+    let turn = json!({ "targetInterceptors": [{ "name": "a.b" }], "activeInterceptors": ["a.b"] });
+    sim.request("p", |r| r.status = serde_json::from_value(turn).unwrap());
+    sim.settle();
+    assert_eq!(sim.status("m").node_statuses[0].blocked_pods, 0, "it was taken up");
+}
+
+#[test]
+fn a_failed_request_that_nobody_removes_is_replaced_with_the_same_backoff_also_after_a_restart() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let failed_at = sim.now;
+    sim.request("p", |r| {
+        r.status.conditions = conditions("Canceled", "ValidationFailed", "no");
+        r.status.conditions[0].last_transition_time = Some(failed_at);
+    });
+    for second in [0, 60, 299] {
+        sim.now = failed_at + SignedDuration::from_secs(second);
+        sim.memory = Memory::default();
+        let actions = sim.step();
+        assert!(!actions.contains_key(&Task::Request("ns".into(), "uid-p".into())), "{second}: {actions:?}");
+    }
+    sim.now = failed_at + SignedDuration::from_mins(5);
+    let actions = sim.step();
+    assert!(matches!(actions[&Task::Request("ns".into(), "uid-p".into())], Action::Replace { .. }));
 }
 
 #[test]
