@@ -1,7 +1,10 @@
 //! /livez, /readyz and /healthz (k8s.io/apiserver pkg/server/healthz): named checks, `?verbose`, `?exclude=`, a path a
-//! check; a failure is 500 and its reason goes to the log only.
+//! check. A failure is 500. These three are open to everybody, so they withhold the reason; the path of a check below
+//! them tells it, to users that the host authorizes to get that path. The log tells when a check begins to fail, and when
+//! it ceases to.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use http::{Response, StatusCode, header};
@@ -17,27 +20,35 @@ pub type Notice = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 /// The named checks of the three endpoints.
 #[derive(Clone, Default)]
 pub struct Health {
-    live: Vec<(&'static str, Check)>,
-    ready: Vec<(&'static str, Check)>,
+    live: Vec<Named>,
+    ready: Vec<Named>,
     notices: Vec<(&'static str, Notice)>,
+}
+
+/// A check, and whether it failed when it was last looked at.
+#[derive(Clone)]
+struct Named {
+    name: &'static str,
+    check: Check,
+    fails: Arc<AtomicBool>,
 }
 
 impl Health {
     /// A check of all three endpoints: when it fails, a restart helps.
     #[must_use]
     pub fn live(mut self, name: &'static str, check: Check) -> Self {
-        self.live.push((name, check));
+        self.live.push(Named::new(name, check));
         self
     }
 
     /// A check of /readyz alone: when it fails, send no traffic here.
     #[must_use]
     pub fn ready(mut self, name: &'static str, check: Check) -> Self {
-        self.ready.push((name, check));
+        self.ready.push(Named::new(name, check));
         self
     }
 
-    /// A line of /readyz?verbose that never fails it, and a path of its own below /readyz that does fail.
+    /// A line of /readyz?verbose that never fails it, and a path of its own below /readyz that does fail, with the words.
     #[must_use]
     pub fn notice(mut self, name: &'static str, notice: Notice) -> Self {
         self.notices.push((name, notice));
@@ -57,9 +68,9 @@ impl Health {
             None | Some("") if endpoint == "readyz" => Some(all(endpoint, &checks, &self.notices, query)),
             None | Some("") => Some(all(endpoint, &checks, &[], query)),
             Some(name) if endpoint == "readyz" => {
-                Some(self.noticed(name).unwrap_or_else(|| one(endpoint, &checks, name)))
+                Some(self.noticed(name).unwrap_or_else(|| one(&checks, name)))
             }
-            Some(name) => Some(one(endpoint, &checks, name)),
+            Some(name) => Some(one(&checks, name)),
         }
     }
 
@@ -75,25 +86,43 @@ impl Health {
     }
 }
 
+impl Named {
+    fn new(name: &'static str, check: Check) -> Self {
+        Self { name, check, fails: Arc::default() }
+    }
+
+    /// What the check says now.
+    fn look(&self) -> Result<(), String> {
+        let outcome = (self.check)();
+        let failed = self.fails.swap(outcome.is_err(), Ordering::Relaxed);
+        match &outcome {
+            Err(why) if !failed => tracing::warn!(check = self.name, why, "a health check fails"),
+            Ok(()) if failed => tracing::info!(check = self.name, "a health check passes again"),
+            _ => {}
+        }
+        outcome
+    }
+}
+
 fn all(
     endpoint: &str,
-    checks: &[&(&'static str, Check)],
+    checks: &[&Named],
     notices: &[(&'static str, Notice)],
     query: &Query,
 ) -> Response<Body> {
     let mut text = String::new();
     let mut failed = Vec::new();
-    for (name, check) in checks.iter().map(|c| (&c.0, &c.1)) {
-        if query.all("exclude").any(|e| e == *name) {
+    for check in checks {
+        let name = check.name;
+        if query.all("exclude").any(|e| e == name) {
             text.push_str(&format!("[+]{name} excluded: ok\n"));
             continue;
         }
-        match check() {
+        match check.look() {
             Ok(()) => text.push_str(&format!("[+]{name} ok\n")),
-            Err(why) => {
-                tracing::info!(endpoint, check = *name, why, "health check failed");
+            Err(_) => {
                 text.push_str(&format!("[-]{name} failed: reason withheld\n"));
-                failed.push(*name);
+                failed.push(name);
             }
         }
     }
@@ -104,7 +133,7 @@ fn all(
         }
         text.push_str(&match notice() {
             None => format!("[+]{name} ok\n"),
-            Some(said) => format!("[!]{name}: {said}\n"),
+            Some(_) => format!("[!]{name}: reason withheld\n"),
         });
     }
     match (failed.is_empty(), query.get("verbose").is_some()) {
@@ -114,16 +143,13 @@ fn all(
     }
 }
 
-fn one(endpoint: &str, checks: &[&(&'static str, Check)], name: &str) -> Response<Body> {
-    let Some((name, check)) = checks.iter().find(|c| c.0 == name).map(|c| (&c.0, &c.1)) else {
+fn one(checks: &[&Named], name: &str) -> Response<Body> {
+    let Some(check) = checks.iter().find(|check| check.name == name) else {
         return plain(StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
     };
-    match check() {
+    match check.look() {
         Ok(()) => plain(StatusCode::OK, "ok".to_owned()),
-        Err(why) => {
-            tracing::info!(endpoint, check = *name, why, "health check failed");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "internal server error: reason withheld\n".to_owned())
-        }
+        Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {why}\n")),
     }
 }
 

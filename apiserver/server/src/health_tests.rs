@@ -44,7 +44,7 @@ async fn a_notice_is_read_and_fails_nothing() {
     let answer = health.answer("/readyz", &Query::parse("verbose")).map(|answer| answer.into_body());
     let text = http_body_util::BodyExt::collect(answer.unwrap_or_default()).await.map(|body| body.to_bytes());
     let text = String::from_utf8(text.unwrap_or_default().to_vec()).unwrap_or_default();
-    assert!(text.contains("[!]storage-writes: no space left\n"), "{text}");
+    assert!(text.contains("[!]storage-writes: reason withheld\n"), "{text}");
     assert!(!text.contains("storage-writes ok"), "{text}");
     let query = Query::parse("verbose&exclude=storage-writes");
     let answer = health.answer("/readyz", &query).map(|answer| answer.into_body());
@@ -54,4 +54,34 @@ async fn a_notice_is_read_and_fails_nothing() {
     assert_eq!(status(&health, "/readyz/storage-writes", ""), Some(StatusCode::INTERNAL_SERVER_ERROR));
     assert_eq!(status(&health, "/livez/storage-writes", ""), Some(StatusCode::NOT_FOUND));
     assert_eq!(status(&health, "/livez", "verbose"), Some(StatusCode::OK));
+}
+
+/// `?verbose` told whoever asked where etcd was, and what was wrong with it.
+#[tokio::test]
+async fn reasons_are_told_on_the_paths_that_need_authorization_alone() {
+    let refused = || "connect to 10.1.2.3:2379: refused".to_owned();
+    let fails: Check = Arc::new(move || Err(refused()));
+    let health = Health::default()
+        .live("workers", fails.clone())
+        .ready("storage", fails)
+        .notice("storage-writes", Arc::new(move || Some(refused())));
+    let text = async |path: &str, query: &str| {
+        let body = health.answer(path, &Query::parse(query)).map(|answer| answer.into_body());
+        let bytes = http_body_util::BodyExt::collect(body.unwrap_or_default()).await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    };
+    for path in ["/livez", "/readyz", "/healthz"] {
+        for query in ["", "verbose", "verbose&exclude=workers"] {
+            let said = text(path, query).await;
+            assert!(!said.contains("10.1.2.3"), "{path}?{query}: {said}");
+        }
+    }
+    assert!(text("/readyz", "verbose").await.contains("[-]storage failed: reason withheld\n"));
+    for path in ["/livez/workers", "/readyz/storage", "/readyz/storage-writes"] {
+        assert_eq!(
+            text(path, "").await,
+            "internal server error: connect to 10.1.2.3:2379: refused\n",
+            "{path}"
+        );
+    }
 }

@@ -30,6 +30,8 @@ pub fn expired(requested: u64, oldest: u64) -> ApiError {
     ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
 }
 
+/// What keeps every request from being answered is logged by the backend, when it begins and when it is over; here it
+/// would be logged as often as somebody asks.
 fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
     let resource = names.plural;
     match error {
@@ -40,15 +42,15 @@ fn backend(error: BackendError, names: &Names, operation: &str) -> ApiError {
         BackendError::Overloaded => ApiError::too_many_requests("too many writes are waiting", 1),
         BackendError::TooLarge => ApiError::request_entity_too_large("request is too large"),
         BackendError::Unavailable(why) => {
-            tracing::warn!(resource, operation, why, "storage is unavailable");
+            tracing::debug!(resource, operation, why, "storage is unavailable");
             unavailable(names, operation)
         }
         BackendError::Closed(_) => {
-            tracing::warn!(resource, operation, %error, "a write was refused");
+            tracing::debug!(resource, operation, %error, "a write was refused");
             ApiError::service_unavailable(error.to_string())
         }
         BackendError::NoSpace(_) => {
-            tracing::warn!(resource, operation, %error, "a write was refused");
+            tracing::debug!(resource, operation, %error, "a write was refused");
             ApiError::insufficient_storage(error.to_string())
         }
         BackendError::Corrupt(_) => {

@@ -189,6 +189,12 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Why reads are refused too, and have been for so long that they should be sent elsewhere; `None` where they are
+    /// answered, as far as is known.
+    fn refuses_reads(&self) -> Option<String> {
+        None
+    }
+
     /// Why it works no more, and what to do: a part of it that ended by a fault comes back by nothing but a restart.
     fn ended(&self) -> Option<String> {
         None

@@ -32,6 +32,13 @@ impl ApiError {
         Self::new(404, "NotFound", message, Some(details(group, resource, name)))
     }
 
+    /// Says after how many seconds the same request may be sent again: only of one of which nothing was carried out.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.status.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
     /// 404 of a path that the server does not know.
     pub fn unknown_path() -> Self {
         Self::new(

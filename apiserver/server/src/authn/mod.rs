@@ -79,9 +79,8 @@ impl Authenticator {
 /// The caller shows who they are, and we have not been told yet whom to believe: 401 and 403 would be taken for the
 /// host's word by whoever was there before we were restarted.
 fn not_told_yet() -> ApiError {
-    ApiError::service_unavailable(
-        "this server has not read yet from the host whose certificates it may believe; try again",
-    )
+    let unread = "this server has not read yet from the host whose certificates it may believe; try again";
+    ApiError::service_unavailable(unread).with_retry_after(1)
 }
 
 fn anonymous() -> User {
@@ -142,7 +141,8 @@ mod tests {
         let asked = async |certificates: &[CertificateDer<'static>]| {
             authenticator.authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec())).await
         };
-        assert_eq!(asked(&stranger).await.unwrap_err().code(), 503);
+        let refused = asked(&stranger).await.unwrap_err();
+        assert_eq!((refused.code(), refused.retry_after()), (503, Some(1)));
         assert_eq!(asked(&[]).await.unwrap().name, ANONYMOUS);
     }
 }

@@ -57,12 +57,9 @@ impl From<&RequestInfo> for Attributes {
 }
 
 impl Attributes {
-    /// Whether this is a get of one of `paths` or of something below it.
+    /// Whether this is about exactly one of `paths`, whatever the verb (k8s.io/apiserver pkg/authorization/path).
     pub fn is_health_path(&self, paths: &[&str]) -> bool {
-        let below = |path: &str| {
-            self.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.resource.is_empty() && paths.iter().any(|path| below(path))
+        self.resource.is_empty() && paths.contains(&self.path.as_str())
     }
 
     /// The review to send.

@@ -27,7 +27,8 @@ const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8191);
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
 const MEMORABLE: usize = 10_000;
 
-/// Paths that anybody may get.
+/// Paths that anybody may get; what stands below them tells reasons
+/// (k8s.io/apiserver pkg/server/options, NewDelegatingAuthorizationOptions).
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// The host's answer.

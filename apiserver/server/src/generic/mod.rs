@@ -213,7 +213,8 @@ impl Server {
     }
 
     fn health(&mut self) -> Health {
-        let (written, backend, caches) = (self.backend.clone(), self.backend.clone(), self.caches.clone());
+        let [written, read, backend] = [&self.backend; 3].map(Arc::clone);
+        let caches = self.caches.clone();
         let caches = move || match caches.iter().all(|cache| cache.is_alive()) {
             true => Ok(()),
             false => Err("a part of storage has ended by a fault of its own".to_owned()),
@@ -221,6 +222,8 @@ impl Server {
         let alive = Health::default()
             .live("ping", Arc::new(|| Ok(())))
             .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
+            // Where reads are refused as well, another replica may answer them.
+            .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
             // Whoever is unready is sent no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));
         std::mem::take(&mut self.checks)

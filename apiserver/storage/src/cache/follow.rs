@@ -49,7 +49,7 @@ impl Follower {
                 Ok(state) => self.follow(state).await,
                 Err(error) => error,
             };
-            tracing::warn!(%ended, keys = ?self.shared.store.keys(), "watch cache has to be filled anew");
+            self.tell(&ended);
             self.abandon();
             self.backoff.wait().await;
         }
@@ -66,6 +66,16 @@ impl Follower {
         self.shared.metrics.filled();
         self.shared.publish(state.clone(), self.shared.interests.everyone());
         Ok(state)
+    }
+
+    /// A backend that does not answer says so itself; here that is one line, when the cache is lost.
+    fn tell(&self, ended: &StorageError) {
+        let keys = self.shared.store.keys();
+        let is_silence = matches!(ended, StorageError::Backend(BackendError::Unavailable(_)));
+        match is_silence && !self.shared.state.load().ready {
+            true => tracing::debug!(%ended, ?keys, "watch cache cannot be filled yet"),
+            false => tracing::warn!(%ended, ?keys, "watch cache has to be filled anew"),
+        }
     }
 
     fn abandon(&self) {
@@ -178,7 +188,7 @@ impl Follower {
             match self.shared.store.backend().current_revision().await {
                 Ok(current) if current >= known => return Ok(()),
                 Ok(current) => return Err(BackendError::FutureRevision { requested: known, current }.into()),
-                Err(error) => tracing::warn!(%error, "the backend does not answer"),
+                Err(error) => tracing::debug!(%error, "the backend does not answer yet"),
             }
         }
     }

@@ -58,11 +58,18 @@ pub struct Config {
     pub ring_bytes: usize,
     /// How long a read waits for the cache to become fresh enough (Kubernetes: blockTimeout, 3 s).
     pub freshness: Duration,
+    /// How long a read waits in all for a backend that does not answer.
+    pub patience: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { ring_events: 8_192, ring_bytes: 32 << 20, freshness: Duration::from_secs(3) }
+        Self {
+            ring_events: 8_192,
+            ring_bytes: 32 << 20,
+            freshness: Duration::from_secs(3),
+            patience: Duration::from_secs(10),
+        }
     }
 }
 
@@ -147,15 +154,18 @@ impl Storage for Cache {
     }
 
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError> {
-        match self.view(at).await? {
-            View::Snapshot(snapshot) => snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound),
-            View::Store => self.shared.store.get(key, at).await,
-        }
+        self.in_time(async {
+            match self.view(at).await? {
+                View::Snapshot(snapshot) => snapshot.objects.get(key)?.cloned().ok_or(StorageError::NotFound),
+                View::Store => self.shared.store.get(key, at).await,
+            }
+        })
+        .await
     }
 
     async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
-        match self.view(options.at).await? {
+        match self.in_time(self.view(options.at)).await? {
             View::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
                 Ok(page::page(&snapshot, scope, options))
@@ -182,7 +192,7 @@ impl Storage for Cache {
         self.wait_until_filled().await?;
         match from {
             WatchFrom::After(after) => self.watch_after(scope, after).await,
-            WatchFrom::InitialEvents(at) => match self.view(at).await? {
+            WatchFrom::InitialEvents(at) => match self.in_time(self.view(at)).await? {
                 View::Snapshot(snapshot) => {
                     snapshot.objects.whole(&scope)?;
                     Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
@@ -193,7 +203,7 @@ impl Storage for Cache {
     }
 
     async fn current_revision(&self) -> Result<Revision, StorageError> {
-        Ok(self.authority.revision().await?)
+        self.in_time(async { Ok(self.authority.revision().await?) }).await
     }
 
     fn ready(&self) -> bool {

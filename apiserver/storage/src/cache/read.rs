@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::state::{Snapshot, State};
 use super::{Cache, Shared};
-use crate::backend::Revision;
+use crate::backend::{BackendError, Revision};
 use crate::storage::{ReadAt, StorageError};
 
 /// How often a waiting reader asks the backend to tell its progress (Kubernetes: progressRequestPeriod).
@@ -22,6 +22,21 @@ pub(super) enum View {
 }
 
 impl Cache {
+    /// A read that waits for the backend no longer than `patience` in all: each of the requests that it makes or waits
+    /// for, one after the other, has a deadline of its own. A backend that knows by itself how far it is keeps nobody
+    /// waiting.
+    pub(super) async fn in_time<T>(
+        &self,
+        read: impl Future<Output = Result<T, StorageError>>,
+    ) -> Result<T, StorageError> {
+        if self.shared.store.backend().local_revision().is_some() {
+            return read.await;
+        }
+        let patience = self.shared.config.patience;
+        let late = |_| BackendError::Unavailable(format!("no answer within {} s", patience.as_secs()));
+        timeout(patience, read).await.map_err(late)?
+    }
+
     pub(super) async fn view(&self, at: ReadAt) -> Result<View, StorageError> {
         if !self.shared.state.load().ready {
             return Ok(View::Store);

@@ -45,7 +45,7 @@ impl<'m> Read<'m> {
                 Some((turn, answer)) = self.answers.next() => match answer {
                     Err(error @ BackendError::Unavailable(_)) => {
                         tracing::debug!(%error, "reading from etcd again");
-                        let _ = self.members.noted(Err::<(), _>(error));
+                        self.members.contact().failed(&error);
                         self.waiting.retain(|waiting| *waiting != turn);
                         self.members.leave(turn);
                         next = next.min(Instant::now() + pause);

@@ -8,11 +8,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use etcd_client::{KvClient, WatchClient};
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::config::Connector;
-use crate::backend::{BackendError, Result};
+use super::contact::Contact;
+use crate::backend::Result;
 
 /// Every member.
 #[derive(Clone)]
@@ -20,8 +20,7 @@ pub(super) struct Members {
     connector: Connector,
     clients: Arc<[KvClient]>,
     turn: watch::Sender<Turn>,
-    /// Why the last that was asked of any was not answered, if it was not.
-    silence: Arc<Mutex<Option<String>>>,
+    contact: Contact,
 }
 
 /// How often the member that is asked was changed: whoever finds that one has failed says which.
@@ -38,7 +37,7 @@ impl Members {
         }
         let first = RandomState::new().build_hasher().finish() % clients.len().max(1) as u64;
         let turn = watch::Sender::new(Turn(usize::try_from(first).unwrap_or_default()));
-        Ok(Self { connector, clients: clients.into(), turn, silence: Arc::default() })
+        Ok(Self { connector, clients: clients.into(), turn, contact: Contact::new() })
     }
 
     /// How many there are.
@@ -74,22 +73,9 @@ impl Members {
         Ok(self.connector.connect(turn.0 % self.clients.len()).await?.watch_client())
     }
 
-    /// Takes note of whether there was an answer.
-    pub fn noted<T>(&self, answer: Result<T>) -> Result<T> {
-        let mut silence = self.silence.lock();
-        match &answer {
-            Err(BackendError::Unavailable(why)) if silence.is_none() => {
-                *silence = Some(why.clone());
-            }
-            Err(BackendError::Unavailable(_)) => {}
-            _ => *silence = None,
-        }
-        answer
-    }
-
-    /// Why what was asked last was not answered, if it was not.
-    pub fn silence(&self) -> Option<String> {
-        self.silence.lock().clone()
+    /// Whether there are answers.
+    pub fn contact(&self) -> &Contact {
+        &self.contact
     }
 
     /// It has failed: the next one is asked from now on, unless another request has found that out before.
@@ -102,8 +88,13 @@ impl Members {
             }
             is_first
         });
-        if left && self.count() > 1 {
-            tracing::info!(member = next.0 % self.count(), "another member of etcd is asked from now on");
+        let member = next.0 % self.count();
+        match left && self.count() > 1 {
+            true if self.contact.turns() => {
+                tracing::info!(member, "another member of etcd is asked from now on");
+            }
+            true => tracing::debug!(member, "another member of etcd is asked"),
+            false => {}
         }
     }
 }

@@ -13,6 +13,7 @@
 mod assemble;
 mod compactor;
 mod config;
+mod contact;
 mod error;
 mod heard;
 mod hedge;
@@ -47,6 +48,7 @@ use requests::Requests;
 pub use source::{Leaving, Source};
 use standing::Standing;
 use tokio_util::sync::DropGuard;
+use tokio_util::task::AbortOnDropHandle;
 
 /// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
 /// their events: etcd issue 15220).
@@ -60,6 +62,8 @@ pub struct EtcdBackend {
     progress: tokio::sync::watch::Sender<u64>,
     /// What writes depend on, which is followed until this is dropped; nothing where it is only read.
     standing: Option<(Standing, DropGuard)>,
+    /// Sees whether etcd answers while nobody asks.
+    _keeping: AbortOnDropHandle<()>,
 }
 
 impl EtcdBackend {
@@ -84,9 +88,10 @@ impl EtcdBackend {
         if let Some((standing, _)) = &standing {
             requests = requests.while_standing(standing.clone());
         }
-        let backend = Self { requests, members, prefix, progress: Default::default(), standing };
-        backend.current_revision().await?;
-        Ok(backend)
+        requests.current_revision().await?;
+        let keeping = members.contact().clone().keep(members.clone(), prefix.key("revision"));
+        let _keeping = AbortOnDropHandle::new(tokio::spawn(keeping));
+        Ok(Self { requests, members, prefix, progress: Default::default(), standing, _keeping })
     }
 }
 
@@ -139,7 +144,11 @@ impl Backend for EtcdBackend {
     fn refuses_writes(&self) -> Option<String> {
         let closed = self.standing.as_ref().and_then(|(standing, _)| standing.why());
         let silent = |why| format!("etcd cannot be reached, or does not answer: {why}");
-        closed.or_else(|| self.members.silence().map(silent))
+        closed.or_else(|| self.members.contact().silence().map(silent))
+    }
+
+    fn refuses_reads(&self) -> Option<String> {
+        self.members.contact().lost()
     }
 
     async fn request_progress(&self) -> Result<()> {

@@ -46,8 +46,7 @@ impl Requests {
 
     /// The revision of a linearizable read, as far as the quorum.
     pub async fn current_revision(&self) -> Result<Revision> {
-        let options = GetOptions::new().with_count_only();
-        let response = self.members.read(self.prefix.key("revision"), options).await?;
+        let response = self.members.revision(self.prefix.key("revision")).await?;
         self.header(response.0.header.as_ref())
     }
 

@@ -27,7 +27,14 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 impl Members {
     /// Reads, from as many members and as often as it takes, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
-        self.noted(self.within(Read::new(self, key, options).answer()).await)
+        let answer = self.within(Read::new(self, key, options).answer()).await;
+        self.contact().ended(&answer);
+        answer
+    }
+
+    /// The least that needs the quorum: whether there is a key.
+    pub async fn revision(&self, key: String) -> Result<GetResponse> {
+        self.read(key, GetOptions::new().with_count_only()).await
     }
 
     /// One transaction.
@@ -41,7 +48,7 @@ impl Members {
                     Ok(response) => return Ok(response.0),
                     Err(error) if is_not_carried_out(&error) => {
                         tracing::debug!(%error, "writing to etcd again");
-                        let _ = self.noted(Err::<(), _>(translate(error)));
+                        self.contact().failed(&translate(error));
                         self.leave(turn);
                         wait(&mut pause).await;
                     }
@@ -49,7 +56,9 @@ impl Members {
                 }
             }
         });
-        self.noted(answer.await)
+        let answer = answer.await;
+        self.contact().wrote(&answer);
+        answer
     }
 
     /// Forgets what is below a revision.
@@ -64,7 +73,7 @@ impl Members {
     async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let late = |_| {
             let late = format!("etcd did not answer within {} s", DEADLINE.as_secs());
-            BackendError::Unavailable(match self.silence() {
+            BackendError::Unavailable(match self.contact().silence() {
                 Some(why) if !why.starts_with(&late) => format!("{late}: {why}"),
                 _ => late,
             })

@@ -143,12 +143,20 @@ impl Watch {
                     return;
                 }
                 End::Broken(error) => {
-                    tracing::warn!(%error, "a watch of etcd is opened again");
-                    let _ = self.members.noted(Err::<(), _>(error));
+                    self.members.contact().failed(&error);
+                    match lived {
+                        true => tracing::info!(%error, "a watch of etcd broke, and is opened again"),
+                        false => {
+                            tracing::debug!(%error, "a watch of etcd cannot be opened, and is tried again")
+                        }
+                    }
                 }
                 End::Silent => {
                     self.patience = (self.patience * 2).min(LONGEST_SILENCE);
-                    tracing::warn!("a watch of etcd is silent, and is opened again");
+                    match lived {
+                        true => tracing::info!("a watch of etcd is silent, and is opened again"),
+                        false => tracing::debug!("a watch of etcd is silent, and is opened again"),
+                    }
                 }
             }
             pause = if lived { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
@@ -258,7 +266,7 @@ impl Watch {
         items: &mpsc::Sender<WatchItem>,
     ) -> Result<bool, End> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
-        let response = self.members.noted(response.and_then(|response| response.ok_or_else(ended)))?.0;
+        let response = response?.ok_or_else(ended)?.0;
         let before = self.heard.answered();
         if let Some(item) = self.heard.hear(response, pulse)? {
             self.patience = SILENCE;

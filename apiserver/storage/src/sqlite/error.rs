@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::backend::BackendError;
+use crate::backend::{BackendError, Result};
 
 /// Of a file that is only read, beside which there is a rollback journal (sqlite.org/atomiccommit.html, 4.1).
 const BROKEN_OFF: &str = "a change of it was broken off, and what it was before stands in the -journal beside it, which \
@@ -34,6 +34,15 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
         | rusqlite::Error::QueryReturnedNoRows => BackendError::Corrupt(text),
         _ => BackendError::Unavailable(text),
     }
+}
+
+/// Logs what SQLite or the file system could not do. Where no writes are taken at all, that is logged when it begins.
+pub(super) fn told<T>(outcome: Result<T>) -> Result<T> {
+    outcome.inspect_err(|error| {
+        if let BackendError::Unavailable(why) = error {
+            tracing::warn!(why, "the embedded store failed");
+        }
+    })
 }
 
 /// Whether the disk failed to make something durable.

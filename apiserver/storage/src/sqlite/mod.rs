@@ -139,7 +139,7 @@ impl Backend for SqliteBackend {
         if write.key.len() + write.value.as_ref().map_or(0, |value| value.len()) > self.max_value {
             return Err(BackendError::TooLarge);
         }
-        self.writer.ask(Work::Write(write)).await
+        error::told(self.writer.ask(Work::Write(write)).await)
     }
 
     async fn watch(

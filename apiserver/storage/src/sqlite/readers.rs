@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use super::error::told;
 use super::feed::{Feed, Stretch};
 use super::read::Bounds;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
@@ -49,7 +50,7 @@ impl Readers {
             }
             result
         };
-        tokio::task::spawn_blocking(task).await.map_err(stopped)?
+        told(tokio::task::spawn_blocking(task).await.map_err(stopped).flatten())
     }
 }
 

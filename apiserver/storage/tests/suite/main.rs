@@ -41,6 +41,7 @@ macro_rules! behaviours {
 
 mod etcd;
 mod members;
+mod outages;
 mod sqlite;
 mod way;
 

@@ -43,3 +43,19 @@ async fn what_is_not_exactly_a_probe_is_authenticated_and_authorized() {
         assert_eq!(code(&port.send(None, &format!("GET {path}x"), &[]).await), 403, "{path}");
     }
 }
+
+/// The path of a single check tells why it fails: where etcd is, and what is wrong with it. Anybody could read that.
+#[tokio::test]
+async fn a_single_check_is_told_to_users_who_may_read_its_path_alone() {
+    let single = ["/livez/ping", "/readyz/storage-writes", "/healthz/ping", "/readyz/", "/readyz/unheard-of"];
+    let port = Port::open(Settings { rule: |_| false, ..Settings::default() }).await;
+    for path in single {
+        assert_eq!(code(&port.send(None, &format!("GET {path}"), &[]).await), 403, "{path}");
+    }
+    for path in PROBES {
+        assert_eq!(code(&port.send(None, &format!("HEAD {path}"), &[]).await), 200, "{path}");
+    }
+    let may = |spec: &serde_json::Value| spec["nonResourceAttributes"]["path"] == "/readyz/storage-writes";
+    let port = Port::open(Settings { rule: may, ..Settings::default() }).await;
+    assert_eq!(code(&port.send(None, "GET /readyz/storage-writes", &[]).await), 200);
+}

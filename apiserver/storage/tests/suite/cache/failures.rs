@@ -127,3 +127,30 @@ async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
 fn names(result: &Result<(), StorageError>, key: &str) -> bool {
     matches!(result, Err(StorageError::Backend(BackendError::Corrupt(why))) if why.contains(key))
 }
+
+/// A read that came while a check was on its way waited for that one, which failed after 10 s, and then for its own: up
+/// to twice the time that it is told. Here no check ever ends.
+#[tokio::test]
+async fn a_read_waits_no_longer_than_its_time_whatever_it_waits_for() {
+    let patience = std::time::Duration::from_millis(200);
+    let setup = setup(drydock_storage::cache::Config { patience, ..small() }).await;
+    setup.fixture.create("a/1", 1).await;
+    setup.gate.permits.forget_permits(usize::MAX >> 3);
+    let storage = &setup.fixture.storage;
+    let scope = Scope::all();
+    for _ in 0..2 {
+        let watch = storage.watch(Scope::all(), WatchFrom::InitialEvents(ReadAt::Latest));
+        let ends = [
+            storage.get("a/1", ReadAt::Latest).await.err(),
+            storage.list(&scope, &all(ReadAt::Latest)).await.err(),
+            watch.await.err(),
+            storage.current_revision().await.err(),
+        ];
+        for end in ends {
+            assert!(matches!(end, Some(StorageError::Backend(BackendError::Unavailable(_)))), "{end:?}");
+        }
+    }
+    assert_eq!(read_value(&storage.get("a/1", ReadAt::NotOlderThan(Revision(0))).await.unwrap().object()), 1);
+    setup.gate.permits.add_permits(8);
+    assert_eq!(read_value(&storage.get("a/1", ReadAt::Latest).await.unwrap().object()), 1);
+}
