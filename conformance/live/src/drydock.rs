@@ -42,6 +42,8 @@ pub struct Options {
     pub heartbeat_deadline: Option<String>,
     /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
     pub standby: bool,
+    /// More flags of the API server.
+    pub apiserver_flags: Vec<String>,
 }
 
 /// A running Drydock. It ends with its host.
@@ -197,6 +199,7 @@ impl Drydock {
                 flags.push("--etcd-prefix=/drydock".into());
             }
         }
+        flags.extend(self.options.apiserver_flags.iter().cloned());
         Ok(flags)
     }
 

@@ -123,7 +123,7 @@ async fn start(arguments: &Arguments) -> Result<Drydock> {
     let host = Host::start().await?;
     say(&format!("starting Drydock on {:?}; logs are in {}/logs", arguments.storage, host.dir.display()));
     let options =
-        Options { storage: arguments.storage, heartbeat_deadline: None, standby: arguments.chaos.is_some() };
+        Options { storage: arguments.storage, standby: arguments.chaos.is_some(), ..Options::default() };
     Drydock::start(host, options).await
 }
 

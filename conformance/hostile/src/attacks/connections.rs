@@ -1,0 +1,194 @@
+//! Connections: silent, slow, many, and with half of what they should say.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::stock::{Findings, lay_in, nothing};
+use crate::attack::Attack;
+use crate::door::{Ask, Raw};
+use crate::field::{Field, LAIR};
+
+/// More than the server has places for, if this process may open so many.
+const SILENT: usize = 17_000;
+/// File descriptors that are left for everything else.
+const SPARE: usize = 2_500;
+/// Where strangers come from who are not the lair's.
+const STRANGE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("silent-connections", "connections from one address that never shake hands", |f| {
+            Box::pin(silent(f))
+        })
+        .by_strangers(),
+        Attack::new("handshakes", "handshakes without a request, 32 at a time", |f| Box::pin(handshakes(f)))
+            .by_strangers(),
+        Attack::new(
+            "anonymous-streams",
+            "anonymous requests over HTTP/2, straight and through the aggregator",
+            |f| Box::pin(anonymous(f)),
+        )
+        .by_strangers(),
+        Attack::new("slow-heads", "500 connections whose request comes byte by byte", |f| {
+            Box::pin(slow_heads(f))
+        }),
+        Attack::new(
+            "pipelining",
+            "thousands of requests on a connection before the first answer is read",
+            |f| Box::pin(pipelining(f)),
+        ),
+    ]
+}
+
+async fn silent(field: Field) -> Findings {
+    let count = SILENT.min(descriptors().saturating_sub(SPARE));
+    let mut held = Vec::new();
+    while held.len() < count && !field.is_over() {
+        match field.stage.direct.knock(LAIR).await {
+            Ok(stream) => {
+                field.count("open");
+                held.push(stream);
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+    // As long as the attack lasts once all are open.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    drop(held);
+    nothing()
+}
+
+/// As many as this process may open (proc_pid_limits(5)).
+fn descriptors() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(1024)
+}
+
+async fn handshakes(field: Field) -> Findings {
+    let each = field.clone();
+    field
+        .storm(32, move |_, _| {
+            let field = each.clone();
+            async move {
+                let stream = field.stage.direct.http2(LAIR).await?;
+                field.count("shaken");
+                drop(stream);
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn anonymous(field: Field) -> Findings {
+    let paths =
+        [field.tenant.requests(), "/apis".to_owned(), "/metrics".to_owned(), "/openapi/v2".to_owned()];
+    let each = field.clone();
+    field
+        .storm(8, move |lane, _| {
+            let (field, paths) = (each.clone(), paths.clone());
+            async move {
+                let door = if lane % 2 == 0 { &field.stage.direct } else { &field.stage.host };
+                let line = field.stranger(door, STRANGE).await?;
+                while !line.is_closed() {
+                    let asked = paths.clone().map(|path| line_ask(line.clone(), path));
+                    for answer in futures::future::join_all(asked).await {
+                        field.note(&answer);
+                    }
+                }
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn line_ask(line: crate::door::Line, path: String) -> Result<crate::door::Answer> {
+    line.ask(&Ask::get(path)).await
+}
+
+async fn slow_heads(field: Field) -> Findings {
+    let each = field.clone();
+    field
+        .storm(500, move |_, _| {
+            let field = each.clone();
+            async move {
+                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                field.count("open");
+                for byte in b"GET /apis HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat_n(&b'y', 1000)) {
+                    raw.write([*byte]).await?;
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn pipelining(field: Field) -> Findings {
+    lay_in(&field, 50, 10_000).await?;
+    let token = &field.tenant.account().token;
+    let one = format!(
+        "GET {} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n",
+        field.tenant.requests()
+    );
+    let (each, all) = (field.clone(), one.repeat(2_000));
+    field
+        .storm(16, move |_, _| {
+            let (field, all) = (each.clone(), all.clone());
+            async move {
+                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                field.count("pipeline");
+                raw.write(all).await?;
+                field.wait().await;
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+/// HTTP/1.1 whose bodies are not what the head says.
+pub async fn half_requests(field: Field) -> Findings {
+    let token = &field.tenant.account().token;
+    let head = format!(
+        "POST {} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n",
+        field.tenant.requests()
+    );
+    let trailers: String = (0..500).map(|at| format!("t{at}: {}\r\n", "z".repeat(100))).collect();
+    let requests = [
+        format!("{head}transfer-encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n{trailers}\r\n"),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{}", "1;x=y\r\n \r\n".repeat(50_000)),
+        format!("{head}transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n{{}}"),
+        format!("{head}expect: 100-continue\r\ncontent-length: 3000000\r\n\r\n"),
+        format!("{head}content-length: 99999999999999\r\n\r\n{{}}"),
+        format!("{head}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"),
+        format!(
+            "{head}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\n\r\n"
+        ),
+        "GET /\u{0}\u{1} HTTP/1.1\r\n\r\n".to_owned(),
+        format!("GET / HTTP/1.1\r\n{}\r\n", "h: v\r\n".repeat(5_000)),
+    ];
+    let (each, limit) = (field.clone(), Duration::from_millis(500));
+    field
+        .storm(32, move |_, round| {
+            let (field, text) = (each.clone(), requests[round % requests.len()].clone());
+            async move {
+                let mut raw = Raw::open(&field.stage.direct, LAIR).await?;
+                let _ = raw.write(text).await;
+                match tokio::time::timeout(limit, raw.code()).await {
+                    Ok(Ok(code)) => field.count(&code.to_string()),
+                    Ok(Err(_)) => field.count("closed"),
+                    Err(_) => field.count("waits"),
+                }
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}

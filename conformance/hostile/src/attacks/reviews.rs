@@ -1,0 +1,133 @@
+//! Questions that we have to ask the host.
+
+use std::net::Ipv4Addr;
+
+use drydock_conformance::kinds::eviction_request;
+use serde_json::json;
+
+use super::stock::{Findings, REQUESTER, nothing, uid};
+use crate::attack::Attack;
+use crate::door::{Ask, Line, Windows};
+use crate::field::Field;
+
+/// Requests at a time.
+const LANES: usize = 16;
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("junk-tokens", "a new token for each request, from 8 addresses", |f| {
+            Box::pin(junk_tokens(f))
+        })
+        .by_strangers(),
+        Attack::new(
+            "fresh-names",
+            "a namespace and a name for each request that nobody asked for yet",
+            |f| Box::pin(fresh_names(f)),
+        ),
+        Attack::new("fresh-pods", "requests for pods that nobody asked for yet", |f| Box::pin(fresh_pods(f))),
+        Attack::new("impersonation", "a hundred groups and extra fields to be, in each request", |f| {
+            Box::pin(impersonation(f))
+        }),
+        Attack::new("long-tokens", "tokens of 60 KB", |f| Box::pin(long_tokens(f))).by_strangers(),
+        Attack::new("bad-paths", "paths of any length and shape", |f| Box::pin(bad_paths(f))),
+    ]
+}
+
+async fn junk_tokens(field: Field) -> Findings {
+    tokens(field, |lane, round| format!("junk-{lane}-{round}")).await
+}
+
+async fn long_tokens(field: Field) -> Findings {
+    tokens(field, |lane, round| format!("{lane}-{round}-{}", "x".repeat(60_000))).await
+}
+
+async fn tokens(field: Field, token: impl Fn(usize, usize) -> String + Send + Sync + 'static) -> Findings {
+    let path = field.tenant.requests();
+    let each = field.clone();
+    field
+        .storm(LANES, move |lane, round| {
+            let (field, path, made) =
+                (each.clone(), path.clone(), [0, 1, 2, 3].map(|n| token(lane, round * 4 + n)));
+            async move {
+                let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
+                let line = Line::open(&field.stage.direct, from, None, Windows::USUAL).await?;
+                let asks = made.map(|token| Ask::get(&path).with("authorization", format!("Bearer {token}")));
+                let answers = asks.iter().map(|ask| line.ask(ask));
+                for answer in futures::future::join_all(answers).await {
+                    field.note(&answer);
+                }
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn fresh_names(field: Field) -> Findings {
+    let version = drydock_api::API_VERSION;
+    field
+        .ask_storm(LANES, move |lane, round| {
+            Ask::get(format!("/apis/{version}/namespaces/n{lane}-{round}/evictionrequests/e{lane}-{round}"))
+        })
+        .await;
+    nothing()
+}
+
+async fn fresh_pods(field: Field) -> Findings {
+    let path = field.tenant.requests();
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let object =
+                eviction_request(&format!("p{lane}-{round}"), &uid(lane * 100_000 + round), REQUESTER);
+            Ask::post(format!("{path}?dryRun=All"), &object)
+        })
+        .await;
+    nothing()
+}
+
+async fn impersonation(field: Field) -> Findings {
+    let path = field.tenant.requests();
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let mut ask = Ask::get(&path).with("impersonate-user", format!("u{lane}-{round}"));
+            for at in 0..100 {
+                ask = ask.with("impersonate-group", format!("g{lane}-{round}-{at}"));
+                ask = ask.with(&format!("impersonate-extra-e{at}"), format!("{lane}-{round}"));
+            }
+            ask
+        })
+        .await;
+    nothing()
+}
+
+async fn bad_paths(field: Field) -> Findings {
+    let requests = field.tenant.requests();
+    let long = "a".repeat(50_000);
+    let paths = [
+        format!("{requests}/{long}"),
+        format!("/apis/{long}"),
+        "/".repeat(50_000),
+        "/..%2f..%2f".repeat(4_000),
+        format!("{requests}/%ff%00%c3%28/status"),
+        format!("{requests}/x/{}", "status/".repeat(5_000)),
+        "/openapi/v3/apis/coordination.k8s.io/v1alpha1?hash=x".to_owned(),
+        "/openapi/v2".to_owned(),
+        "/apis".to_owned(),
+        "/metrics".to_owned(),
+        "/readyz?verbose".to_owned(),
+        "/debug/pprof/profile".to_owned(),
+    ];
+    field
+        .ask_storm(LANES, move |lane, round| {
+            if round % 20 == 19 {
+                return Ask::delete(&paths[round % 3]);
+            }
+            if round % 20 == 18 {
+                return Ask::merge(&paths[lane % paths.len()], &json!({}));
+            }
+            Ask::get(&paths[(lane + round) % paths.len()])
+        })
+        .await;
+    nothing()
+}

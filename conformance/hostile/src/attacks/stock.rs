@@ -1,0 +1,48 @@
+//! What attacks are made with: EvictionRequests for pods that are nowhere, light and heavy.
+
+use anyhow::{Result, ensure};
+use drydock_conformance::kinds::eviction_request;
+use serde_json::{Value, json};
+
+use crate::attack::Finding;
+use crate::door::Ask;
+use crate::field::Field;
+
+/// What an attack comes back with.
+pub type Findings = Result<Vec<Finding>>;
+
+/// Requests that are made at a time.
+const AT_A_TIME: usize = 8;
+/// Somebody who asks.
+pub const REQUESTER: &str = "a.example.com";
+
+/// Nothing but what everybody else saw.
+pub fn nothing() -> Findings {
+    Ok(Vec::new())
+}
+
+/// The UID of the pod of that number, which is nowhere.
+pub fn uid(at: usize) -> String {
+    format!("00000000-0000-4000-8000-{at:012}")
+}
+
+/// The request for it.
+pub fn request(at: usize) -> Value {
+    eviction_request("nowhere", &uid(at), REQUESTER)
+}
+
+/// The same with an annotation of so many bytes.
+pub fn heavy(at: usize, bytes: usize) -> Value {
+    let mut object = request(at);
+    object["metadata"]["annotations"] = json!({"example.com/stock": "x".repeat(bytes)});
+    object
+}
+
+/// Makes so many requests of so many bytes each.
+pub async fn lay_in(field: &Field, count: usize, bytes: usize) -> Result<()> {
+    let path = field.tenant.requests();
+    let asks = (0..count).map(|at| Ask::post(&path, &heavy(at, bytes))).collect();
+    field.each(asks, AT_A_TIME).await?;
+    ensure!(field.counted("201") > 0, "no request could be made: {}", field.told());
+    Ok(())
+}

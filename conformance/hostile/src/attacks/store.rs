@@ -1,0 +1,98 @@
+//! Namespaces that are filled.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use drydock_conformance::wait::retry;
+use serde_json::json;
+
+use super::stock::{Findings, request, uid};
+use crate::attack::{Attack, Finding};
+use crate::door::Ask;
+use crate::field::Field;
+use crate::stage::cluster::maintenance;
+
+/// Requests at a time.
+const LANES: usize = 16;
+/// A drain of that many pods, or the end of that many requests, has come by then or never will.
+const LIMIT: Duration = Duration::from_secs(280);
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("filled-namespace", "2,000 requests in a namespace whose 500 pods are drained", |f| {
+            Box::pin(filled(f))
+        }),
+        Attack::new("deleted-namespace", "a namespace with 2,000 requests, deleted", |f| {
+            Box::pin(deleted(f))
+        }),
+        Attack::new("held-requests", "500 requests with a finalizer, deleted and not gone", |f| {
+            Box::pin(held(f))
+        }),
+    ]
+}
+
+async fn filled(field: Field) -> Findings {
+    let (pods, requests) = (field.pick(500, 10_000), field.pick(2_000, 20_000));
+    let name = field.tenant.namespace.clone();
+    field.stage.node(&name).await?;
+    field.stage.pods(&field.tenant, &name, pods, false).await?;
+    let began = Instant::now();
+    field.stage.drain(&name, &name).await?;
+    let fill = (0..requests).map(|at| Ask::post(field.tenant.requests(), &request(at))).collect();
+    let (filled, drained) = tokio::join!(field.each(fill, LANES), drained(&field, &name));
+    filled?;
+    field.count(&format!("{pods} pods drained in {} s", began.elapsed().as_secs()));
+    Ok(vec![Finding::new(drained.is_ok(), format!("the drain of the filled namespace: {drained:?}"))])
+}
+
+async fn drained(field: &Field, name: &str) -> Result<()> {
+    let path = maintenance(name);
+    retry(
+        LIMIT,
+        || "did not end".to_owned(),
+        async || {
+            let found = field.stage.done(&Ask::get(&path)).await?;
+            let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            Ok(conditions.iter().any(|c| c["type"] == "Drained" && c["status"] == "True"))
+        },
+    )
+    .await?;
+    field.stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await.map(drop)
+}
+
+async fn deleted(field: Field) -> Findings {
+    let requests = field.pick(2_000, 20_000);
+    let fill = (0..requests).map(|at| Ask::post(field.tenant.requests(), &request(at))).collect();
+    field.each(fill, LANES).await?;
+    let (path, began) = (format!("/api/v1/namespaces/{}", field.tenant.namespace), Instant::now());
+    field.stage.done(&Ask::delete(&path)).await?;
+    let admin = field.stage.admin().await?;
+    let gone = retry(
+        LIMIT,
+        || "it is still there".to_owned(),
+        async || Ok(admin.ask_again(&Ask::get(&path)).await?.code == http::StatusCode::NOT_FOUND),
+    );
+    let gone = gone.await;
+    field.count(&format!("gone in {} s", began.elapsed().as_secs()));
+    Ok(vec![Finding::new(gone.is_ok(), format!("the namespace: {gone:?}"))])
+}
+
+async fn held(field: Field) -> Findings {
+    let count = field.pick(500, 5_000);
+    let path = field.tenant.requests();
+    let make = (0..count).map(|at| {
+        let mut object = request(at);
+        object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        Ask::post(&path, &object)
+    });
+    field.each(make.collect(), LANES).await?;
+    field.each((0..count).map(|at| Ask::delete(field.tenant.request(&uid(at)))).collect(), LANES).await?;
+    field.each(vec![Ask::delete(&path); 8], 8).await?;
+    let release = json!({"metadata": {"finalizers": null}});
+    let release = (0..count).map(|at| Ask::merge(field.tenant.request(&uid(at)), &release)).collect();
+    field.each(release, LANES).await?;
+    let left = field.line().await?.done(&Ask::get(&path)).await?;
+    let left = left["items"].as_array().map_or(0, Vec::len);
+    Ok(vec![Finding::new(left == 0, format!("{left} requests could not be released"))])
+}

@@ -1,0 +1,113 @@
+//! What tenants leave behind by naming it: metric series, fences, events.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_conformance::kinds::eviction_request;
+use drydock_conformance::wait::retry;
+use serde_json::{Value, json};
+
+use super::stock::Findings;
+use crate::attack::{Attack, Finding};
+use crate::door::Ask;
+use crate::field::Field;
+
+/// The most series that one metric may have, whatever its labels say: tenants choose some of them.
+const SERIES: usize = 5_000;
+const LIMIT: Duration = Duration::from_secs(120);
+const WARNED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("metric-series", "a hundred requesters in each request, all of different names", |f| {
+            Box::pin(metric_series(f))
+        }),
+        Attack::new("fences", "terms in writes of somebody who is no controller", |f| Box::pin(fences(f))),
+        Attack::new("event-flood", "pods with annotations that want 15,000 warnings", |f| {
+            Box::pin(event_flood(f))
+        }),
+    ]
+}
+
+async fn metric_series(field: Field) -> Findings {
+    let node = format!("node-of-{}", field.tenant.namespace);
+    field.stage.node(&node).await?;
+    let count = field.pick(100, 500);
+    let pods = field.stage.pods(&field.tenant, &node, count, true).await?;
+    let path = field.tenant.requests();
+    let asks = pods.iter().enumerate().map(|(at, (pod, uid))| {
+        let mut object = eviction_request(pod, uid, "first.example.com");
+        object["spec"]["requesters"] =
+            (0..100).map(|n| json!({"name": format!("r{at}-{n}.example.com")})).collect();
+        Ask::post(&path, &object)
+    });
+    field.each(asks.collect(), 8).await?;
+    // One that the controller has acted on is one that it has counted.
+    let last = pods.last().map(|(_, uid)| field.tenant.request(uid)).context("no pod")?;
+    retry(
+        LIMIT,
+        || "the controller does not get to the last request".to_owned(),
+        async || Ok(field.stage.done(&Ask::get(&last)).await?["status"]["targetInterceptors"].is_array()),
+    )
+    .await?;
+    let (name, series) = field.stage.manager_series().await?;
+    Ok(vec![Finding::new(series <= SERIES, format!("{series} series of {name}, more than {SERIES}"))])
+}
+
+/// A term that counts would refuse the lower one after it, and leave a record of the writer for ever.
+async fn fences(field: Field) -> Findings {
+    let line = field.line().await?;
+    let write = |at: usize, term: &str| {
+        Ask::post(field.tenant.requests(), &super::stock::request(at)).with("drydock-lease-epoch", term)
+    };
+    let high = line.ask_again(&write(0, "1000000")).await;
+    field.note(&high);
+    let low = line.ask_again(&write(1, "1")).await;
+    field.note(&low);
+    let (high, low) = (high?.code, low?.code);
+    let counts = high.is_success() && !low.is_success();
+    let path = field.tenant.requests();
+    field
+        .ask_storm(8, move |lane, round| {
+            let object = super::stock::request(100 + lane * 100_000 + round);
+            Ask::post(&path, &object).with("drydock-lease-epoch", round.to_string())
+        })
+        .await;
+    Ok(vec![Finding::new(!counts, format!("a tenant's term was taken: {high}, and the lower one {low}"))])
+}
+
+async fn event_flood(field: Field) -> Findings {
+    let bad: Value = (0..300).map(|at| (format!("{WARNED}x{at}"), json!("no number"))).collect();
+    let node = format!("node-of-{}", field.tenant.namespace);
+    field.stage.node(&node).await?;
+    let pods = field.stage.annotated_pods(&field.tenant, &node, field.pick(50, 500), &bad).await?;
+    let path = field.tenant.requests();
+    let asks = pods.iter().map(|(pod, uid)| Ask::post(&path, &eviction_request(pod, uid, "a.example.com")));
+    field.each(asks.collect(), 8).await?;
+    let told = event_of_another(&field).await;
+    Ok(vec![Finding::new(told.is_ok(), format!("another tenant's event: {told:?}"))])
+}
+
+/// The warning of a pod of somebody else comes through.
+async fn event_of_another(field: &Field) -> Result<()> {
+    let other = field.stage.tenant(&format!("{}-other", field.tenant.namespace), 1).await?;
+    let node = format!("node-of-{}", other.namespace);
+    field.stage.node(&node).await?;
+    let bad = json!({format!("{WARNED}patient.example.com"): "no number"});
+    let pods = field.stage.annotated_pods(&other, &node, 1, &bad).await?;
+    let (pod, uid) = pods.first().context("no pod")?;
+    let line =
+        other.account().line(&field.stage.direct, crate::stage::HOME, crate::door::Windows::USUAL).await?;
+    line.done(&Ask::post(other.requests(), &eviction_request(pod, uid, "a.example.com"))).await?;
+    let events = format!("/api/v1/namespaces/{}/events", other.namespace);
+    retry(
+        LIMIT,
+        || "no warning came".to_owned(),
+        async || {
+            let all = field.stage.done(&Ask::get(&events)).await?;
+            Ok(all["items"].as_array().is_some_and(|all| all.iter().any(|event| event["type"] == "Warning")))
+        },
+    )
+    .await
+}

@@ -1,0 +1,95 @@
+//! Writes and deletes without pause.
+
+use serde_json::json;
+
+use super::stock::{Findings, lay_in, nothing, request, uid};
+use crate::attack::Attack;
+use crate::door::Ask;
+use crate::field::Field;
+
+/// Requests at a time.
+const LANES: usize = 16;
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("hot-object", "one request, written by 16 at a time", |f| Box::pin(hot_object(f))),
+        Attack::new("dry-runs", "creates that are not meant", |f| Box::pin(dry_runs(f))),
+        Attack::new("delete-collections", "all requests deleted while they are made", |f| {
+            Box::pin(collections(f))
+        }),
+        Attack::new("half-requests", "bodies in pieces, trailers, Expect, lengths that lie", |f| {
+            Box::pin(super::connections::half_requests(f))
+        }),
+        Attack::new("cancelled-gets", "GETs cancelled 90 at a time through the aggregator", |f| {
+            Box::pin(cancelled(f))
+        }),
+    ]
+}
+
+async fn hot_object(field: Field) -> Findings {
+    lay_in(&field, 1, 1000).await?;
+    let path = field.tenant.request(&uid(0));
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let annotations =
+                json!({"metadata": {"annotations": {format!("lane-{lane}"): round.to_string()}}});
+            Ask::merge(&path, &annotations)
+        })
+        .await;
+    nothing()
+}
+
+async fn dry_runs(field: Field) -> Findings {
+    let path = field.tenant.requests();
+    field.ask_storm(LANES, move |_, round| Ask::post(format!("{path}?dryRun=All"), &request(round))).await;
+    nothing()
+}
+
+async fn collections(field: Field) -> Findings {
+    lay_in(&field, 100, 100).await?;
+    let path = field.tenant.requests();
+    field
+        .ask_storm(LANES, move |lane, round| match lane % 2 {
+            0 => Ask::delete(&path),
+            _ => Ask::post(&path, &request(lane * 100_000 + round)),
+        })
+        .await;
+    nothing()
+}
+
+/// GETs cancelled at a time.
+const BURST: usize = 90;
+
+/// Through the aggregator, whose one connection to us is everybody's.
+async fn cancelled(field: Field) -> Findings {
+    lay_in(&field, 100, 2000).await?;
+    let path = field.tenant.requests();
+    let each = field.clone();
+    field
+        .storm(2, move |_, _| {
+            let (field, path) = (each.clone(), path.clone());
+            async move {
+                let line = field.line_through_host().await?;
+                for _ in 0..20 {
+                    burst(&field, &line, &path).await;
+                }
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+async fn burst(field: &Field, line: &crate::door::Line, path: &str) {
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..BURST {
+        let (line, ask) = (line.clone(), Ask::get(path));
+        asked.spawn(async move { line.send(&ask).await.map(drop) });
+        field.count("cancelled");
+    }
+    // So that the requests are on their way when they are dropped.
+    let first = asked.join_next().await;
+    drop(first);
+    asked.shutdown().await;
+}

@@ -1,0 +1,101 @@
+//! Requests and their answers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+use serde_json::Value;
+
+/// Media types of patches.
+const MERGE: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// GET, POST and so on.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// Header fields.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Ask {
+    /// Reads.
+    pub fn get(path: impl Into<String>) -> Ask {
+        Ask { method: Method::GET, path: path.into(), headers: Vec::new(), body: Bytes::new() }
+    }
+
+    /// Creates.
+    pub fn post(path: impl Into<String>, body: &Value) -> Ask {
+        Ask::body(Method::POST, path, "application/json", body.to_string())
+    }
+
+    /// Merges.
+    pub fn merge(path: impl Into<String>, body: &Value) -> Ask {
+        Ask::body(Method::PATCH, path, MERGE, body.to_string())
+    }
+
+    /// Patches by operations.
+    pub fn operations(path: impl Into<String>, body: impl Into<Bytes>) -> Ask {
+        Ask::body(Method::PATCH, path, JSON_PATCH, body)
+    }
+
+    /// Applies a configuration in YAML or JSON; the manager stands in the path.
+    pub fn apply(path: impl Into<String>, body: impl Into<Bytes>) -> Ask {
+        Ask::body(Method::PATCH, path, APPLY, body)
+    }
+
+    /// Deletes.
+    pub fn delete(path: impl Into<String>) -> Ask {
+        Ask { method: Method::DELETE, ..Ask::get(path) }
+    }
+
+    /// Any other.
+    pub fn body(method: Method, path: impl Into<String>, type_: &str, body: impl Into<Bytes>) -> Ask {
+        Ask { method, body: body.into(), ..Ask::get(path) }.with(header::CONTENT_TYPE.as_str(), type_)
+    }
+
+    /// With a header field.
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Ask {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+}
+
+/// An answer that was read to its end.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub code: StatusCode,
+    /// Header fields.
+    pub headers: HeaderMap,
+    /// What it says.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// How long the server wants to be left alone, if it says so with a code that client-go asks again after
+    /// (client-go, rest/with_retry.go: 429 and 5xx).
+    pub fn put_off(&self) -> Option<Duration> {
+        let again = self.code == StatusCode::TOO_MANY_REQUESTS || self.code.is_server_error();
+        let after = self.headers.get(header::RETRY_AFTER).filter(|_| again)?;
+        Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
+    }
+
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The code and the start of what it says.
+    pub fn told(&self) -> String {
+        let message = self.json()["message"].as_str().map(str::to_owned);
+        let text = message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
+        format!("{}: {}", self.code, text.chars().take(200).collect::<String>())
+    }
+}

@@ -1,0 +1,109 @@
+//! One HTTP/2 connection on which requests are made as one user.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use http::{Response, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+
+use super::{Answer, Ask, Door};
+
+/// A body of a request, whole or made while it is sent.
+pub type Body = BoxBody<Bytes, Infallible>;
+
+/// How often a request that a busy server puts off is sent once more (client-go, rest/request.go).
+const RETRIES: usize = 10;
+
+/// How much a server may send before the client has read it, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    /// On one stream.
+    pub stream: u32,
+    /// On all.
+    pub connection: u32,
+}
+
+impl Windows {
+    /// Those of client-go (golang.org/x/net/http2).
+    pub const USUAL: Windows = Windows { stream: 4 << 20, connection: 1 << 30 };
+    /// What a client says who wants answers to wait: nothing fits.
+    pub const NONE: Windows = Windows { stream: 0, connection: 65_535 };
+}
+
+/// One HTTP/2 connection of one user.
+#[derive(Clone)]
+pub struct Line {
+    sender: SendRequest<Body>,
+    authority: String,
+    token: Option<String>,
+}
+
+impl Line {
+    /// Opens it from an address of loopback; requests carry the token.
+    pub async fn open(door: &Door, from: Ipv4Addr, token: Option<&str>, windows: Windows) -> Result<Line> {
+        let stream = door.http2(from).await?;
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(windows.stream)
+            .initial_connection_window_size(windows.connection)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        tokio::spawn(connection);
+        Ok(Line { sender, authority: door.authority(), token: token.map(str::to_owned) })
+    }
+
+    /// Sends a request and returns when its answer begins.
+    pub async fn send(&self, ask: &Ask) -> Result<Response<Incoming>> {
+        self.send_body(ask, Full::new(ask.body.clone()).boxed()).await
+    }
+
+    /// The same with another body.
+    pub async fn send_body(&self, ask: &Ask, body: Body) -> Result<Response<Incoming>> {
+        let uri = format!("https://{}{}", self.authority, ask.path);
+        let mut request = http::Request::builder().method(ask.method.clone()).uri(uri);
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in &ask.headers {
+            request = request.header(name, value);
+        }
+        let mut sender = self.sender.clone();
+        sender.ready().await?;
+        Ok(sender.send_request(request.body(body)?).await?)
+    }
+
+    /// Sends a request and reads its answer, whatever it is.
+    pub async fn ask(&self, ask: &Ask) -> Result<Answer> {
+        let (parts, body) = self.send(ask).await?.into_parts();
+        Ok(Answer { code: parts.status, headers: parts.headers, body: body.collect().await?.to_bytes() })
+    }
+
+    /// Sends a request as client-go does: what is put off is asked again when the server says.
+    pub async fn ask_again(&self, ask: &Ask) -> Result<Answer> {
+        for _ in 0..RETRIES {
+            let answer = self.ask(ask).await?;
+            let Some(pause) = answer.put_off() else { return Ok(answer) };
+            tokio::time::sleep(pause.max(Duration::from_millis(1))).await;
+        }
+        self.ask(ask).await
+    }
+
+    /// Sends a request that has to succeed, and returns what it says.
+    pub async fn done(&self, ask: &Ask) -> Result<Value> {
+        let answer = self.ask_again(ask).await.with_context(|| format!("{} {}", ask.method, ask.path))?;
+        ensure!(answer.code.is_success(), "{} {}: {}", ask.method, ask.path, answer.told());
+        Ok(answer.json())
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}

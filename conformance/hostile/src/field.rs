@@ -1,0 +1,190 @@
+//! What an attack has: the stage, a tenant to be, an address, and its time.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use futures::future::join_all;
+use parking_lot::Mutex;
+
+use crate::door::{Answer, Ask, Door, Line, Windows};
+use crate::stage::{Account, Stage, Tenant};
+
+/// Where attacks come from.
+pub const LAIR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// After an attempt that broke off, so that a server that is gone is not asked in a busy loop.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// How much is thrown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// For each run of the tests.
+    Short,
+    /// For a soak.
+    Long,
+}
+
+/// The field of one attack; a copy of it is the same field.
+#[derive(Clone)]
+pub struct Field {
+    /// Host and Drydock.
+    pub stage: Arc<Stage>,
+    /// Whoever attacks.
+    pub tenant: Arc<Tenant>,
+    /// How much is thrown.
+    pub size: Size,
+    length: Duration,
+    end: Arc<OnceLock<Instant>>,
+    answers: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Field {
+    /// Of a tenant, for an attack of that length.
+    pub fn new(stage: Arc<Stage>, tenant: Arc<Tenant>, size: Size, length: Duration) -> Field {
+        Field { stage, tenant, size, length, end: Arc::default(), answers: Arc::default() }
+    }
+
+    /// The same field for another tenant.
+    pub fn of(&self, tenant: Arc<Tenant>) -> Field {
+        Field { tenant, ..self.clone() }
+    }
+
+    /// The number for this size.
+    pub fn pick<T>(&self, short: T, long: T) -> T {
+        if self.size == Size::Short { short } else { long }
+    }
+
+    /// When the attack ends; its time begins when it first asks.
+    pub fn end(&self) -> Instant {
+        *self.end.get_or_init(|| Instant::now() + self.length)
+    }
+
+    /// Whether its time is over.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.end()
+    }
+
+    /// Waits until its time is over.
+    pub async fn wait(&self) {
+        tokio::time::sleep_until(self.end().into()).await;
+    }
+
+    /// A connection of the tenant's first account from the lair, straight to our port.
+    pub async fn line(&self) -> Result<Line> {
+        self.line_of(self.tenant.account(), Windows::USUAL).await
+    }
+
+    /// The same of any account.
+    pub async fn line_of(&self, account: &Account, windows: Windows) -> Result<Line> {
+        account.line(&self.stage.direct, LAIR, windows).await
+    }
+
+    /// The same through the host's aggregator.
+    pub async fn line_through_host(&self) -> Result<Line> {
+        self.tenant.account().line(&self.stage.host, LAIR, Windows::USUAL).await
+    }
+
+    /// A connection without credentials.
+    pub async fn stranger(&self, door: &Door, from: Ipv4Addr) -> Result<Line> {
+        Line::open(door, from, None, Windows::USUAL).await
+    }
+
+    /// Counts an answer, or that there was none.
+    pub fn note(&self, answer: &Result<Answer>) {
+        match answer {
+            Ok(answer) => self.count(answer.code.as_str()),
+            Err(_) => self.count("broken"),
+        }
+    }
+
+    /// Counts something.
+    pub fn count(&self, what: &str) {
+        *self.answers.lock().entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// What was counted: `200x5 422x7`.
+    pub fn told(&self) -> String {
+        let told: Vec<String> = self.answers.lock().iter().map(|(what, n)| format!("{what}x{n}")).collect();
+        told.join(" ")
+    }
+
+    /// How often something was counted.
+    pub fn counted(&self, what: &str) -> usize {
+        self.answers.lock().get(what).copied().unwrap_or_default()
+    }
+
+    /// So many at a time do something again and again until the time is over: `each(lane, round)`.
+    pub async fn storm<F, E>(&self, lanes: usize, each: E)
+    where
+        E: Fn(usize, usize) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send,
+    {
+        let each = Arc::new(each);
+        let lanes = (0..lanes).map(|lane| {
+            let (field, each) = (self.clone(), each.clone());
+            tokio::spawn(async move {
+                for round in 0.. {
+                    let done = tokio::time::timeout_at(field.end().into(), each(lane, round)).await;
+                    match done {
+                        Ok(Ok(())) => {}
+                        Ok(Err(_)) => {
+                            field.count("broken");
+                            tokio::time::sleep(BREATH).await;
+                        }
+                        Err(_) => return field.count("unanswered"),
+                    }
+                }
+            })
+        });
+        join_all(lanes).await;
+    }
+
+    /// So many connections of the tenant ask until the time is over: `ask(lane, round)`.
+    pub async fn ask_storm<A>(&self, lanes: usize, ask: A)
+    where
+        A: Fn(usize, usize) -> Ask + Send + Sync + 'static,
+    {
+        let (field, ask) = (self.clone(), Arc::new(ask));
+        let lines: Arc<Vec<Mutex<Option<Line>>>> = Arc::new((0..lanes).map(|_| Mutex::default()).collect());
+        self.storm(lanes, move |lane, round| {
+            let (field, ask, lines) = (field.clone(), ask(lane, round), lines.clone());
+            async move {
+                let open = lines[lane].lock().take().filter(|line| !line.is_closed());
+                let line = match open {
+                    Some(open) => open,
+                    None => field.line().await?,
+                };
+                let answer = line.ask(&ask).await;
+                field.note(&answer);
+                if answer.is_ok() {
+                    *lines[lane].lock() = Some(line);
+                }
+                Ok(())
+            }
+        })
+        .await;
+    }
+
+    /// Each of these once, so many at a time; what comes of it is counted.
+    pub async fn each(&self, asks: Vec<Ask>, at_a_time: usize) -> Result<()> {
+        let (queue, lanes) = (Arc::new(Mutex::new(asks.into_iter())), at_a_time.max(1));
+        let lanes = (0..lanes).map(|_| {
+            let (field, queue) = (self.clone(), queue.clone());
+            async move {
+                let line = field.line().await?;
+                while let Some(ask) = next(&queue) {
+                    field.note(&line.ask_again(&ask).await);
+                }
+                anyhow::Ok(())
+            }
+        });
+        join_all(lanes).await.into_iter().collect()
+    }
+}
+
+fn next(queue: &Mutex<std::vec::IntoIter<Ask>>) -> Option<Ask> {
+    queue.lock().next()
+}

@@ -1,0 +1,86 @@
+//! The drain of one small node: maintenance, requests, evictions, pods gone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use crate::door::Ask;
+use crate::stage::cluster::maintenance;
+use crate::stage::{Stage, Tenant};
+
+/// Pods on the node.
+const PODS: usize = 3;
+/// A drain that has not ended by then never will.
+const GUARD: Duration = Duration::from_secs(180);
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A drain to be made.
+pub struct Drain {
+    /// Name of the maintenance and of its node.
+    pub name: String,
+    /// Whose pods stand on it.
+    pub tenant: Arc<Tenant>,
+}
+
+/// How a drain went.
+#[derive(Clone, Debug, Default)]
+pub struct Drained {
+    /// From the maintenance to Drained.
+    pub took: Duration,
+    /// Why it did not end.
+    pub failure: Option<String>,
+}
+
+impl Drained {
+    /// It did not end.
+    pub fn failed(error: &anyhow::Error) -> Drained {
+        Drained { took: GUARD, failure: Some(format!("{error:#}")) }
+    }
+}
+
+impl Drain {
+    /// Makes the node and its pods.
+    pub async fn prepare(&self, stage: &Stage) -> Result<()> {
+        stage.node(&self.name).await?;
+        let admin = stage.admin().await?;
+        for at in 0..PODS {
+            let pod = json!({
+                "metadata": {"name": format!("{}-{at}", self.name)},
+                "spec": {"nodeName": self.name, "automountServiceAccountToken": false,
+                         "serviceAccountName": "account-0", "terminationGracePeriodSeconds": 0,
+                         "containers": [{"name": "c", "image": "none"}]},
+            });
+            admin.done(&Ask::post(self.tenant.pods(), &pod)).await?;
+        }
+        Ok(())
+    }
+
+    /// Drains it and completes the maintenance.
+    pub async fn run(self, stage: Arc<Stage>) -> Result<Drained> {
+        let began = Instant::now();
+        stage.drain(&self.name, &self.name).await?;
+        let path = maintenance(&self.name);
+        let mut last = Value::Null;
+        while began.elapsed() < GUARD {
+            // Whatever the aggregator says meanwhile, it is asked again: what counts is that the drain ends.
+            if let Ok(found) = stage.done(&Ask::get(&path)).await {
+                last = found;
+            }
+            if is_drained(&last) {
+                let took = began.elapsed();
+                stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await?;
+                stage.done(&Ask::delete(&path)).await?;
+                return Ok(Drained { took, failure: None });
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        bail!("not drained within {GUARD:?}: {}", last["status"]["nodeStatuses"])
+    }
+}
+
+fn is_drained(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|c| c["type"] == "Drained" && c["status"] == "True")
+}

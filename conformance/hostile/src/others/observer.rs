@@ -1,0 +1,190 @@
+//! A tenant who reads, writes and watches through the aggregator, as kubectl and controllers do.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::sync::watch::{Receiver, Sender};
+use tokio_util::sync::CancellationToken;
+
+use super::{Count, GUARD, pause};
+use crate::door::{Ask, Line, Windows};
+use crate::stage::{HOME, Stage, Tenant};
+
+const PAUSE: Duration = Duration::from_millis(200);
+/// The annotation that each write counts up.
+const BEAT: &str = "beat";
+
+/// The tenant.
+pub struct Observer {
+    stage: Arc<Stage>,
+    tenant: Tenant,
+    /// Its one request, which nobody else touches.
+    name: String,
+    /// The last beat whose write was acknowledged, and whether more will come.
+    written: Sender<(u64, bool)>,
+}
+
+/// How its watch fared.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// How often it ended before it was asked to.
+    pub breaks: usize,
+    /// What was acknowledged and never came.
+    pub missed: Option<u64>,
+    /// What the first break was.
+    pub first: Option<String>,
+}
+
+impl Observer {
+    /// A namespace of its own, with one request.
+    pub async fn start(stage: &Arc<Stage>) -> Result<Observer> {
+        let tenant = stage.tenant("observer", 1).await?;
+        let name = stage.lasting_request(&tenant).await?;
+        Ok(Observer { stage: stage.clone(), tenant, name, written: Sender::new((0, true)) })
+    }
+
+    /// Reads and writes until it is over.
+    pub async fn ask(self: Arc<Self>, stop: CancellationToken) -> Count {
+        let (mut count, mut line) = (Count::default(), None);
+        self.written.send_modify(|written| written.1 = true);
+        loop {
+            let beat = self.written.borrow().0 + 1;
+            let write =
+                Ask::merge(self.path(), &json!({"metadata": {"annotations": {BEAT: beat.to_string()}}}));
+            if self.one(&mut line, &write, &mut count).await {
+                self.written.send_modify(|written| written.0 = beat);
+            }
+            for read in [self.path(), self.tenant.requests()] {
+                self.one(&mut line, &Ask::get(read), &mut count).await;
+            }
+            if pause(&stop, PAUSE).await {
+                self.written.send_modify(|written| written.1 = false);
+                return count;
+            }
+        }
+    }
+
+    async fn one(&self, line: &mut Option<Line>, ask: &Ask, count: &mut Count) -> bool {
+        let began = Instant::now();
+        let asked = tokio::time::timeout(GUARD, async {
+            let open = self.line(line.take()).await?;
+            let answer = open.ask_again(ask).await?;
+            *line = Some(open);
+            ensure!(answer.code.is_success(), "{}", answer.told());
+            Ok(())
+        });
+        let failure = match asked.await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(format!("{} {}: {error:#}", ask.method, ask.path)),
+            Err(_) => Some(format!("{} {}: no answer within {GUARD:?}", ask.method, ask.path)),
+        };
+        let good = failure.is_none();
+        count.note(began, failure);
+        good
+    }
+
+    /// Watches until it is over and the last write has been seen.
+    pub async fn watch(self: Arc<Self>, stop: CancellationToken) -> Watched {
+        let mut watched = Watched::default();
+        let mut seen = Seen { beat: self.written.borrow().0, ..Seen::default() };
+        loop {
+            let (began, mut written) = (Instant::now(), self.written.subscribe());
+            let over = async {
+                stop.cancelled().await;
+                tokio::time::sleep(GUARD).await;
+            };
+            let ended = tokio::select! {
+                ended = self.follow(&mut seen, &mut written) => ended,
+                () = over => {
+                    watched.missed = Some(written.borrow().0);
+                    return watched;
+                }
+            };
+            match ended {
+                Ok(()) => return watched,
+                Err(error) => {
+                    watched.breaks += 1;
+                    let after = began.elapsed().as_secs_f32();
+                    watched.first.get_or_insert_with(|| format!("after {after:.1} s: {error:#}"));
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Reads events of one watch; Ok when nothing more will be written and all has been seen.
+    async fn follow(&self, seen: &mut Seen, written: &mut Receiver<(u64, bool)>) -> Result<()> {
+        let line = self.line(None).await?;
+        let from = match seen.revision.take() {
+            Some(revision) => revision,
+            None => self.list(&line, seen).await?,
+        };
+        let path = format!("{}?watch=1&timeoutSeconds=3600&resourceVersion={from}", self.tenant.requests());
+        seen.revision = Some(from);
+        let answer = line.send(&Ask::get(path)).await?;
+        ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
+        let (mut body, mut text) = (answer.into_body(), Vec::new());
+        loop {
+            let (last, more) = *written.borrow_and_update();
+            if !more && seen.beat >= last {
+                return Ok(());
+            }
+            let frame = tokio::select! {
+                frame = body.frame() => frame.context("it ended")??,
+                changed = written.changed() => { changed?; continue }
+            };
+            text.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
+            while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                seen.event(&serde_json::from_slice(&text.drain(..=end).collect::<Vec<u8>>())?)?;
+            }
+        }
+    }
+
+    async fn list(&self, line: &Line, seen: &mut Seen) -> Result<String> {
+        let list = line.done(&Ask::get(self.tenant.requests())).await?;
+        for object in list["items"].as_array().into_iter().flatten() {
+            seen.object(object)?;
+        }
+        list["metadata"]["resourceVersion"].as_str().map(str::to_owned).context("a list without a revision")
+    }
+
+    async fn line(&self, open: Option<Line>) -> Result<Line> {
+        match open.filter(|line| !line.is_closed()) {
+            Some(open) => Ok(open),
+            None => self.tenant.account().line(&self.stage.host, HOME, Windows::USUAL).await,
+        }
+    }
+
+    fn path(&self) -> String {
+        self.tenant.request(&self.name)
+    }
+}
+
+/// What a watch has told.
+#[derive(Default)]
+struct Seen {
+    revision: Option<String>,
+    beat: u64,
+}
+
+impl Seen {
+    fn event(&mut self, event: &Value) -> Result<()> {
+        let object = &event["object"];
+        if event["type"] == "ERROR" {
+            self.revision = None;
+            anyhow::bail!("it told of an error: {}", object["message"]);
+        }
+        self.revision = object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        self.object(object)
+    }
+
+    fn object(&mut self, object: &Value) -> Result<()> {
+        if let Some(beat) = object["metadata"]["annotations"][BEAT].as_str() {
+            self.beat = beat.parse()?;
+        }
+        Ok(())
+    }
+}

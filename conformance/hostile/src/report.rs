@@ -1,0 +1,74 @@
+//! What is printed: a line when an attack is over, and the table of all.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_conformance::host::repository;
+
+use crate::judge::Happened;
+
+const HEAD: [&str; 10] = [
+    "attack",
+    "peak MiB",
+    "slowest probe",
+    "probes refused",
+    "reviews/s",
+    "others failed",
+    "others served within",
+    "watch broken",
+    "drain",
+    "harm",
+];
+
+/// Says how an attack went.
+pub fn told(happened: &Happened) {
+    let verdict = if happened.harm.is_empty() { "no harm" } else { "HARM" };
+    let [_, peak, probe, refused, reviews, failed, served, broken, drain, _] = row(happened);
+    println!(
+        "{:<24} {verdict:<8} {peak} MiB, probe {probe}, refused {refused}, {reviews} reviews/s, \
+         others failed {failed}, served in {served}, watch broken {broken}, drain {drain}; {}",
+        happened.name, happened.told
+    );
+    happened.harm.iter().for_each(|harm| println!("    {harm}"));
+}
+
+/// Prints the table, writes it to conformance/out/hostile.md, and returns whether nothing did harm.
+pub fn table(all: &[Happened]) -> Result<bool> {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(&HEAD.map(str::to_owned));
+    text += &line(&HEAD.map(|_| "---".to_owned()));
+    all.iter().for_each(|happened| text += &line(&row(happened)));
+    let path = out()?.join("hostile.md");
+    std::fs::write(&path, &text)?;
+    let bad = all.iter().filter(|happened| !happened.harm.is_empty()).count();
+    println!("\n{text}\n{} attacks, {bad} did harm; the table is in {}", all.len(), path.display());
+    Ok(bad == 0)
+}
+
+fn row(happened: &Happened) -> [String; 10] {
+    let others = &happened.others;
+    let of = |count: &crate::others::Count| format!("{}/{}", count.failed, count.asked);
+    [
+        happened.name.to_owned(),
+        happened.peak.to_string(),
+        seconds(others.probes.slowest),
+        of(&others.probes),
+        format!("{:.0}", happened.review_rate()),
+        format!("{} + {} masters", of(&others.observer), of(&others.masters)),
+        seconds(happened.slowest()),
+        others.watch.breaks.to_string(),
+        others.drain.failure.as_ref().map_or_else(|| seconds(others.drain.took), |_| "never".to_owned()),
+        happened.harm.join("; ").replace(['|', '\n'], " "),
+    ]
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+fn out() -> Result<PathBuf> {
+    let out = repository().join("conformance/out");
+    std::fs::create_dir_all(&out).context("conformance/out cannot be made")?;
+    Ok(out)
+}

@@ -1,0 +1,98 @@
+//! One attack after the other, each with a tenant of its own and the others beside it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::Flags;
+use crate::attack::{Attack, Finding};
+use crate::field::{Field, LAIR, Size};
+use crate::judge::Happened;
+use crate::others::{Drain, Observer, Others};
+use crate::report;
+use crate::stage::{HOME, Memory, Stage, Tenant};
+
+/// An attack that has not ended by then hangs.
+const GUARD: Duration = Duration::from_secs(300);
+/// MiB at rest from which on a server is started anew: what an attack left behind is not the next one's.
+const HEAVY: u64 = 200;
+
+/// Runs them, and returns whether none did harm.
+pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> {
+    println!("starting a host and Drydock");
+    let stage = Arc::new(Stage::start(flags.storage).await?);
+    println!("logs are in {}/logs while this runs; DRYDOCK_KEEP=1 keeps them", stage.folder());
+    let observer = Arc::new(Observer::start(&stage).await?);
+    let drained = Arc::new(stage.tenant("drained", 1).await?);
+    let length = Duration::from_secs(flags.seconds);
+    let until = Instant::now() + Duration::from_secs(60 * flags.minutes.unwrap_or_default());
+    let mut all = Vec::new();
+    for round in 0.. {
+        for attack in attacks {
+            let scene = Scene { stage: &stage, observer: &observer, drained: &drained, size, length, round };
+            let happened = scene.play(attack).await.with_context(|| stage.last_words())?;
+            report::told(&happened);
+            all.push(happened);
+        }
+        if Instant::now() >= until {
+            break;
+        }
+    }
+    report::table(&all)
+}
+
+/// What attacks share.
+struct Scene<'s> {
+    stage: &'s Arc<Stage>,
+    observer: &'s Arc<Observer>,
+    drained: &'s Arc<Tenant>,
+    size: Size,
+    length: Duration,
+    round: usize,
+}
+
+impl Scene<'_> {
+    async fn play(&self, attack: &Attack) -> Result<Happened> {
+        let name = format!("{}-{}", attack.name, self.round);
+        let tenant = Arc::new(self.stage.tenant(&name, 1).await?);
+        let drain = Drain { name: format!("drain-{name}"), tenant: self.drained.clone() };
+        drain.prepare(self.stage).await?;
+        let field = Field::new(self.stage.clone(), tenant, self.size, self.length);
+        let memory = Memory::of(self.stage.pid().context("our API server does not run")?)?;
+        let (began, reviews) = (Instant::now(), self.stage.reviews().await?);
+        let others = Others::start(self.stage, self.observer, drain, [HOME, LAIR]);
+        let findings = self.attack(attack, &field).await;
+        let attacked = (began.elapsed(), self.stage.reviews().await?);
+        let others = others.end().await?;
+        let (peak, killed) = memory.peak();
+        let happened = Happened {
+            name: attack.name,
+            peak,
+            survived: !killed && self.stage.pid().is_some(),
+            reviews: attacked.1 - reviews,
+            length: attacked.0,
+            others,
+            told: field.told(),
+            harm: Vec::new(),
+        };
+        let happened = happened.judge(attack, findings);
+        self.tidy(&happened).await?;
+        Ok(happened)
+    }
+
+    async fn attack(&self, attack: &Attack, field: &Field) -> Vec<Finding> {
+        match tokio::time::timeout(GUARD, (attack.run)(field.clone())).await {
+            Ok(Ok(findings)) => findings,
+            Ok(Err(error)) => vec![Finding::new(false, format!("the attack could not go on: {error:#}"))],
+            Err(_) => vec![Finding::new(false, format!("the attack did not end within {GUARD:?}"))],
+        }
+    }
+
+    async fn tidy(&self, happened: &Happened) -> Result<()> {
+        if !happened.survived || self.stage.resident() > HEAVY {
+            self.stage.restart().await?;
+        }
+        Ok(())
+    }
+}

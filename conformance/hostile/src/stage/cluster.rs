@@ -1,0 +1,88 @@
+//! Nodes and pods for requests and drains to be about.
+
+use anyhow::{Context, Result};
+use drydock_conformance::kinds::{eviction_request, node_maintenance};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+
+use super::{Stage, Tenant};
+use crate::door::Ask;
+
+/// Pods that are made at a time.
+const AT_A_TIME: usize = 16;
+/// An interceptor that never says a word: its request stays as it is for twenty minutes.
+const PATIENT: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_patient.example.com";
+
+/// Name and UID of each of some pods.
+pub type Pods = Vec<(String, String)>;
+
+impl Stage {
+    /// A node whose kubelet is kwok.
+    pub async fn node(&self, name: &str) -> Result<()> {
+        let size = json!({"cpu": "64", "memory": "512Gi", "pods": "11000"});
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"},
+                         "labels": {"kubernetes.io/hostname": name, "type": "kwok"}},
+            "status": {"allocatable": size, "capacity": size},
+        });
+        self.done(&Ask::post("/api/v1/nodes", &node)).await.map(drop)
+    }
+
+    /// Pods `pod-N` of a tenant on a node; patient ones have an interceptor that never answers.
+    pub async fn pods(&self, tenant: &Tenant, node: &str, count: usize, patient: bool) -> Result<Pods> {
+        let annotations = if patient { json!({PATIENT: "1000/controller"}) } else { json!({}) };
+        self.annotated_pods(tenant, node, count, &annotations).await
+    }
+
+    /// The same with these annotations.
+    pub async fn annotated_pods(
+        &self,
+        tenant: &Tenant,
+        node: &str,
+        count: usize,
+        with: &Value,
+    ) -> Result<Pods> {
+        let admin = self.admin().await?;
+        let made = (0..count).map(|at| {
+            let (admin, ask) =
+                (admin.clone(), Ask::post(tenant.pods(), &pod(&format!("pod-{at}"), node, with)));
+            async move {
+                let pod = admin.done(&ask).await?;
+                let field = |name: &str| pod["metadata"][name].as_str().map(str::to_owned);
+                field("name").zip(field("uid")).context("a pod without a UID")
+            }
+        });
+        stream::iter(made).buffered(AT_A_TIME).try_collect().await
+    }
+
+    /// An EvictionRequest of a tenant that lasts: its pod's interceptor never answers. Its name.
+    pub async fn lasting_request(&self, tenant: &Tenant) -> Result<String> {
+        let node = format!("node-of-{}", tenant.namespace);
+        self.node(&node).await?;
+        let pods = self.pods(tenant, &node, 1, true).await?;
+        let (pod, uid) = pods.first().context("no pod")?;
+        self.done(&Ask::post(tenant.requests(), &eviction_request(pod, uid, "observer.example.com"))).await?;
+        Ok(uid.clone())
+    }
+
+    /// Creates a maintenance that drains one node.
+    pub async fn drain(&self, name: &str, node: &str) -> Result<()> {
+        let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
+        self.done(&Ask::post(path, &node_maintenance(name, "Drain", &[node]))).await.map(drop)
+    }
+}
+
+/// The path of a maintenance.
+pub fn maintenance(name: &str) -> String {
+    format!("/apis/{}/nodemaintenances/{name}", drydock_api::API_VERSION)
+}
+
+fn pod(name: &str, node: &str, annotations: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"nodeName": node, "serviceAccountName": "account-0", "automountServiceAccountToken": false,
+                 "containers": [{"name": "c", "image": "none"}]},
+    })
+}

@@ -1,0 +1,120 @@
+//! Where attacks happen: a host, Drydock in it with the rights of its service accounts, and tenants.
+
+pub mod cluster;
+mod gauges;
+mod tenant;
+
+pub use gauges::Memory;
+pub use tenant::{Account, Tenant};
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use drydock_conformance::drydock::{Drydock, Options, Storage, program};
+use drydock_conformance::host::Host;
+use serde_json::Value;
+
+use crate::door::{Ask, Door, Line, Windows};
+
+/// Our API server's process.
+const APISERVER: &str = "drydock-apiserver";
+const MANAGER: &str = "drydock-controller-manager";
+/// The name in its certificate.
+const NAME: &str = "drydock-apiserver.drydock-system.svc";
+/// Where the kubelet is, and everybody who does no harm.
+pub const HOME: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// Bounds that are lowered so that few connections reach them, where the server has such a flag.
+const LOWERED: [(&str, &str); 1] = [("--max-connections-per-address", "64")];
+
+/// A host with Drydock in it.
+pub struct Stage {
+    drydock: Drydock,
+    /// Our API server, for whoever shows a token or nothing.
+    pub direct: Door,
+    /// The same for system:masters.
+    pub masters: Door,
+    /// The host's API server, and so ours behind its aggregator.
+    pub host: Door,
+    admin: Door,
+}
+
+impl Stage {
+    /// Starts everything and waits until it serves.
+    pub async fn start(storage: Storage) -> Result<Stage> {
+        let host = Host::start().await?;
+        let apiserver_flags = lowered()?;
+        let options = Options { storage, apiserver_flags, ..Options::default() };
+        Stage::of(Drydock::start(host, options).await?)
+    }
+
+    fn of(drydock: Drydock) -> Result<Stage> {
+        let host: &Arc<Host> = &drydock.host;
+        let admin = host.pki.client(&host.dir.join("pki"), "hostile-admin", "admin", &["system:masters"])?;
+        let (url, ca) = (drydock.url(), drydock.ca());
+        let direct = Door::new(&url, NAME, &ca, None)?;
+        let masters = Door::new(&url, NAME, &ca, Some(&admin))?;
+        let (url, ca) = (host.url.clone(), host.pki.ca.clone());
+        let plain = Door::new(&url, "127.0.0.1", &ca, None)?;
+        let admin = Door::new(&url, "127.0.0.1", &ca, Some(&admin))?;
+        Ok(Stage { direct, masters, host: plain, admin, drydock })
+    }
+
+    /// The admin's way to the host, and through its aggregator to us.
+    pub async fn admin(&self) -> Result<Line> {
+        Line::open(&self.admin, HOME, None, Windows::USUAL).await
+    }
+
+    /// The admin does something that has to succeed.
+    pub async fn done(&self, ask: &Ask) -> Result<Value> {
+        self.admin().await?.done(ask).await
+    }
+
+    /// Our API server's process, if it runs.
+    pub fn pid(&self) -> Option<u32> {
+        let processes = &self.drydock.host.processes;
+        processes.pid(APISERVER).filter(|_| processes.runs(APISERVER))
+    }
+
+    /// Our controller manager, for system:masters.
+    fn manager(&self) -> Result<Door> {
+        let host = &self.drydock.host;
+        let pid = host.processes.pid(MANAGER).context("our controller manager does not run")?;
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
+        let flag =
+            |name: &str| command.split('\0').find_map(|word| word.strip_prefix(name)).context("no such flag");
+        let admin =
+            host.pki.client(&host.dir.join("pki"), "hostile-manager", "admin", &["system:masters"])?;
+        let ca = Path::new(flag("--cert-dir=")?).join("ca.crt");
+        Door::new(&format!("https://127.0.0.1:{}", flag("--secure-port=")?), "localhost", &ca, Some(&admin))
+    }
+
+    /// Starts our API server anew, with its data.
+    pub async fn restart(&self) -> Result<()> {
+        self.drydock.kill_apiserver()?;
+        self.drydock.start_apiserver().await
+    }
+
+    /// The ends of the logs.
+    pub fn last_words(&self) -> String {
+        self.drydock.last_words()
+    }
+
+    /// The folder of the host's logs and data.
+    pub fn folder(&self) -> String {
+        self.drydock.host.dir.display().to_string()
+    }
+}
+
+/// The flags of [`LOWERED`] that our API server has.
+fn lowered() -> Result<Vec<String>> {
+    let help =
+        Command::new(program(APISERVER)).arg("--help").output().context("our API server does not start")?;
+    ensure!(help.status.success(), "our API server does not print its help");
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let has = |flag: &str| help.split_whitespace().any(|word| word == flag);
+    Ok(LOWERED.iter().filter(|(flag, _)| has(flag)).map(|(flag, value)| format!("{flag}={value}")).collect())
+}
