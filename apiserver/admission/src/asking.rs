@@ -4,27 +4,34 @@
 use std::sync::Arc;
 
 use drydock_server::authz::{Attributes, Authorizer};
+use drydock_server::review::Caller;
 use drydock_server::user::User;
 use tokio::runtime::Handle;
 
 use crate::cel::library::Ask;
 
-/// Asks the authorizer of the server.
-pub struct Asking {
+/// What the expressions ask that look at a request of this caller.
+pub type Asks = Arc<dyn Fn(&Caller) -> Arc<dyn Ask> + Send + Sync>;
+
+/// Asks the authorizer of the server for a caller.
+struct Asking {
     authorizer: Arc<Authorizer>,
     runtime: Handle,
+    caller: Caller,
 }
 
-impl Asking {
-    /// Made on the runtime that answers.
-    pub fn new(authorizer: Arc<Authorizer>) -> Self {
-        Self { authorizer, runtime: Handle::current() }
-    }
+/// Those that ask `authorizer`; made on the runtime that answers.
+pub fn asks(authorizer: Arc<Authorizer>) -> Asks {
+    let runtime = Handle::current();
+    Arc::new(move |caller| {
+        let (authorizer, runtime) = (authorizer.clone(), runtime.clone());
+        Arc::new(Asking { authorizer, runtime, caller: caller.clone() })
+    })
 }
 
 impl Ask for Asking {
     fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String> {
-        let decision = self.runtime.block_on(self.authorizer.authorize(user, about));
+        let decision = self.runtime.block_on(self.authorizer.authorize(&self.caller, user, about));
         decision.map(|decision| (decision.allowed, decision.reason)).map_err(|error| error.to_string())
     }
 }

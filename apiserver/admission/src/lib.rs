@@ -35,8 +35,7 @@ use std::sync::Arc;
 use drydock_server::generic::Server;
 use kube::Client;
 
-use asking::Asking;
-use cel::library::Ask;
+use asking::Asks;
 use metrics::Counts;
 use namespaces::Namespaces;
 use policy::Policies;
@@ -46,7 +45,7 @@ use webhook::{MutatingWebhooks, ValidatingWebhooks};
 pub struct Host {
     client: Client,
     namespaces: Arc<dyn Namespaces>,
-    asks: Arc<dyn Ask>,
+    asks: Asks,
     counts: Counts,
     /// Kinds that are served, as group, version and plural.
     served: Vec<(String, String, String)>,
@@ -55,7 +54,7 @@ pub struct Host {
 /// Has every write to the kinds that `server` has installed admitted by the host's configurations too, in the order of
 /// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not run.)
 pub fn install(server: &mut Server) {
-    let asks = Arc::new(Asking::new(server.authorizer()));
+    let asks = asking::asks(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());
     let counts = Counts::default();
     counts.register(server.metrics().registry());

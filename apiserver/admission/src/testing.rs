@@ -12,6 +12,7 @@ use drydock_machinery::schema::{Schema, Shape};
 use drydock_server::admission::{Attributes, Operation, RequestOptions, Warnings};
 use drydock_server::audit::Trail;
 use drydock_server::query::Query;
+use drydock_server::review::{Caller, Origin};
 use drydock_server::user::User;
 use serde_json::{Value, json};
 
@@ -56,6 +57,7 @@ pub struct Request {
     subresource: &'static str,
     namespace: &'static str,
     user: Arc<User>,
+    caller: Caller,
     query: Query,
     /// What the client is warned of.
     pub warnings: Warnings,
@@ -88,6 +90,7 @@ impl Request {
             old,
             subresource: "",
             namespace: "ns",
+            caller: Caller::new(user.clone(), Origin::local(Duration::from_secs(30))),
             user,
             query: Query::parse("fieldManager=me"),
             warnings: Warnings::default(),
@@ -111,6 +114,7 @@ impl Request {
     /// As admission sees it.
     pub fn attributes(&self) -> Attributes<'_> {
         Attributes {
+            caller: &self.caller,
             user: &self.user,
             operation: self.operation,
             kind: &*WIDGET,

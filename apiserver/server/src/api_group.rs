@@ -144,10 +144,11 @@ impl ApiGroup {
             Ok(resource) => resource.clone(),
             Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
         };
-        let Request { method, info, user, headers, body, deadline, audit, .. } = request;
+        let Request { method, info, caller, user, headers, body, deadline, audit } = request;
         let mut call = Call {
             resource,
             info,
+            caller,
             user,
             headers,
             deadline,

@@ -28,6 +28,7 @@ use crate::limits::InFlight;
 use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
+use crate::review::Caller;
 use crate::sending;
 use crate::spans;
 use crate::user::User;
@@ -112,8 +113,8 @@ impl Chain {
                 return (encode::error(&error, &parts.headers, &info.query), Kept::Nothing);
             }
         };
-        let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &asked));
-        let (user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+        let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &asked, deadline));
+        let (caller, user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
             Ok(let_in) => let_in,
             Err(error) => {
                 audit.status(&error.status);
@@ -127,7 +128,7 @@ impl Chain {
             return (self.metrics.answer(self.limits.taken()), Kept::Nothing);
         }
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
-        let request = Request { method, info: info.clone(), user, headers, body, deadline, audit };
+        let request = Request { method, info: info.clone(), caller, user, headers, body, deadline, audit };
         self.handle(request, &info, place).await
     }
 
@@ -167,25 +168,35 @@ impl Chain {
         &self,
         parts: &mut http::request::Parts,
         asked: &Asked<'_>,
-    ) -> Result<(Arc<User>, Option<OwnedSemaphorePermit>), ApiError> {
+        deadline: Instant,
+    ) -> Result<(Caller, Arc<User>, Option<OwnedSemaphorePermit>), ApiError> {
         let Asked { info, audit, peer, .. } = asked;
-        let caller = self.authenticator.authenticate(&mut parts.headers, peer).await?;
-        audit.received(&caller, info).await?;
+        let caller = self.authenticator.authenticate(&mut parts.headers, peer, deadline).await?;
+        audit.received(&caller.user, info).await?;
         let attributes = Attributes::from(&**info);
         let (impersonation, headers) = (self.authenticator.impersonation(), &mut parts.headers);
         let other = impersonation.act_as(&caller, headers, &attributes, &self.authorizer).await?;
-        let user = other.map_or(caller, |other| {
-            audit.impersonated(&other.user, &other.constraint);
-            other.user
-        });
+        let user = other.map_or_else(
+            || caller.user.clone(),
+            |other| {
+                audit.impersonated(&other.user, &other.constraint);
+                other.user
+            },
+        );
         let place = self.take_place(info)?;
-        self.authorize(&user, &attributes, audit).await?;
-        Ok((user, place))
+        self.authorize(&caller, &user, &attributes, audit).await?;
+        Ok((caller, user, place))
     }
 
     /// 403 with the host's wording unless the user may.
-    async fn authorize(&self, user: &User, attributes: &Attributes, audit: &Trail) -> Result<(), ApiError> {
-        let decision = self.authorizer.authorize(user, attributes).await;
+    async fn authorize(
+        &self,
+        caller: &Caller,
+        user: &User,
+        attributes: &Attributes,
+        audit: &Trail,
+    ) -> Result<(), ApiError> {
+        let decision = self.authorizer.authorize(caller, user, attributes).await;
         audit.authorized(&decision);
         attributes.allowed(user, &decision?)
     }

@@ -25,6 +25,7 @@ pub mod health;
 pub mod host;
 pub mod limits;
 pub mod metrics;
+pub mod review;
 pub mod serve;
 pub mod tls;
 
@@ -45,7 +46,6 @@ pub mod options;
 pub mod query;
 pub mod request;
 pub mod request_info;
-mod review;
 mod sending;
 mod spans;
 pub mod storage_error;

@@ -8,6 +8,7 @@ use http::{HeaderMap, Method};
 
 use crate::audit::Trail;
 use crate::request_info::{self, RequestInfo};
+use crate::review::{Caller, Origin};
 use crate::user::User;
 
 /// A request after authentication and authorization.
@@ -16,7 +17,9 @@ pub struct Request {
     pub method: Method,
     /// What it is about.
     pub info: Arc<RequestInfo>,
-    /// Who asks.
+    /// Who sent it.
+    pub caller: Caller,
+    /// Who asks: the caller, or as whom the caller acts.
     pub user: Arc<User>,
     /// Headers, without those that authenticated.
     pub headers: HeaderMap,
@@ -34,6 +37,7 @@ impl Request {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
         let info = Arc::new(request_info::parse(&method, &uri));
         let (user, deadline, audit) = (Arc::new(user), Instant::now() + time, Trail::default());
-        Self { method, info, user, headers, body, deadline, audit }
+        let caller = Caller::new(user.clone(), Origin::local(time));
+        Self { method, info, caller, user, headers, body, deadline, audit }
     }
 }

@@ -18,7 +18,7 @@ use drydock_server::admission::{Admission, Attributes};
 use serde_json::Value;
 
 use crate::Host;
-use crate::cel::library::Ask;
+use crate::asking::Asks;
 use crate::cel::stack;
 use crate::input::Input;
 use crate::metrics::Counts;
@@ -37,7 +37,7 @@ pub struct Policies {
     hooks: Arc<ArcSwapOption<Vec<Hook>>>,
     readiness: Readiness,
     namespaces: Arc<dyn Namespaces>,
-    asks: Arc<dyn Ask>,
+    asks: Asks,
     counts: Counts,
 }
 
@@ -133,7 +133,7 @@ impl Policies {
         namespace: Value,
         params: Vec<Option<Value>>,
     ) -> Result<Vec<Verdict>, ApiError> {
-        let input = Input::new(request, self.asks.clone());
+        let input = Input::new(request, (self.asks)(request.caller));
         let evaluated = stack::deep_aside(request.deadline, move || {
             let all = params.iter();
             all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()

@@ -38,7 +38,7 @@ impl NodeDelete {
             name: node.into(),
             ..authz::Attributes::default()
         };
-        Ok(self.authorizer.authorize(attributes.user, &question).await?.allowed)
+        Ok(self.authorizer.authorize(attributes.caller, attributes.user, &question).await?.allowed)
     }
 }
 

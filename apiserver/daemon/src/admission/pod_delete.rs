@@ -35,7 +35,7 @@ impl Admission for PodDelete {
             name: pod.into(),
             ..authz::Attributes::default()
         };
-        let decision = self.authorizer.authorize(attributes.user, &question).await?;
+        let decision = self.authorizer.authorize(attributes.caller, attributes.user, &question).await?;
         if decision.allowed {
             return Ok(());
         }

@@ -24,6 +24,7 @@ use serde_json::Value;
 pub use options::RequestOptions;
 
 use crate::audit::Trail;
+use crate::review::Caller;
 use crate::user::User;
 use crate::warnings::{ITEM_RUNES, TOTAL_RUNES};
 
@@ -52,7 +53,9 @@ impl Operation {
 /// The write that is to be admitted.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
-    /// Who asks.
+    /// Who sent the request.
+    pub caller: &'a Caller,
+    /// Who asks: the caller, or as whom the caller acts.
     pub user: &'a Arc<User>,
     /// What is done.
     pub operation: Operation,

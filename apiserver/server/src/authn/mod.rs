@@ -10,11 +10,12 @@ pub mod token;
 pub mod x509;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
+use crate::review::{Caller, Origin};
 use crate::user::User;
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
@@ -44,24 +45,31 @@ impl Authenticator {
 
     /// The user behind a request, and the headers without what only the authenticator may see.
     /// Credentials that are shown and wrong are 401 `Unauthorized`, also where anonymous requests are let in.
-    pub async fn authenticate(&self, headers: &mut HeaderMap, peer: &Peer) -> Result<Arc<User>, ApiError> {
-        let config = self.config.current();
+    /// Who has shown a token may have to wait for the host's word until a part of the time before `deadline` is over.
+    pub async fn authenticate(
+        &self,
+        headers: &mut HeaderMap,
+        peer: &Peer,
+        deadline: Instant,
+    ) -> Result<Caller, ApiError> {
+        let (config, origin) = (self.config.current(), peer.origin(deadline));
         let verdict = peer.verdict(&config, SystemTime::now());
         let proxied = verdict.is_front_proxy.then(|| request_header::user(&config, headers)).flatten();
         request_header::strip(&config, headers);
         let user = match (proxied, &verdict.user) {
             (Some(user), _) => Some(with_authenticated_group(user)),
             (None, Some(user)) => Some(user.clone()),
-            (None, None) => self.by_token(headers).await?.map(with_authenticated_group),
+            (None, None) => self.by_token(headers, &origin).await?,
         };
         headers.remove(http::header::AUTHORIZATION);
-        match user {
-            Some(user) => Ok(user),
-            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(not_told_yet()),
-            None if verdict.is_unknown => Err(ApiError::unauthorized()),
-            None if self.anonymous => Ok(Arc::new(anonymous())),
-            None => Err(ApiError::unauthorized()),
-        }
+        let user = match user {
+            Some(user) => user,
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => return Err(not_told_yet()),
+            None if verdict.is_unknown => return Err(ApiError::unauthorized()),
+            None if self.anonymous => Arc::new(anonymous()),
+            None => return Err(ApiError::unauthorized()),
+        };
+        Ok(Caller::new(user, origin))
     }
 
     /// Who may act as whom.
@@ -69,10 +77,10 @@ impl Authenticator {
         &self.impersonation
     }
 
-    async fn by_token(&self, headers: &HeaderMap) -> Result<Option<User>, ApiError> {
+    async fn by_token(&self, headers: &HeaderMap, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
         let Some(token) = token::bearer(headers) else { return Ok(None) };
         let Some(reviewer) = &self.tokens else { return Err(ApiError::unauthorized()) };
-        reviewer.review(token).await.map(Some)
+        reviewer.review(token, origin).await.map(Some)
     }
 }
 
@@ -122,13 +130,15 @@ mod tests {
         let (_, stranger) = issued();
         let asked = async |config: HostConfig, certificates: &[CertificateDer<'static>]| {
             let authenticator = Authenticator::new(HostConfigSource::told(config), None, true);
-            authenticator.authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec())).await
+            authenticator
+                .authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec()), Instant::now())
+                .await
         };
         let client_ca = || HostConfig { client_ca: Some(ca.clone()), ..HostConfig::default() };
         assert_eq!(asked(client_ca(), &stranger).await.unwrap_err().code(), 401);
         let proxy_ca = HostConfig { requestheader_ca: Some(ca.clone()), ..HostConfig::default() };
         assert_eq!(asked(proxy_ca, &stranger).await.unwrap_err().code(), 401);
-        assert_eq!(asked(client_ca(), &[]).await.unwrap().name, ANONYMOUS);
+        assert_eq!(asked(client_ca(), &[]).await.unwrap().user.name, ANONYMOUS);
     }
 
     /// For a moment after each start the aggregator's requests were answered 403, as anonymous ones.
@@ -139,10 +149,12 @@ mod tests {
         let flags = HostConfig { client_ca: Some(ca), ..HostConfig::default() };
         let authenticator = Authenticator::new(HostConfigSource::new(flags), None, true);
         let asked = async |certificates: &[CertificateDer<'static>]| {
-            authenticator.authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec())).await
+            authenticator
+                .authenticate(&mut HeaderMap::new(), &Peer::new(certificates.to_vec()), Instant::now())
+                .await
         };
         let refused = asked(&stranger).await.unwrap_err();
         assert_eq!((refused.code(), refused.retry_after()), (503, Some(1)));
-        assert_eq!(asked(&[]).await.unwrap().name, ANONYMOUS);
+        assert_eq!(asked(&[]).await.unwrap().user.name, ANONYMOUS);
     }
 }

@@ -5,12 +5,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use rustls::pki_types::CertificateDer;
 
 use super::{HostConfig, request_header, x509};
+use crate::review::Origin;
 use crate::tls::ClientCa;
 use crate::tls::client_cert::expiry;
 use crate::user::User;
@@ -21,6 +23,7 @@ const REMEMBER: Duration = Duration::from_secs(60);
 /// The client of one connection.
 #[derive(Default)]
 pub struct Peer {
+    connection: u64,
     address: Option<IpAddr>,
     certificates: Vec<CertificateDer<'static>>,
     verdict: ArcSwapOption<Verdict>,
@@ -43,7 +46,9 @@ pub(super) struct Verdict {
 impl Peer {
     /// A client that showed these certificates, and proved that it holds the first one's key.
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
-        Self { address: None, certificates, verdict: ArcSwapOption::empty() }
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+        let connection = CONNECTIONS.fetch_add(1, Relaxed);
+        Self { connection, address: None, certificates, verdict: ArcSwapOption::empty() }
     }
 
     /// It connected from this address.
@@ -56,6 +61,11 @@ impl Peer {
     /// Where it connected from, if that is known.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
+    }
+
+    /// Where a request of it comes from that must be answered by `deadline`.
+    pub fn origin(&self, deadline: Instant) -> Origin {
+        Origin { address: self.address, connection: self.connection, deadline }
     }
 
     /// Whether it showed any.

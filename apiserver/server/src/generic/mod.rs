@@ -46,6 +46,7 @@ use crate::health::{Check, Health};
 use crate::host::{self, HostNamespaces};
 use crate::limits::InFlight;
 use crate::metrics::Metrics;
+use crate::review::Turns;
 use crate::serve::{self, Bounds};
 use crate::tls;
 use stop::Stop;
@@ -78,6 +79,7 @@ impl Server {
         let client = host::client("--kubeconfig", files.kubeconfig.as_deref()).await?;
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
+        let turns = Arc::new(Turns::default());
         let metrics = Metrics::new();
         let audit = Audit::open(&options.audit, metrics.audit())?;
         let backend = options.storage.open().await?;
@@ -86,8 +88,8 @@ impl Server {
             listener,
             tls,
             trusted,
-            tokens: TokenReviewer::new(tokens),
-            authorizer: Arc::new(Authorizer::new(reviews)),
+            tokens: TokenReviewer::new(tokens, turns.clone()),
+            authorizer: Arc::new(Authorizer::new(reviews, turns)),
             namespaces: Arc::new(HostNamespaces::follow(client.clone())),
             client,
             backend,

@@ -26,6 +26,7 @@ use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
 use crate::options::WriteOptions;
 use crate::request_info::{RequestInfo, Verb};
+use crate::review::Caller;
 use crate::storage_error;
 use crate::user::User;
 use crate::watch::Recent;
@@ -34,7 +35,7 @@ use crate::watch::Recent;
 #[async_trait]
 pub trait CreateAuthorizer: Send + Sync + 'static {
     /// The refusal, if the user may not create the object that the URL names.
-    async fn may_create(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
+    async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
 }
 
 /// A request on a resource.
@@ -43,7 +44,9 @@ pub struct Call {
     pub resource: Arc<Resource>,
     /// What is asked.
     pub info: Arc<RequestInfo>,
-    /// Who asks.
+    /// Who sent the request.
+    pub caller: Caller,
+    /// Who asks: the caller, or as whom the caller acts.
     pub user: Arc<User>,
     /// Headers.
     pub headers: HeaderMap,
@@ -227,6 +230,7 @@ impl Call {
         new: Option<&'a Object>,
     ) -> Attributes<'a> {
         Attributes {
+            caller: &self.caller,
             user: &self.user,
             operation: write.operation,
             kind: self.kind(),

@@ -140,7 +140,7 @@ impl Patching<'_> {
         self.check(&mut new)?;
         // There is nothing that it could be a version of.
         new.set_resource_version("");
-        authorizer.may_create(&call.user, &call.info).await?;
+        authorizer.may_create(&call.caller, &call.user, &call.info).await?;
         create::insert(call, new, self.options).await
     }
 }

@@ -47,7 +47,7 @@ async fn create_instead(
 ) -> Result<Arc<Stored>, ApiError> {
     metadata::check_uid(call, object.uid(), "")?;
     let Some(authorizer) = &call.authorizer else { return Err(call.not_found()) };
-    authorizer.may_create(&call.user, &call.info).await?;
+    authorizer.may_create(&call.caller, &call.user, &call.info).await?;
     wipe_system_fields(&mut object);
     object.set_resource_version("");
     create::insert(call, managed::created(call, object, options), options).await

@@ -10,6 +10,7 @@ use drydock_server::admission::Admission;
 use drydock_server::api_group::{ApiGroup, Resource};
 use drydock_server::request::Request;
 use drydock_server::request_info::RequestInfo;
+use drydock_server::review::Caller;
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
@@ -61,7 +62,7 @@ struct NotTheReader;
 
 #[async_trait]
 impl CreateAuthorizer for NotTheReader {
-    async fn may_create(&self, user: &User, _: &RequestInfo) -> Result<(), ApiError> {
+    async fn may_create(&self, _: &Caller, user: &User, _: &RequestInfo) -> Result<(), ApiError> {
         if user.name == "reader" { Err(ApiError::forbidden("test.io", "gadgets", "", "no")) } else { Ok(()) }
     }
 }

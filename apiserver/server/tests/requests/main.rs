@@ -14,6 +14,7 @@ mod mutation;
 mod patch;
 mod port;
 mod protobuf;
+mod reviews;
 mod terms;
 mod update;
 mod watch;

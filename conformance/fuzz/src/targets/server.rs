@@ -12,6 +12,7 @@ use drydock_machinery::kind::Kind;
 use drydock_server::api_group::{ApiGroup, Resource};
 use drydock_server::request::Request;
 use drydock_server::request_info::{RequestInfo, Verb};
+use drydock_server::review::Caller;
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
@@ -34,7 +35,7 @@ struct Everybody;
 
 #[async_trait]
 impl CreateAuthorizer for Everybody {
-    async fn may_create(&self, _: &User, _: &RequestInfo) -> Result<(), ApiError> {
+    async fn may_create(&self, _: &Caller, _: &User, _: &RequestInfo) -> Result<(), ApiError> {
         Ok(())
     }
 }

@@ -15,9 +15,12 @@ use parking_lot::Mutex;
 
 use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 use crate::authz::{Attributes, Authorizer};
+use crate::review::Caller;
 use crate::user::User;
 use mode::{Mode, Question};
 
+/// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
+const MOST: usize = 128;
 /// Callers whose way is remembered.
 const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
@@ -45,15 +48,16 @@ impl Impersonation {
     /// Whom `caller` acts as in a request: nobody without such headers. They are taken off the request.
     pub async fn act_as(
         &self,
-        caller: &User,
+        caller: &Caller,
         headers: &mut HeaderMap,
         request: &Attributes,
         authorizer: &Authorizer,
     ) -> Result<Option<Impersonated>, ApiError> {
         let Some(wanted) = wanted::read(headers)? else { return Ok(None) };
         wanted::strip(headers);
+        check_number(&wanted)?;
         let mode = self.mode(caller, &wanted, request, authorizer).await?;
-        tracing::debug!(caller = caller.name, user = wanted.name, "impersonation");
+        tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
         let constraint = if mode == Mode::Legacy { String::new() } else { mode.verb() };
         let user = Arc::new(with_everybody(mode.become_(wanted)));
         Ok(Some(Impersonated { user, constraint }))
@@ -62,20 +66,21 @@ impl Impersonation {
     /// The first way in which the caller may; the first refusal if there is none.
     async fn mode(
         &self,
-        caller: &User,
+        caller: &Caller,
         wanted: &User,
         request: &Attributes,
         authorizer: &Authorizer,
     ) -> Result<Mode, ApiError> {
-        let last = self.last.lock().get(&caller.name).copied();
+        let last = self.last.lock().get(&caller.user.name).copied();
         let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut refusal = None;
-        for mode in last.into_iter().chain(others).filter(|mode| mode.applies(caller, wanted)) {
+        for mode in last.into_iter().chain(others).filter(|mode| mode.applies(&caller.user, wanted)) {
             match is_allowed(mode, caller, wanted, request, authorizer).await {
                 Ok(()) => {
-                    self.last.lock().put(caller.name.clone(), mode);
+                    self.last.lock().put(caller.user.name.clone(), mode);
                     return Ok(mode);
                 }
+                Err(error) if error.code() != 403 => return Err(error),
                 Err(error) => refusal.get_or_insert(error),
             };
         }
@@ -84,22 +89,32 @@ impl Impersonation {
     }
 }
 
+/// Each group and each value of an extra is a question of its own.
+fn check_number(wanted: &User) -> Result<(), ApiError> {
+    let number = wanted.groups.len() + wanted.extra.values().map(Vec::len).sum::<usize>();
+    if number <= MOST {
+        return Ok(());
+    }
+    let why = format!("a request can impersonate at most {MOST} groups and values of extras, not {number}");
+    Err(ApiError::bad_request(why))
+}
+
 async fn is_allowed(
     mode: Mode,
-    caller: &User,
+    caller: &Caller,
     wanted: &User,
     request: &Attributes,
     authorizer: &Authorizer,
 ) -> Result<(), ApiError> {
-    for question in mode.questions(caller, wanted, request) {
-        let Question { caller, all_at_once, each } = question?;
+    for question in mode.questions(&caller.user, wanted, request) {
+        let Question { caller: asked, all_at_once, each } = question?;
         if let Some(all) = all_at_once
-            && authorizer.require(&caller, &all).await.is_ok()
+            && authorizer.authorize(caller, &asked, &all).await?.allowed
         {
             continue;
         }
         for one in each {
-            authorizer.require(&caller, &one).await?;
+            authorizer.require(caller, &asked, &one).await?;
         }
     }
     Ok(())

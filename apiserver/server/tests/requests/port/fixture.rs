@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use drydock_machinery::kind::Kind;
@@ -15,6 +16,7 @@ use drydock_server::health::Health;
 use drydock_server::host::{self, Patience};
 use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
+use drydock_server::review::Turns;
 use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
@@ -28,7 +30,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -50,7 +52,10 @@ pub struct Port {
     pub serving: AbortOnDropHandle<()>,
     /// Whether the host answers reviews. While it does not, they wait.
     pub host_answers: watch::Sender<bool>,
+    /// Whether the host answers reviews of tokens that it does not know.
+    pub host_answers_strangers: watch::Sender<bool>,
     asked: Arc<Mutex<Vec<Value>>>,
+    tokens: Arc<AtomicUsize>,
     root: CertificateDer<'static>,
     _dir: tempfile::TempDir,
     _server_dir: tempfile::TempDir,
@@ -90,13 +95,20 @@ impl Port {
         let mut metrics = Metrics::new();
         let kinds = [Gadget::namespaced(), Gadget::cluster()];
         metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
-        let asked = Arc::default();
+        let (asked, tokens) = (Arc::default(), Arc::default());
         let (host_answers, answers) = watch::channel(true);
-        let host = reviewer(Arc::clone(&asked), settings.rule, answers);
+        let (host_answers_strangers, answers_strangers) = watch::channel(true);
+        let counted = (Arc::clone(&asked), Arc::clone(&tokens));
+        let host = reviewer(counted, settings.rule, answers, answers_strangers);
+        let turns = Arc::new(Turns::default());
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let chain = Chain {
-            authenticator: Authenticator::new(trusted, Some(TokenReviewer::new(host.clone())), true),
-            authorizer: Arc::new(Authorizer::new(host)),
+            authenticator: Authenticator::new(
+                trusted,
+                Some(TokenReviewer::new(host.clone(), turns.clone())),
+                true,
+            ),
+            authorizer: Arc::new(Authorizer::new(host, turns)),
             limits: InFlight::new(settings.in_flight, settings.in_flight),
             health: Health::default()
                 .live("ping", Arc::new(|| Ok(())))
@@ -117,12 +129,37 @@ impl Port {
             tokio::spawn(serve::serve(listener, tls, Arc::new(chain), shutdown.clone(), settings.bounds));
         let serving = AbortOnDropHandle::new(serving);
         let (stop, _dir, _server_dir) = (shutdown, dir, server_dir);
-        Self { address, clients, proxies, stop, serving, host_answers, asked, root, _dir, _server_dir }
+        Self {
+            address,
+            clients,
+            proxies,
+            stop,
+            serving,
+            host_answers,
+            host_answers_strangers,
+            asked,
+            tokens,
+            root,
+            _dir,
+            _server_dir,
+        }
     }
 
     pub async fn connect(&self, identity: Option<&Identity>, protocol: &str) -> TlsStream<TcpStream> {
+        self.connect_from([127, 0, 0, 1], identity, protocol).await
+    }
+
+    /// A connection from this address.
+    pub async fn connect_from(
+        &self,
+        address: [u8; 4],
+        identity: Option<&Identity>,
+        protocol: &str,
+    ) -> TlsStream<TcpStream> {
         let connector = TlsConnector::from(Arc::new(client(self.root.clone(), identity, protocol)));
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((address, 0).into()).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
         connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
     }
 
@@ -166,6 +203,11 @@ impl Port {
         self._server_dir.path().join("db")
     }
 
+    /// How many TokenReviews there have been.
+    pub fn tokens(&self) -> usize {
+        self.tokens.load(SeqCst)
+    }
+
     /// The specs of the SubjectAccessReviews so far.
     pub fn asked(&self) -> Vec<Value> {
         std::mem::take(&mut self.asked.lock())
@@ -198,15 +240,26 @@ fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
 }
 
 /// Knows the token `good`, and decides by `rule`.
-fn reviewer(asked: Arc<Mutex<Vec<Value>>>, rule: Rule, answers: watch::Receiver<bool>) -> Client {
+fn reviewer(
+    counted: (Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>),
+    rule: Rule,
+    answers: watch::Receiver<bool>,
+    strangers: watch::Receiver<bool>,
+) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (asked, mut answers) = (asked.clone(), answers.clone());
+        let ((asked, tokens), mut answers, mut strangers) =
+            (counted.clone(), answers.clone(), strangers.clone());
         async move {
             answers.wait_for(|answers| *answers).await.unwrap();
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let mut review: Value = serde_json::from_slice(&body).unwrap();
             review["status"] = if review["kind"] == "TokenReview" {
-                json!({"authenticated": review["spec"]["token"] == "good", "user": {"username": "tokened"}})
+                tokens.fetch_add(1, SeqCst);
+                let is_known = review["spec"]["token"] == "good";
+                if !is_known {
+                    strangers.wait_for(|answers| *answers).await.unwrap();
+                }
+                json!({"authenticated": is_known, "user": {"username": "tokened"}})
             } else {
                 asked.lock().push(review["spec"].clone());
                 json!({"allowed": rule(&review["spec"]), "reason": "by rule"})

@@ -8,3 +8,4 @@ mod host;
 mod identity;
 mod limits;
 mod probes;
+mod strangers;

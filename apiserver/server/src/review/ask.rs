@@ -1,6 +1,7 @@
 //! Questions to the host, asked again for a while when it cannot answer
 //! (k8s.io/apiserver pkg/util/webhook, WithExponentialBackoff; pkg/server/options, DefaultAuthWebhookRetryBackoff).
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use kube::Api;
@@ -22,8 +23,18 @@ struct Answer<S> {
     status: Option<S>,
 }
 
-/// The status of the host's answer, empty if it has none; `None` if there is no answer, which has been logged.
-pub async fn ask<K, S>(api: &Api<K>, question: &K) -> Option<S>
+/// Whether the last review was answered, so that changes of that are logged, not each review.
+#[derive(Debug, Default)]
+pub(crate) struct Answering(AtomicBool);
+
+/// The status of the host's answer, empty if it has none; `None` if there is no answer. The question is asked again only
+/// while somebody waits for the answer.
+pub(crate) async fn ask<K, S>(
+    api: &Api<K>,
+    question: &K,
+    answering: &Answering,
+    is_awaited: impl Fn() -> bool,
+) -> Option<S>
 where
     K: kube::Resource + Clone + Serialize,
     S: DeserializeOwned + Default,
@@ -31,23 +42,44 @@ where
     let mut pause = FIRST_PAUSE;
     for attempt in 1..=ATTEMPTS {
         let answer = tokio::time::timeout(TIMEOUT, post(api, question)).await;
-        let url = api.resource_url();
-        match answer {
-            Ok(Ok(answer)) => return Some(answer.status.unwrap_or_default()),
-            Ok(Err(error)) if !is_retryable(&error) || attempt == ATTEMPTS => {
-                tracing::warn!(%error, url, "the host did not answer a review");
-                return None;
+        match answer.map_err(|_| None).and_then(|answer| answer.map_err(Some)) {
+            Ok(answer) => {
+                answering.again(api.resource_url());
+                return Some(answer.status.unwrap_or_default());
             }
-            Err(_) if attempt == ATTEMPTS => {
-                tracing::warn!(url, "the host did not answer a review in time");
-                return None;
+            Err(error) => {
+                let is_last = attempt == ATTEMPTS || !is_awaited();
+                if is_last || error.as_ref().is_some_and(|error| !is_retryable(error)) {
+                    answering.failed(error, api.resource_url());
+                    return None;
+                }
             }
-            Ok(Err(_)) | Err(_) => {}
         }
         tokio::time::sleep(pause).await;
         pause = pause.mul_f32(1.5);
     }
     None
+}
+
+impl Answering {
+    fn again(&self, url: &str) {
+        if self.0.load(Relaxed) && self.0.swap(false, Relaxed) {
+            tracing::info!(url, "the host answers reviews again");
+        }
+    }
+
+    fn failed(&self, error: Option<kube::Error>, url: &str) {
+        let error = error.map_or_else(|| "no answer in time".to_owned(), |error| error.to_string());
+        if self.0.swap(true, Relaxed) {
+            tracing::debug!(error, url, "the host did not answer a review");
+        } else {
+            tracing::warn!(
+                error,
+                url,
+                "the host did not answer a review; the next line about it is when it does"
+            );
+        }
+    }
 }
 
 async fn post<K, S>(api: &Api<K>, question: &K) -> kube::Result<Answer<S>>

@@ -1,0 +1,173 @@
+//! Reviews of tokens and of access: shared while they are in flight, remembered apart for each caller.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use drydock_server::authn::TokenReviewer;
+use drydock_server::authz::{Attributes, Authorizer};
+use drydock_server::review::{Caller, Origin, Turns};
+use drydock_server::user::User;
+use futures::FutureExt;
+use futures::future::join_all;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, watch};
+
+/// A host that is asked.
+#[derive(Clone)]
+struct Host {
+    asked: Arc<Mutex<Vec<Value>>>,
+    arrived: watch::Sender<usize>,
+    answers: Arc<Semaphore>,
+    refuses: Arc<AtomicBool>,
+}
+
+impl Host {
+    /// One that gives so many answers.
+    fn answering(answers: usize) -> Self {
+        let (asked, refuses, arrived) = (Arc::default(), Arc::default(), watch::channel(0).0);
+        Self { asked, arrived, answers: Arc::new(Semaphore::new(answers)), refuses }
+    }
+
+    fn client(&self) -> Client {
+        let host = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| host.clone().answer(request));
+        Client::new(service, "default")
+    }
+
+    fn authorizer(&self) -> Authorizer {
+        Authorizer::new(self.client(), Arc::new(Turns::default()))
+    }
+
+    async fn answer(self, request: Request<Body>) -> Result<Response<Body>, std::convert::Infallible> {
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let mut review: Value = serde_json::from_slice(&body).unwrap();
+        self.asked.lock().push(review["spec"].clone());
+        self.arrived.send_modify(|number| *number += 1);
+        self.answers.acquire().await.unwrap().forget();
+        if self.refuses.load(SeqCst) {
+            return Ok(Response::builder().status(403).body(Body::empty()).unwrap());
+        }
+        let token = review["spec"]["token"].as_str().unwrap_or_default();
+        let user = token.strip_prefix("token of ");
+        review["status"] = json!({
+            "allowed": true, "reason": "by rule", "authenticated": user.is_some(), "user": {"username": user},
+        });
+        Ok(Response::new(Body::from(review.to_string().into_bytes())))
+    }
+
+    async fn has_been_asked(&self, times: usize) {
+        self.arrived.subscribe().wait_for(|number| *number >= times).await.unwrap();
+    }
+
+    fn times(&self) -> usize {
+        self.asked.lock().len()
+    }
+}
+
+fn origin() -> Origin {
+    Origin::local(Duration::from_secs(60))
+}
+
+fn caller(name: &str) -> Caller {
+    Caller::new(Arc::new(User { name: name.into(), ..User::default() }), origin())
+}
+
+fn about(name: impl Into<String>) -> Attributes {
+    Attributes { verb: "get".into(), resource: "things".into(), name: name.into(), ..Attributes::default() }
+}
+
+#[tokio::test]
+async fn equal_questions_share_one_review() {
+    let host = Host::answering(0);
+    let (authorizer, ann, x) = (host.authorizer(), caller("ann"), about("x"));
+    let questions = join_all((0..100).map(|_| authorizer.authorize(&ann, &ann.user, &x)));
+    host.answers.add_permits(1);
+    assert!(questions.await.into_iter().all(|decision| decision.unwrap().allowed));
+    assert_eq!(host.times(), 1);
+}
+
+#[tokio::test]
+async fn equal_tokens_share_one_review() {
+    let host = Host::answering(1);
+    let (reviewer, origin) = (TokenReviewer::new(host.client(), Arc::new(Turns::default())), origin());
+    let users = join_all((0..100).map(|_| reviewer.review("token of ann", &origin))).await;
+    assert!(users.into_iter().all(|user| user.unwrap().name == "ann"));
+    assert_eq!(host.times(), 1);
+}
+
+#[tokio::test]
+async fn a_review_goes_on_when_the_one_who_began_it_has_gone_away() {
+    let host = Host::answering(0);
+    let (authorizer, ann, x) = (Arc::new(host.authorizer()), caller("ann"), about("x"));
+    let mut first = Box::pin(authorizer.authorize(&ann, &ann.user, &x));
+    let mut second = Box::pin(authorizer.authorize(&ann, &ann.user, &x));
+    assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
+    host.has_been_asked(1).await;
+    drop(first);
+    host.answers.add_permits(1);
+    assert!(second.await.unwrap().allowed);
+    assert_eq!(host.times(), 1);
+}
+
+#[tokio::test]
+async fn a_review_without_an_answer_is_not_remembered() {
+    let host = Host::answering(2);
+    let (authorizer, ann, x) = (host.authorizer(), caller("ann"), about("x"));
+    host.refuses.store(true, SeqCst);
+    let failed = join_all((0..9).map(|_| authorizer.authorize(&ann, &ann.user, &x))).await;
+    assert!(failed.into_iter().all(|decision| decision.unwrap_err().code() == 500));
+    host.refuses.store(false, SeqCst);
+    assert!(authorizer.authorize(&ann, &ann.user, &x).await.unwrap().allowed);
+    assert_eq!(host.times(), 2);
+}
+
+/// While one user's questions are not answered, another's are.
+#[tokio::test]
+async fn one_callers_reviews_do_not_hold_up_anothers() {
+    let host = Host::answering(0);
+    let (authorizer, ann, bob) = (Arc::new(host.authorizer()), caller("ann"), caller("bob"));
+    let (names, x) = ((0..500).map(|i| about(format!("{i}"))).collect::<Vec<_>>(), about("x"));
+    let mut slow = Box::pin(join_all(names.iter().map(|name| authorizer.authorize(&ann, &ann.user, name))));
+    assert!((&mut slow).now_or_never().is_none());
+    host.has_been_asked(16).await;
+    let mut quick = Box::pin(authorizer.authorize(&bob, &bob.user, &x));
+    assert!((&mut quick).now_or_never().is_none());
+    host.has_been_asked(17).await;
+    assert_eq!(host.asked.lock().last().unwrap()["user"], "bob");
+    host.answers.add_permits(1000);
+    assert!(quick.await.unwrap().allowed && slow.await.iter().all(Result::is_ok));
+    let names: BTreeSet<String> = host.asked.lock().iter().map(|asked| asked.to_string()).collect();
+    assert_eq!((names.len(), host.times()), (501, 501));
+}
+
+/// All service accounts of a namespace are one caller.
+#[tokio::test]
+async fn a_tenant_with_many_accounts_has_no_more_reviews_in_flight_than_one() {
+    let host = Host::answering(0);
+    let authorizer = Arc::new(host.authorizer());
+    let accounts: Vec<Caller> = (0..100)
+        .map(|i| {
+            let name = format!("system:serviceaccount:shop:robot-{i}");
+            let groups = vec!["system:serviceaccounts".to_owned(), "system:serviceaccounts:shop".to_owned()];
+            Caller::new(Arc::new(User { name, groups, ..User::default() }), origin())
+        })
+        .collect();
+    let x = about("x");
+    let mut all = Box::pin(join_all(accounts.iter().map(|one| authorizer.authorize(one, &one.user, &x))));
+    assert!((&mut all).now_or_never().is_none());
+    host.has_been_asked(16).await;
+    host.answers.add_permits(1);
+    tokio::select! {
+        _ = &mut all => panic!("one answer is not enough"),
+        () = host.has_been_asked(17) => assert_eq!(host.times(), 17),
+    }
+    host.answers.add_permits(1000);
+    assert!(all.await.iter().all(Result::is_ok));
+}
