@@ -94,13 +94,13 @@ pub struct Flags {
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub require_pod_delete_permission: bool,
 
-    /// Reading requests that are answered at one time; 0 is no limit
+    /// Seats for requests in flight, shared by all together with --max-mutating-requests-inflight: a request takes one, a large one up to 10; where either is 0 there is no limit
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub max_requests_inflight: usize,
-    /// Mutating requests that are answered at one time; 0 is no limit
+    /// Seats that are added to those of --max-requests-inflight; where either is 0 there is no limit
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: usize,
-    /// Users of the priority level of controllers: 30% of the requests in flight are theirs when they need them
+    /// Users of the priority level of controllers: 30% of the seats are theirs when they need them
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     pub controller_users: Vec<String>,
     /// Longest time that a request may take which does not stream

@@ -7,7 +7,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
 use drydock_storage::fence::{FenceError, Fences};
-use drydock_storage::storage::Storage;
+use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::admission::{Admission, Warnings};
 use crate::audit::Trail;
 use crate::discovery::Discovery;
 use crate::fence::{Refusal, Term};
+use crate::flow_control::Listed;
 use crate::metrics::WatchEvents;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
@@ -131,6 +132,15 @@ impl ApiGroup {
     /// Whether a request's URL names a resource that is served, whatever the object.
     pub fn is_mounted(&self, info: &RequestInfo) -> bool {
         self.find(info).is_ok()
+    }
+
+    /// About how many bytes of objects a request looks at that lists these, counted no further than `enough`.
+    pub fn listed_bytes(&self, info: &RequestInfo, listed: &Listed, enough: usize) -> usize {
+        let Ok(resource) = self.find(info) else { return 0 };
+        let prefix = if info.namespace.is_empty() { String::new() } else { format!("{}/", info.namespace) };
+        let scope = Scope { prefix, single: false, matches: None };
+        let options = ListOptions { at: ReadAt::Latest, limit: listed.limit, start: listed.start.clone() };
+        resource.storage.listed_bytes(&scope, &options, enough)
     }
 
     /// Answers a request; errors are answered too.

@@ -1,7 +1,7 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
 //! panics -> audit id -> request info -> cache control -> probes -> deadline -> authentication -> audit -> impersonation
-//! -> in-flight limit -> authorization -> single health checks, metrics, the API
+//! -> flow control -> authorization -> single health checks, metrics, the API
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use tokio::sync::OwnedSemaphorePermit;
+use hyper::body::Body as _;
 use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
@@ -23,8 +23,8 @@ use crate::authz::{Attributes, Authorizer};
 use crate::body;
 use crate::deadline;
 use crate::encode;
+use crate::flow_control::{FlowControl, Seats, Work};
 use crate::health::Health;
-use crate::limits::InFlight;
 use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
@@ -32,6 +32,7 @@ use crate::review::Caller;
 use crate::sending;
 use crate::spans;
 use crate::user::User;
+use crate::watch::InitialEvents;
 
 /// Everything that a request passes through.
 pub struct Chain {
@@ -39,8 +40,8 @@ pub struct Chain {
     pub authenticator: Authenticator,
     /// Who may.
     pub authorizer: Arc<Authorizer>,
-    /// How many at a time.
-    pub limits: InFlight,
+    /// Who is served when not all can be.
+    pub flow_control: Arc<FlowControl>,
     /// /livez and its like.
     pub health: Health,
     /// /metrics.
@@ -63,8 +64,8 @@ const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 enum Kept {
     /// Nothing: it is at hand, or a stream that bounds itself.
     Nothing,
-    /// A place among the requests in flight.
-    Place(Option<OwnedSemaphorePermit>),
+    /// The seats of the request.
+    Seats(Seats),
 }
 
 impl Chain {
@@ -91,7 +92,7 @@ impl Chain {
         self.metrics.answered(&info, applies, response.status(), took);
         match kept {
             Kept::Nothing => response,
-            Kept::Place(place) => sending::bounded(response, by, place, self.metrics.sizes(&info)),
+            Kept::Seats(seats) => sending::bounded(response, by, seats, self.metrics.sizes(&info)),
         }
     }
 
@@ -113,8 +114,10 @@ impl Chain {
                 return (encode::error(&error, &parts.headers, &info.query), Kept::Nothing);
             }
         };
-        let let_in = tokio::time::timeout_at(deadline.into(), self.let_in(&mut parts, &asked, deadline));
-        let (caller, user, place) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+        let sent = body.size_hint().upper();
+        let let_in = self.let_in(&mut parts, sent, &asked, deadline);
+        let let_in = tokio::time::timeout_at(deadline.into(), let_in);
+        let (caller, user, seats) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
             Ok(let_in) => let_in,
             Err(error) => {
                 audit.status(&error.status);
@@ -122,14 +125,14 @@ impl Chain {
             }
         };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
-            return (answer, Kept::Nothing);
+            return (answer, Kept::Seats(seats));
         }
         if info.path == "/metrics" {
-            return (self.metrics.answer(self.limits.taken()), Kept::Nothing);
+            return (self.metrics.answer(), Kept::Seats(seats));
         }
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
         let request = Request { method, info: info.clone(), caller, user, headers, body, deadline, audit };
-        self.handle(request, &info, place).await
+        self.handle(request, &info, seats).await
     }
 
     /// The answer to a GET of exactly /livez, /readyz or /healthz, which needs no user, no place and no review: whoever
@@ -141,20 +144,19 @@ impl Chain {
     }
 
     /// The API's own answer: a watch bounds itself, anything else must come within its time.
-    async fn handle(
-        &self,
-        request: Request,
-        info: &RequestInfo,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> (Response<Body>, Kept) {
+    async fn handle(&self, request: Request, info: &RequestInfo, seats: Seats) -> (Response<Body>, Kept) {
         let (deadline, audit) = (request.deadline, request.audit.clone());
         let answer = self.api.handle(request);
         if info.verb == Verb::Watch {
             let open = self.api.is_mounted(info).then(|| self.metrics.watch_opened(info));
-            return (sending::held(answer.await, open), Kept::Nothing);
+            let mut answer = answer.await;
+            if let Some(initial) = answer.extensions_mut().remove::<InitialEvents>() {
+                initial.keep(seats, deadline);
+            }
+            return (sending::held(answer, open), Kept::Nothing);
         }
         match tokio::time::timeout_at(deadline.into(), answer).await {
-            Ok(answer) => (answer, Kept::Place(place)),
+            Ok(answer) => (answer, Kept::Seats(seats)),
             Err(_) => {
                 let error = self.out_of_time(info);
                 audit.status(&error.status);
@@ -163,13 +165,15 @@ impl Chain {
         }
     }
 
-    /// Who asks, and the place taken for the answer, if the caller may ask this at all.
+    /// Who asks, and the seats taken for the answer, if the caller may ask this at all. The body has `sent` bytes, if that
+    /// is known.
     async fn let_in(
         &self,
         parts: &mut http::request::Parts,
+        sent: Option<u64>,
         asked: &Asked<'_>,
         deadline: Instant,
-    ) -> Result<(Caller, Arc<User>, Option<OwnedSemaphorePermit>), ApiError> {
+    ) -> Result<(Caller, Arc<User>, Seats), ApiError> {
         let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer, deadline).await?;
         audit.received(&caller.user, info).await?;
@@ -183,9 +187,9 @@ impl Chain {
                 other.user
             },
         );
-        let place = self.take_place(info)?;
+        let seats = self.seats(&user, Work { info, body: sent }, deadline).await?;
         self.authorize(&caller, &user, &attributes, audit).await?;
-        Ok((caller, user, place))
+        Ok((caller, user, seats))
     }
 
     /// 403 with the host's wording unless the user may.
@@ -209,12 +213,12 @@ impl Chain {
         Cow::Owned(RequestInfo { verb: info.verb.clone(), ..RequestInfo::default() })
     }
 
-    /// Watches hold no place: they are bounded by time, not by number.
-    fn take_place(&self, info: &RequestInfo) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-        if info.verb == Verb::Watch {
-            return Ok(None);
-        }
-        self.limits.enter(info.verb.is_mutating()).map(Some).ok_or_else(|| {
+    /// 429 where too many wait already, or the request has waited for as long as it may.
+    async fn seats(&self, user: &User, work: Work<'_>, deadline: Instant) -> Result<Seats, ApiError> {
+        let info = work.info;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let listed_bytes = |listed: &_, enough| self.api.listed_bytes(info, listed, enough);
+        self.flow_control.admit(user, work, left, listed_bytes).await.map_err(|_| {
             self.metrics.terminated(&self.countable(info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })

@@ -4,7 +4,7 @@
 //! ```text
 //!   generic                    a whole server from options and kinds
 //!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
-//!   chain                      one function: audit id, authn, audit, limits, authz, deadline ...
+//!   chain                      one function: audit id, authn, audit, flow control, authz, deadline ...
 //!        │  request::Request
 //!   api_group::ApiGroup        what is mounted where
 //!        ├── discovery, openapi
@@ -23,7 +23,6 @@ pub mod chain;
 pub mod flow_control;
 pub mod health;
 pub mod host;
-pub mod limits;
 pub mod metrics;
 pub mod review;
 pub mod serve;

@@ -227,6 +227,9 @@ pub trait Storage: Send + Sync + 'static {
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError>;
     /// The newest revision, as the authority has it.
     async fn current_revision(&self) -> Result<Revision, StorageError>;
+    /// About how many bytes of objects a list of `scope` looks at, counted no further than `enough`; `enough` where
+    /// that is not known at once. It reads nothing from the backend.
+    fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize;
     /// Whether reads can be served.
     fn ready(&self) -> bool;
 }

@@ -1,5 +1,26 @@
 //! Flow control: who is served when not all can be (k8s.io/apiserver pkg/util/flowcontrol, in small).
+//!
+//! ```text
+//!   user ──> PriorityLevel ──> Share of the seats          request ──> seats that it takes
+//!                └── User::flow ──> one queue a flow            │
+//!                          Scheduler: arrive, release, leave <──┘
+//!                          FlowControl: waits for it; Seats are given back when dropped
+//! ```
 
 pub mod priority_level;
+mod share;
+mod work_estimate;
 
+mod level;
+mod scheduler;
+
+mod control;
+mod figures;
+mod seats;
+
+pub use control::{FlowControl, Limits, TooManyRequests};
+pub use figures::{InFlight, LevelFigures, Waits};
 pub use priority_level::{PriorityLevel, PriorityLevels};
+pub use seats::Seats;
+pub use share::Share;
+pub use work_estimate::{Listed, Work};

@@ -27,6 +27,10 @@ pub enum PriorityLevel {
     Anonymous,
 }
 
+/// The levels that share the seats, higher ones first.
+pub const LIMITED: [PriorityLevel; 4] =
+    [PriorityLevel::System, PriorityLevel::Controllers, PriorityLevel::Everybody, PriorityLevel::Anonymous];
+
 impl PriorityLevel {
     /// The name in metrics, label `priority_level`.
     pub fn name(self) -> &'static str {

@@ -42,9 +42,9 @@ use crate::audit::Audit;
 use crate::authn::{Authenticator, HostConfigSource, TokenReviewer};
 use crate::authz::Authorizer;
 use crate::chain::Chain;
+use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::health::{Check, Health};
 use crate::host::{self, HostNamespaces};
-use crate::limits::InFlight;
 use crate::metrics::Metrics;
 use crate::review::Turns;
 use crate::serve::{self, Bounds};
@@ -201,10 +201,16 @@ impl Server {
             .with_fences(Arc::new(Fences::new(self.backend.clone())))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
+        let limits = Limits {
+            reading: options.max_requests_inflight,
+            mutating: options.max_mutating_requests_inflight,
+        };
+        let flow_control = Arc::new(FlowControl::new(PriorityLevels::new(options.controller_users), limits));
+        metrics.show_flow_control(flow_control.clone());
         let chain = Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
             authorizer: self.authorizer,
-            limits: InFlight::new(options.max_requests_inflight, options.max_mutating_requests_inflight),
+            flow_control,
             health,
             metrics,
             audit: self.audit,

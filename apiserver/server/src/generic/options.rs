@@ -30,7 +30,7 @@ pub struct Options {
     pub max_requests_inflight: usize,
     /// --max-mutating-requests-inflight
     pub max_mutating_requests_inflight: usize,
-    /// --controller-users
+    /// --controller-users: names of users.
     pub controller_users: Vec<String>,
     /// --request-timeout
     pub request_timeout: Duration,

@@ -1,6 +1,7 @@
 //! Metrics by the names that dashboards of kube-apiserver rely on
 //! (k8s.io/apiserver pkg/endpoints/metrics), in the Prometheus text format.
 
+mod flow_control;
 mod labels;
 mod storage;
 
@@ -19,13 +20,9 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::audit;
+use crate::flow_control::FlowControl;
 use crate::request_info::{RequestInfo, Verb};
 use labels::{DryRun, Labels, Terminated, Total, dry_run, labels};
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
-    request_kind: &'static str,
-}
 
 /// Labels of the watch metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -81,7 +78,6 @@ pub struct Metrics {
     indicator: Histograms<Labels>,
     sizes: Histograms<Labels>,
     terminated: Family<Terminated, Counter>,
-    in_flight: Family<Kind, Gauge>,
     long_running: Family<Labels, Gauge>,
     watch_events: WatchEvents,
     audit: audit::Counts,
@@ -103,7 +99,6 @@ impl Metrics {
             indicator: Family::new_with_constructor(|| Histogram::new(SECONDS.into_iter().skip(2))),
             sizes: Family::new_with_constructor(|| Histogram::new(exponential_buckets(1000.0, 10.0, 7))),
             terminated: Family::default(),
-            in_flight: Family::default(),
             long_running: Family::default(),
             watch_events: WatchEvents::default(),
             audit: audit::Counts::default(),
@@ -124,8 +119,6 @@ impl Metrics {
         r.register("apiserver_response_sizes", what, self.sizes.clone());
         let what = "Requests that were ended in self-defence: too many at a time, or out of time";
         r.register("apiserver_request_terminations", what, self.terminated.clone());
-        let what = "Requests that are being answered";
-        r.register("apiserver_current_inflight_requests", what, self.in_flight.clone());
         r.register("apiserver_longrunning_requests", "Watches that are open", self.long_running.clone());
         r.register("apiserver_watch_events", "Events sent by watches", self.watch_events.sent.clone());
         let what = "Sizes of events sent by watches, in bytes";
@@ -171,6 +164,11 @@ impl Metrics {
         self.registry.register_collector(Box::new(all));
     }
 
+    /// Shows who is served and who waits.
+    pub fn show_flow_control(&mut self, control: Arc<FlowControl>) {
+        self.registry.register_collector(Box::new(flow_control::Levels(control)));
+    }
+
     /// Where others register what they count.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.registry
@@ -186,12 +184,8 @@ impl Metrics {
         self.audit.clone()
     }
 
-    /// The answer to a scrape, while this many requests are being answered: reading, mutating.
-    pub fn answer(&self, (reading, mutating): (usize, usize)) -> Response<Body> {
-        for (request_kind, taken) in [("readOnly", reading), ("mutating", mutating)] {
-            let taken = i64::try_from(taken).unwrap_or(i64::MAX);
-            self.in_flight.get_or_create(&Kind { request_kind }).set(taken);
-        }
+    /// The answer to a scrape.
+    pub fn answer(&self) -> Response<Body> {
         let mut body = String::new();
         let status = match text::encode(&mut body, &self.registry) {
             Ok(()) => StatusCode::OK,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_storage::storage::WatchFrom;
 use http::Response;
 use rand::RngExt;
 
@@ -26,6 +27,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
     let scope = selection::scope(call)?;
     let newest = newest(call, &options).await?;
     let from = options.watch_from(newest)?;
+    let initial = matches!(from, WatchFrom::InitialEvents(_));
     let opened = call.storage().watch(scope, from).await;
     let ends = Instant::now() + timeout(&options);
     let opening = Opening {
@@ -39,6 +41,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
             Ok(watcher) => Ok(watcher),
             Err(error) => Err(as_event(call, error)?),
         },
+        initial,
     };
     Ok(watch::serve(opening))
 }

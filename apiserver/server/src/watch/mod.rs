@@ -9,6 +9,7 @@
 mod alarm;
 mod bookmarks;
 mod frame;
+mod initial;
 mod recent;
 
 use std::collections::VecDeque;
@@ -33,6 +34,7 @@ use crate::negotiate::Format;
 use alarm::{Alarm, Rang};
 use bookmarks::BookmarkTimer;
 use frame::Framer;
+pub use initial::InitialEvents;
 pub use recent::Recent;
 
 /// A watch that is about to be served.
@@ -51,6 +53,8 @@ pub struct Opening {
     pub recent: Arc<Recent>,
     /// The events, or the error that is the only one.
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
+    /// Whether it begins with what there is.
+    pub initial: bool,
 }
 
 /// A piece is sent when it has grown to this.
@@ -62,7 +66,11 @@ pub fn serve(opening: Opening) -> Response<Body> {
         Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
-    let mut response = Response::new(Body::new(Stream::new(opening)));
+    let initial = opening.initial.then(InitialEvents::default);
+    let mut response = Response::new(Body::new(Stream::new(opening, initial.clone())));
+    if let Some(initial) = initial {
+        response.extensions_mut().insert(initial);
+    }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
@@ -72,6 +80,8 @@ struct Stream {
     watcher: Option<Box<dyn Watcher>>,
     pending: VecDeque<WatchEvent>,
     failure: Option<ApiError>,
+    /// Until they have been sent.
+    initial: Option<InitialEvents>,
     bookmarks: Option<BookmarkTimer>,
     ends: Instant,
     /// Rings at the next bookmark or at the end, whichever is first.
@@ -97,7 +107,7 @@ impl HttpBody for Stream {
 }
 
 impl Stream {
-    fn new(opening: Opening) -> Self {
+    fn new(opening: Opening, initial: Option<InitialEvents>) -> Self {
         let (watcher, failure) = match opening.watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
@@ -109,6 +119,7 @@ impl Stream {
             watcher,
             pending: VecDeque::new(),
             failure,
+            initial,
             bookmarks,
             ends: opening.ends,
             alarm,
@@ -196,6 +207,9 @@ impl Stream {
             WatchEvent::Modified(stored) => self.framer.object("MODIFIED", &stored, out),
             WatchEvent::Deleted(stored) => self.framer.object("DELETED", &stored, out),
             WatchEvent::Bookmark { revision, initial } => {
+                if let Some(events) = self.initial.take_if(|_| initial) {
+                    events.sent();
+                }
                 if self.bookmarks.is_some() {
                     self.framer.bookmark(revision.0, initial, out);
                 }

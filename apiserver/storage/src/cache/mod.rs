@@ -206,6 +206,11 @@ impl Storage for Cache {
         self.in_time(async { Ok(self.authority.revision().await?) }).await
     }
 
+    fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
+        let state = self.shared.state.load();
+        if state.ready { page::bytes(&state.snapshot, scope, options, enough) } else { enough }
+    }
+
     fn ready(&self) -> bool {
         self.shared.state.load().ready
     }

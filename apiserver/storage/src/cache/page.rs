@@ -37,6 +37,21 @@ pub(super) fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptions) ->
     Page { items: items.into(), revision: snapshot.revision, next, remaining }
 }
 
+/// How many bytes the objects have that a page is cut out of, counted no further than `enough`. Whatever the scope
+/// selects, all of them are looked at.
+pub(super) fn bytes(snapshot: &Snapshot, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
+    let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
+    let most = if options.limit == 0 || scope.matches.is_some() { usize::MAX } else { options.limit };
+    let mut bytes = 0;
+    for stored in in_scope(snapshot, scope, start).take(most) {
+        bytes += stored.json_len();
+        if bytes >= enough {
+            return enough;
+        }
+    }
+    bytes
+}
+
 /// The objects under the scope's keys from `start` on, whatever its selection.
 pub(super) fn in_scope<'a>(
     snapshot: &'a Snapshot,

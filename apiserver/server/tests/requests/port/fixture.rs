@@ -12,9 +12,9 @@ use drydock_server::audit::Audit;
 use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
+use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
 use drydock_server::health::Health;
 use drydock_server::host::{self, Patience};
-use drydock_server::limits::InFlight;
 use drydock_server::metrics::Metrics;
 use drydock_server::review::Turns;
 use drydock_server::serve::{self, Bounds};
@@ -40,6 +40,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::certificates::{Authority, Identity, client};
 use crate::fixture::Server;
 use crate::gadget::Gadget;
+
+/// The user of --controller-users.
+pub const CONTROLLER: &str = "controller";
 
 /// Decides on a SubjectAccessReview's spec.
 pub type Rule = fn(&Value) -> bool;
@@ -102,6 +105,10 @@ impl Port {
         let host = reviewer(counted, settings.rule, answers, answers_strangers);
         let turns = Arc::new(Turns::default());
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
+        let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
+        let controllers = PriorityLevels::new([CONTROLLER.to_owned()]);
+        let flow_control = Arc::new(FlowControl::new(controllers, limits));
+        metrics.show_flow_control(flow_control.clone());
         let chain = Chain {
             authenticator: Authenticator::new(
                 trusted,
@@ -109,7 +116,7 @@ impl Port {
                 true,
             ),
             authorizer: Arc::new(Authorizer::new(host, turns)),
-            limits: InFlight::new(settings.in_flight, settings.in_flight),
+            flow_control,
             health: Health::default()
                 .live("ping", Arc::new(|| Ok(())))
                 .notice("storage-writes", Arc::new(move || backend.refuses_writes())),

@@ -4,6 +4,7 @@ mod audit;
 mod certificates;
 mod connections;
 mod fixture;
+mod flow_control;
 mod host;
 mod identity;
 mod limits;

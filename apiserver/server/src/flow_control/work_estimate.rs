@@ -1,0 +1,120 @@
+//! The work that a request makes, in seats (k8s.io/apiserver pkg/util/flowcontrol/request, WorkEstimator).
+
+use crate::list_options::ListOptions;
+use crate::request_info::{RequestInfo, Verb};
+
+/// Bytes that a list reads, or a write sends, for each seat
+/// (k8s.io/apiserver pkg/util/flowcontrol/request/list_work_estimator.go, bytesPerSeat).
+const BYTES: usize = 100_000;
+/// Most seats of a request (k8s.io/apiserver pkg/util/flowcontrol/request: MaximumMutatingSeatsLimit, and
+/// cacheWithStreamingMaxMemoryUsage for a list that is not held as a whole).
+const MOST: u32 = 10;
+
+/// A request, as far as it tells what work it makes.
+pub struct Work<'a> {
+    /// What is asked.
+    pub info: &'a RequestInfo,
+    /// Bytes of the body; `None` where the client has not said.
+    pub body: Option<u64>,
+}
+
+/// The objects that a list reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Most objects; 0 is no limit.
+    pub limit: usize,
+    /// The key to begin with, on a page that is not the first.
+    pub start: Option<String>,
+}
+
+impl Work<'_> {
+    /// Seats, at least 1 and at most `widest`. `listed_bytes` tells about how many bytes a list reads, and need not count
+    /// beyond its second argument.
+    pub fn seats(&self, widest: u32, listed_bytes: impl FnOnce(&Listed, usize) -> usize) -> u32 {
+        let widest = widest.clamp(1, MOST);
+        let enough = BYTES.saturating_mul(widest as usize);
+        let bytes = match self.listed() {
+            Some(listed) => listed_bytes(&listed, enough),
+            None if self.info.verb.is_mutating() => {
+                self.body.map_or(enough, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+            }
+            None => 0,
+        };
+        u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest)
+    }
+
+    /// What a list, a removal of many, or a watch that begins with what there is reads. What is malformed is refused
+    /// before anything is read, and one object is no list.
+    fn listed(&self) -> Option<Listed> {
+        let info = self.info;
+        if !info.is_resource || !info.name.is_empty() {
+            return None;
+        }
+        match info.verb {
+            Verb::List | Verb::DeleteCollection => {
+                let read = ListOptions::parse(&info.query, false).and_then(|options| options.read()).ok()?;
+                // A selector looks at objects that it leaves out.
+                let selects = info.label_selector.is_some() || info.field_selector.is_some();
+                Some(Listed { limit: if selects { 0 } else { read.limit }, start: read.start })
+            }
+            Verb::Watch => {
+                let options = ListOptions::parse(&info.query, true).ok()?;
+                let initial = options.send_initial_events == Some(true);
+                initial.then_some(Listed { limit: 0, start: None })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request_info;
+
+    /// The seats of a request, of a kind that has `stored` bytes, 1,000 an object.
+    fn seats(line: &str, body: Option<u64>, stored: usize) -> u32 {
+        let (method, uri) = line.split_once(' ').unwrap_or_default();
+        let method = method.parse().unwrap_or_default();
+        let info = request_info::parse(&method, &uri.parse().unwrap_or_default());
+        let listed = |listed: &Listed, enough: usize| {
+            let limited = if listed.limit == 0 { stored } else { stored.min(listed.limit * 1_000) };
+            limited.min(enough)
+        };
+        Work { info: &info, body }.seats(40, listed)
+    }
+
+    #[test]
+    fn a_list_takes_a_seat_for_each_100_kb() {
+        let list = "GET /apis/g/v1/namespaces/ns/things";
+        for (stored, expected) in [(0, 1), (100_000, 1), (100_001, 2), (900_000, 9), (90_000_000, 10)] {
+            assert_eq!(seats(list, None, stored), expected, "{stored}");
+            let collection = "DELETE /apis/g/v1/namespaces/ns/things";
+            assert_eq!(seats(collection, Some(0), stored), expected, "{stored}");
+        }
+        assert_eq!(seats(&format!("{list}?limit=500"), None, 90_000_000), 5);
+        assert_eq!(seats(&format!("{list}?limit=500&labelSelector=a%3Db"), None, 90_000_000), 10);
+        assert_eq!(seats(&format!("{list}?limit=500&resourceVersion=0"), None, 90_000_000), 10);
+        assert_eq!(seats(&format!("{list}?fieldSelector=metadata.name%3Da"), None, 90_000_000), 1);
+        assert_eq!(seats(&format!("{list}/a"), None, 90_000_000), 1);
+    }
+
+    #[test]
+    fn a_watch_takes_seats_for_what_it_begins_with() {
+        let watch = "GET /apis/g/v1/things?watch=1";
+        assert_eq!(seats(watch, None, 500_000), 5);
+        assert_eq!(seats(&format!("{watch}&resourceVersion=7"), None, 500_000), 1);
+        let initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        assert_eq!(seats(&format!("{watch}&{initial}"), None, 500_000), 5);
+    }
+
+    #[test]
+    fn a_write_takes_seats_for_its_body() {
+        let create = "POST /apis/g/v1/namespaces/ns/things";
+        for (body, expected) in [(Some(0), 1), (Some(2_000), 1), (Some(250_000), 3), (Some(u64::MAX), 10)] {
+            assert_eq!(seats(create, body, 0), expected, "{body:?}");
+        }
+        assert_eq!(seats(create, None, 0), 10, "a length that is kept secret is the most");
+        assert_eq!(seats("GET /version", None, 0), 1);
+    }
+}
