@@ -344,3 +344,27 @@ fn changed_conditions_follow_the_common_rules() {
     );
     assert!(errors.iter().any(|e| e == "status.conditions[0].reason: Required value"), "{errors:?}");
 }
+
+/// Whoever may write the status of one interceptor could fill it until the controller had no room for its condition.
+#[test]
+fn conditions_of_others_are_bounded_together_and_those_of_the_controller_pass() {
+    let foreign = |n: usize, bytes: usize| {
+        json!({ "type": format!("example.com/C{n}"), "status": "True", "reason": "R",
+            "lastTransitionTime": "2026-01-01T12:00:00Z", "message": "m".repeat(bytes) })
+    };
+    let with = |conditions: Vec<Value>| changed(started(), |status| status["conditions"] = conditions.into());
+    let full: Vec<Value> = (0..7).map(|n| foreign(n, 32 << 10)).collect();
+    assert_eq!(update(&with(full.clone()), &started()), Vec::<String>::new());
+    let more = with((0..9).map(|n| foreign(n, 32 << 10)).collect());
+    let refused = update(&more, &with(full));
+    assert_eq!(refused, ["status.conditions: Too long: may not be more than 262144 bytes"]);
+    let mut ended = more.clone();
+    let end = json!({ "type": "Evicted", "status": "True", "reason": "PodDeleted", "message": "",
+        "lastTransitionTime": "2026-01-01T12:00:00Z" });
+    ended["conditions"].as_array_mut().unwrap().push(end);
+    assert_eq!(
+        update(&ended, &more),
+        Vec::<String>::new(),
+        "an object of before the bound can still be ended"
+    );
+}

@@ -51,6 +51,22 @@ pub struct Column {
     pub priority: i32,
 }
 
+/// A limit on how many objects of a namespace may be in a state that its makers can bring about at will, as a
+/// ResourceQuota would set it.
+#[derive(Clone, Copy, Debug)]
+pub struct Quota {
+    /// What a refusal calls it.
+    pub name: &'static str,
+    /// Most objects of a namespace that count.
+    pub hard: usize,
+    /// Dotted paths to the fields that `counts` looks at.
+    pub looks_at: &'static [&'static str],
+    /// Whether an object that has these fields at least counts.
+    pub counts: fn(&Object) -> bool,
+    /// What a refusal says that can be done.
+    pub mend: &'static str,
+}
+
 /// The moment of a request, injected (UTC).
 pub type Now = jiff::Timestamp;
 
@@ -118,6 +134,16 @@ pub trait Kind: Send + Sync + 'static {
     /// Whether an update without resourceVersion is taken.
     fn allows_unconditional_update(&self) -> bool {
         true
+    }
+    /// Most bytes of JSON that an object may have without its status, managed fields included, after a write to the object
+    /// itself. A write that makes a larger object smaller passes, and one to the status is not looked at: the status has
+    /// room of its own.
+    fn max_bytes_without_status(&self) -> Option<usize> {
+        None
+    }
+    /// The limit on objects in a namespace; creates beyond it are refused.
+    fn quota(&self) -> Option<Quota> {
+        None
     }
     /// Dotted paths to strings that field selectors may name, beside `metadata.name` and `metadata.namespace`.
     fn selectable_fields(&self) -> &[&'static str] {

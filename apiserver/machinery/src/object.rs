@@ -4,9 +4,11 @@ pub(crate) mod canonical;
 pub(crate) mod fields_v1;
 mod json;
 pub(crate) mod managed_fields;
+mod size;
 
 pub use fields_v1::FieldsV1;
 pub use managed_fields::ManagedFieldsEntry;
+pub use size::Size;
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
+use drydock_storage::cache::Usage;
 use drydock_storage::fence::{FenceError, Fences};
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
 use http::{HeaderMap, Response};
@@ -16,7 +17,7 @@ use crate::admission::{Admission, Warnings};
 use crate::audit::Trail;
 use crate::discovery::Discovery;
 use crate::fence::{Refusal, Term};
-use crate::flow_control::Listed;
+use crate::flow_control::{Listed, PriorityLevels};
 use crate::metrics::WatchEvents;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
@@ -32,6 +33,8 @@ pub struct Resource {
     pub storage: Arc<dyn Storage>,
     /// Checks on writes, in order.
     pub admission: Vec<Arc<dyn Admission>>,
+    /// How much of the kind's quota is used, of a kind that has one.
+    pub usage: Option<Arc<Usage>>,
 }
 
 /// Everything that is mounted below `/apis`, and `/openapi` and `/version`.
@@ -48,6 +51,7 @@ pub struct ApiGroup {
     version: Value,
     watch_events: WatchEvents,
     recent: Arc<Recent>,
+    levels: Arc<PriorityLevels>,
 }
 
 /// What a server calls itself, in `/version` and in its OpenAPI documents.
@@ -89,6 +93,7 @@ impl ApiGroup {
             version: identity.info(),
             watch_events: WatchEvents::default(),
             recent: Arc::default(),
+            levels: Arc::default(),
         }
     }
 
@@ -119,6 +124,13 @@ impl ApiGroup {
     #[must_use]
     pub fn with_fences(mut self, fences: Arc<Fences>) -> Self {
         self.fences = Some(fences);
+        self
+    }
+
+    /// Tells whose writes no limit on what a tenant may store refuses.
+    #[must_use]
+    pub fn with_priority_levels(mut self, levels: Arc<PriorityLevels>) -> Self {
+        self.levels = levels;
         self
     }
 
@@ -169,6 +181,7 @@ impl ApiGroup {
             shutdown: self.shutdown.clone(),
             watch_events: self.watch_events.clone(),
             recent: self.recent.clone(),
+            levels: self.levels.clone(),
             term: None,
         };
         let answer = self.answer(&mut call, &method, body).await;

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, MAX_TARGET_INTERCEPTORS};
+use super::limits::MAX_CONDITION_BYTES;
 use super::transitions::{CLOCK_SKEW, earlier, index_of, later, may_advance, next_interceptor};
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor};
-use crate::meta::is_condition_true;
+use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
 use crate::names::fully_qualified_domain_name;
 
@@ -63,6 +64,9 @@ impl StatusUpdate<'_> {
             if is_condition_true(old, type_) && !is_condition_true(new, type_) {
                 errors.push(Error::forbidden(path.key(type_), "the condition is final once it is True"));
             }
+        }
+        if new != old && foreign_bytes(new) > MAX_CONDITION_BYTES.max(foreign_bytes(old)) {
+            errors.push(Error::too_long(path.clone(), MAX_CONDITION_BYTES));
         }
         if new != old && self.new.is_canceled() && self.new.is_evicted() {
             errors.push(Error::forbidden(path.clone(), "Canceled and Evicted may not both be True"));
@@ -204,6 +208,12 @@ pub(super) const NOT_PRESENT: &str = "must be the present time, give or take 10 
 /// Whether `t` is `now` up to the skew of clocks (and to whole seconds, which a metav1.Time is cut to).
 pub(super) fn is_present(t: Timestamp, now: Timestamp) -> bool {
     crate::time::truncate_to_seconds(earlier(now, CLOCK_SKEW)) <= t && t <= later(now, CLOCK_SKEW)
+}
+
+/// Bytes of the conditions that others than the controller set, as JSON.
+fn foreign_bytes(conditions: &[Condition]) -> usize {
+    let foreign = conditions.iter().filter(|c| ![CANCELED, EVICTED].contains(&c.type_.as_str()));
+    foreign.map(|condition| to_value(condition).to_string().len()).sum()
 }
 
 pub(super) fn to_value(value: &impl Serialize) -> Value {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
-use drydock_machinery::kind::{Column, Kind, Names, Now, reset_status};
+use drydock_machinery::kind::{Column, Kind, Names, Now, Quota, reset_status};
 use drydock_machinery::schema::Schema;
 use serde_json::Value;
 
 use super::columns;
 use super::interceptors::AllowedNames;
+use super::limits::{self, MAX_BYTES_WITHOUT_STATUS};
 use super::schema::schema;
 use super::status_validation::StatusUpdate;
 use super::types::EvictionRequest;
@@ -92,6 +93,14 @@ impl Kind for EvictionRequestKind {
 
     fn allows_generate_name(&self) -> bool {
         false
+    }
+
+    fn max_bytes_without_status(&self) -> Option<usize> {
+        Some(MAX_BYTES_WITHOUT_STATUS)
+    }
+
+    fn quota(&self) -> Option<Quota> {
+        Some(limits::NOT_TAKEN_UP)
     }
 
     fn columns(&self) -> &[Column] {

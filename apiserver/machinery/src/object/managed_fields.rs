@@ -133,6 +133,16 @@ pub(super) fn put(entries: &[ManagedFieldsEntry], metadata: &mut Map<String, Val
     metadata.insert(FIELD.to_owned(), entries.iter().map(ManagedFieldsEntry::to_value).collect());
 }
 
+/// Bytes of an entry's JSON.
+pub(super) fn len(entry: &ManagedFieldsEntry) -> usize {
+    let mut text =
+        Vec::with_capacity(entry.fields_v1.as_ref().map_or(0, |fields| fields.as_str().len()) + 256);
+    // Writing to memory cannot fail.
+    let written = entry.write(&mut text);
+    debug_assert!(written.is_ok());
+    text.len()
+}
+
 /// Appends a list of entries as JSON.
 ///
 /// # Errors

@@ -137,14 +137,14 @@ impl Server {
     /// Serves a kind from a storage of its own. A namespaced one is created in living namespaces alone; `admission`
     /// is what else is checked.
     pub fn install(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) {
-        let cache = place::cached(&self.backend, kind.names());
+        let cache = place::cached(&self.backend, kind.names(), kind.quota());
         self.caches.push(cache.clone());
         let mut checks: Vec<Arc<dyn Admission>> = Vec::new();
         if kind.names().namespaced {
             checks.push(Arc::new(NamespaceLifecycle::new(self.namespaces.clone())));
         }
         checks.extend(admission);
-        self.resources.push(Resource { kind, storage: cache, admission: checks });
+        self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
     }
 
     /// A check of /readyz: what it says while it fails, and whether it holds.
@@ -195,9 +195,11 @@ impl Server {
         let mut metrics = self.metrics;
         let kinds = self.resources.iter().map(|resource| resource.kind.names());
         metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
+        let levels = PriorityLevels::new(options.controller_users);
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
+            .with_priority_levels(Arc::new(levels.clone()))
             .with_fences(Arc::new(Fences::new(self.backend.clone())))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
@@ -205,7 +207,7 @@ impl Server {
             reading: options.max_requests_inflight,
             mutating: options.max_mutating_requests_inflight,
         };
-        let flow_control = Arc::new(FlowControl::new(PriorityLevels::new(options.controller_users), limits));
+        let flow_control = Arc::new(FlowControl::new(levels, limits));
         metrics.show_flow_control(flow_control.clone());
         let chain = Chain {
             authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),

@@ -21,6 +21,7 @@ use crate::api_group::Resource;
 use crate::audit::Trail;
 use crate::encode::{self, ObjectView, include_object, object_bytes};
 use crate::fence::Term;
+use crate::flow_control::PriorityLevels;
 use crate::managed;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
@@ -68,6 +69,8 @@ pub struct Call {
     pub watch_events: WatchEvents,
     /// What watches have framed.
     pub recent: Arc<Recent>,
+    /// The priority levels of users.
+    pub levels: Arc<PriorityLevels>,
 }
 
 impl Call {

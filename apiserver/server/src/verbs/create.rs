@@ -12,7 +12,7 @@ use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
 use super::call::{Call, Write};
-use super::metadata;
+use super::{metadata, quota, size};
 use crate::admission::{Operation, Phase};
 use crate::options::{WriteKind, WriteOptions, write_options};
 use crate::{body, codec, managed};
@@ -78,6 +78,7 @@ async fn insert_named(
     object.set_meta("generation", call.kind().counts_generation().then(|| 1.into()));
     call.kind().prepare_for_create(&mut object);
     validate(call, &object)?;
+    size::check_new(call, &object)?;
     for warning in call.kind().warnings(&object, None) {
         call.warnings.add(warning);
     }
@@ -85,13 +86,20 @@ async fn insert_named(
     call.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
     refuse_version(&mut object)?;
     let key = call.key_of(&call.info.namespace, object.name());
+    let room = quota::reserve(call, &key)?;
     if options.dry_run {
         return dry_run(call, &key, object, generated).await;
     }
     let name = object.name().to_owned();
     match store(call, &key, object).await {
+        Ok(stored) => {
+            if let Some(room) = room {
+                room.made(stored.revision);
+            }
+            Ok(stored)
+        }
         Err(StorageError::AlreadyExists) => Err(taken(call, &key, &name, generated).await),
-        result => result.map_err(|e| call.storage_error_of(e, &name, "create")),
+        Err(error) => Err(call.storage_error_of(error, &name, "create")),
     }
 }
 

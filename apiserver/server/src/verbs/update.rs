@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::call::{Call, Write};
 use super::transition::{self, Next, Outcome, Step};
-use super::{create, metadata};
+use super::{create, metadata, size};
 use crate::admission::{Operation, Phase};
 use crate::negotiate::Format;
 use crate::options::{WriteKind, WriteOptions, write_options};
@@ -118,7 +118,8 @@ pub async fn changed(
     for warning in call.kind().warnings(&new, Some(old)) {
         call.warnings.add(warning);
     }
-    let new = managed::ignore_timestamps(new, old);
+    let mut new = managed::ignore_timestamps(new, old);
+    size::check_changed(call, &mut new, old)?;
     call.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
     Ok(if metadata::is_finished(&new, old) { Next::Delete(new) } else { Next::Write(new) })
 }

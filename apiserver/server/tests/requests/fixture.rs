@@ -6,15 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::flow_control::PriorityLevels;
 use drydock_server::request::Request;
 use drydock_server::request_info::RequestInfo;
 use drydock_server::review::Caller;
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{self, Cache, Config};
+use drydock_storage::cache::{self, Cache, Config, Counted};
 use drydock_storage::fence::Fences;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
@@ -82,16 +85,30 @@ impl Server {
         Self::with(Vec::new(), config, SqliteOptions::default()).await
     }
 
+    /// Gadgets have a quota and a size.
+    pub async fn bounded() -> Self {
+        Self::of(Gadget::bounded(), Vec::new(), Config::default(), SqliteOptions::default()).await
+    }
+
     pub async fn with(admission: Vec<Arc<dyn Admission>>, config: Config, store: SqliteOptions) -> Self {
+        Self::of(Gadget::namespaced(), admission, config, store).await
+    }
+
+    async fn of(
+        gadget: Gadget,
+        admission: Vec<Arc<dyn Admission>>,
+        config: Config,
+        store: SqliteOptions,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let backend: Arc<dyn Backend> = Arc::new(SqliteBackend::open(dir.path().join("db"), store).unwrap());
         let shutdown = CancellationToken::new();
-        let (gadgets, of_gadgets) =
-            resource(Gadget::namespaced(), "gadgets", &backend, &admission, &config).await;
+        let (gadgets, of_gadgets) = resource(gadget, "gadgets", &backend, &admission, &config).await;
         let (widgets, of_widgets) =
             resource(Gadget::cluster(), "widgets", &backend, &admission, &config).await;
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
+            .with_priority_levels(Arc::new(PriorityLevels::new(["controller".to_owned()])))
             .with_authorizer(Arc::new(NotTheReader))
             .with_fences(Arc::new(Fences::new(backend.clone())));
         Self { api, backend, shutdown, caches: [of_gadgets, of_widgets], _dir: dir }
@@ -104,10 +121,12 @@ impl Server {
         });
         let headers: HeaderMap = pairs.collect();
         let name = headers.get("x-user").map_or("tester", |v| v.to_str().unwrap()).to_owned();
+        let group = headers.get("x-group").map(|v| v.to_str().unwrap().to_owned());
         let mut request = http::Request::new(body);
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
             (method, uri.parse().unwrap(), headers);
-        let user = User { name, ..User::default() };
+        let groups = group.into_iter().collect();
+        let user = User { name, groups, ..User::default() };
         self.api.handle(Request::local(request, user, Duration::from_secs(34))).await
     }
 
@@ -195,8 +214,13 @@ async fn resource(
     admission: &[Arc<dyn Admission>],
     config: &Config,
 ) -> (Resource, Arc<cache::Metrics>) {
-    let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), config.clone());
+    let counted = kind
+        .quota()
+        .map(|quota| Counted { looks_at: Excerpt::of(quota.looks_at.iter().copied()), counts: quota.counts });
+    let config = Config { counted, ..config.clone() };
+    let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), config);
     cache.wait_until_ready().await;
     let metrics = cache.metrics();
-    (Resource { kind: Arc::new(kind), storage: Arc::new(cache), admission: admission.to_vec() }, metrics)
+    let (kind, usage, admission) = (Arc::new(kind), cache.usage(), admission.to_vec());
+    (Resource { kind, storage: Arc::new(cache), admission, usage }, metrics)
 }

@@ -2,7 +2,7 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
-use drydock_machinery::kind::{Column, Kind, Names, Now};
+use drydock_machinery::kind::{Column, Kind, Names, Now, Quota};
 use drydock_machinery::schema::common::meta_schema;
 use drydock_machinery::schema::{Field, ListType, ObjectShape, Schema, Shape};
 use serde_json::{Value, json};
@@ -11,7 +11,20 @@ pub struct Gadget {
     names: Names,
     schema: Schema,
     unconditional: bool,
+    /// Whether it has a quota, and a size: see [`QUOTA`] and [`MOST`].
+    bounded: bool,
 }
+
+/// Gadgets that are not painted.
+pub const QUOTA: Quota = Quota {
+    name: "plain-gadgets",
+    hard: 20,
+    looks_at: &["status.phase"],
+    counts: |gadget| gadget.0.get("status").is_none_or(|status| status["phase"] != "painted"),
+    mend: "paint some",
+};
+/// Most bytes without the status.
+pub const MOST: usize = 8192;
 
 pub const NAMESPACED: Names = Names {
     group: "test.io",
@@ -31,14 +44,18 @@ const COLUMNS: &[Column] = &[
 
 impl Gadget {
     pub fn namespaced() -> Self {
-        Self { names: NAMESPACED, schema: schema(), unconditional: true }
+        Self { names: NAMESPACED, schema: schema(), unconditional: true, bounded: false }
+    }
+
+    pub fn bounded() -> Self {
+        Self { bounded: true, ..Self::namespaced() }
     }
 
     /// Cluster-scoped, and wants a resourceVersion in updates.
     pub fn cluster() -> Self {
         let names =
             Names { kind: "Widget", plural: "widgets", singular: "widget", namespaced: false, ..NAMESPACED };
-        Self { names, schema: schema(), unconditional: false }
+        Self { names, schema: schema(), unconditional: false, bounded: false }
     }
 }
 
@@ -117,6 +134,12 @@ impl Kind for Gadget {
     }
     fn validate_status_update(&self, _: &Object, _: &Object, _: Now) -> ErrorList {
         ErrorList::new()
+    }
+    fn max_bytes_without_status(&self) -> Option<usize> {
+        self.bounded.then_some(MOST)
+    }
+    fn quota(&self) -> Option<Quota> {
+        self.bounded.then_some(QUOTA)
     }
     fn allows_unconditional_update(&self) -> bool {
         self.unconditional

@@ -3,6 +3,7 @@
 
 mod admission;
 mod apply;
+mod bounds;
 mod create;
 mod delete;
 mod dispatch;

@@ -60,6 +60,9 @@ impl Follower {
         // What was announced until now is in the list; events of these writes do not come.
         self.shared.store.own_writes().clear();
         let epoch = self.shared.state.load().snapshot.epoch;
+        if let Some(usage) = &self.shared.usage {
+            usage.fill(&items, revision);
+        }
         let objects = Objects::from_sorted(items, damaged);
         let snapshot = Snapshot { epoch, revision, objects };
         let state = State::filled(snapshot);
@@ -80,6 +83,9 @@ impl Follower {
 
     fn abandon(&self) {
         let state = State::clone(&self.shared.state.load());
+        if let Some(usage) = &self.shared.usage {
+            usage.abandon();
+        }
         if state.ready {
             self.shared.publish(state.abandoned(), self.shared.interests.everyone());
         }
@@ -148,12 +154,23 @@ impl Follower {
             match self.object(&key, &event) {
                 Err(StorageError::Backend(BackendError::Corrupt(why))) => {
                     tracing::error!(why, revision = event.revision.0, "an object is damaged");
+                    self.count(&key, None, event.revision);
                     state.apply_damaged(event.revision, &key, why);
                 }
-                object => state.apply(event.revision, &key, object?, bytes),
+                object => {
+                    let object = object?;
+                    self.count(&key, object.as_deref(), event.revision);
+                    state.apply(event.revision, &key, object, bytes);
+                }
             }
         }
         Ok(())
+    }
+
+    fn count(&self, key: &str, current: Option<&Stored>, revision: Revision) {
+        if let Some(usage) = &self.shared.usage {
+            usage.note(key, current, revision);
+        }
     }
 
     /// The object that an event leaves: the writer's own, if it is one of ours.

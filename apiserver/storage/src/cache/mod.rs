@@ -22,6 +22,7 @@ mod read;
 mod ring;
 mod sleeper;
 mod state;
+mod usage;
 mod watcher;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use crate::storage::{
 use crate::store::{Store, StoreWatcher};
 
 pub use metrics::Metrics;
+pub use usage::{Counted, NoRoom, Reservation, Usage};
 
 use authority::Authority;
 use interests::{Concerned, Interests};
@@ -60,6 +62,8 @@ pub struct Config {
     pub freshness: Duration,
     /// How long a read waits in all for a backend that does not answer.
     pub patience: Duration,
+    /// Which objects are counted for each namespace.
+    pub counted: Option<Counted>,
 }
 
 impl Default for Config {
@@ -69,6 +73,7 @@ impl Default for Config {
             ring_bytes: 32 << 20,
             freshness: Duration::from_secs(3),
             patience: Duration::from_secs(10),
+            counted: None,
         }
     }
 }
@@ -93,14 +98,17 @@ struct Shared {
     /// Wakes watchers.
     interests: Arc<Interests>,
     metrics: Arc<Metrics>,
+    usage: Option<Arc<Usage>>,
 }
 
 impl Cache {
     /// Starts filling and following; must be called within a Tokio runtime. Reads are served once [`Storage::ready`].
     pub fn start(store: Store, config: Config) -> Self {
         store.own_writes().follow();
+        let usage = config.counted.clone().map(|counted| Arc::new(Usage::new(counted)));
         let shared = Arc::new(Shared {
             store,
+            usage,
             config,
             state: ArcSwap::from_pointee(State::default()),
             changed: tokio::sync::watch::Sender::new(()),
@@ -122,6 +130,11 @@ impl Cache {
     /// Whether its tasks run: one that has ended did so by a fault, and nothing but a restart brings it back.
     pub fn is_alive(&self) -> bool {
         !self.following.is_finished() && !self.checking.is_finished()
+    }
+
+    /// How many objects of each namespace count, if some do.
+    pub fn usage(&self) -> Option<Arc<Usage>> {
+        self.shared.usage.clone()
     }
 
     /// Figures for the server's metrics.

@@ -1,0 +1,76 @@
+//! What a tenant may store in EvictionRequests: how large one may be, and how many may wait to be taken up.
+
+use drydock_machinery::Object;
+use drydock_machinery::kind::Quota;
+use serde_json::Value;
+
+use super::types::{CANCELED, EVICTED};
+
+/// Most bytes of metadata and spec together, managed fields of the spec included (annotations alone may have 256 KiB
+/// elsewhere): the rest of what storage takes is the status's.
+pub const MAX_BYTES_WITHOUT_STATUS: usize = 64 << 10;
+/// Most bytes of the conditions of other types than Evicted and Canceled together, as JSON.
+pub const MAX_CONDITION_BYTES: usize = 256 << 10;
+
+/// Requests that the controller has not taken up, and those that are being deleted and wait for a finalizer: nobody else
+/// ever removes these, and both are made by a create alone.
+pub const NOT_TAKEN_UP: Quota = Quota {
+    name: "evictionrequests-not-taken-up",
+    hard: 1_000,
+    looks_at: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
+    counts: is_not_taken_up,
+    mend: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
+           or Canceled, and while they are being deleted: wait, see that drydock-controller-manager runs, or remove \
+           requests and their finalizers",
+};
+
+fn is_not_taken_up(object: &Object) -> bool {
+    let status = |field: &str| object.0.get("status")?.get(field)?.as_array();
+    let is_end = |condition: &Value| {
+        let is = |field: &str, texts: &[&str]| {
+            condition.get(field).and_then(Value::as_str).is_some_and(|text| texts.contains(&text))
+        };
+        is("type", &[EVICTED, CANCELED]) && is("status", &["True"])
+    };
+    let taken_up = status("targetInterceptors").is_some_and(|targets| !targets.is_empty());
+    let finished = status("conditions").is_some_and(|conditions| conditions.iter().any(is_end));
+    (!taken_up && !finished) || object.deletion_timestamp().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use drydock_machinery::excerpt::Excerpt;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_counts_until_it_is_taken_up_or_ends_and_while_it_is_being_deleted() {
+        let counts = |object: &Value| {
+            let excerpt = Excerpt::of(NOT_TAKEN_UP.looks_at.iter().copied());
+            (NOT_TAKEN_UP.counts)(&excerpt.read(object.to_string().as_bytes()))
+        };
+        let condition =
+            |type_: &str, status: &str| json!({"conditions": [{"type": type_, "status": status}]});
+        for status in [
+            json!(null),
+            json!({}),
+            json!({"targetInterceptors": []}),
+            condition("Evicted", "False"),
+            condition("example.com/Odd", "True"),
+        ] {
+            assert!(counts(&json!({"status": status})), "{status}");
+        }
+        for status in [
+            json!({"targetInterceptors": [{"name": "a.b"}]}),
+            condition("Evicted", "True"),
+            condition("Canceled", "True"),
+        ] {
+            assert!(!counts(&json!({"status": status})), "{status}");
+            let deleted =
+                json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status});
+            assert!(counts(&deleted), "{status}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How many bytes of JSON an object takes without one of its top-level fields.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::Object;
+use super::managed_fields;
+
+/// Bytes of an object's JSON without one of its top-level fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// All fields but `metadata.managedFields`.
+    pub fields: usize,
+    /// The entries of `metadata.managedFields`, but for those of writes to the subresource that is named like the field
+    /// which is left out.
+    pub managed: usize,
+}
+
+impl Size {
+    /// The size of `object` without its top-level field `left_out`.
+    pub fn without(object: &Object, left_out: &str) -> Self {
+        let counted = object.0.iter().filter(|(name, _)| *name != left_out);
+        let fields = counted.map(|(name, value)| json_len(name) + json_len(value) + SEPARATORS).sum();
+        let entries = object.managed_fields().into_iter().flatten();
+        let managed = entries.filter(|entry| entry.subresource != left_out);
+        Self { fields, managed: managed.map(|entry| managed_fields::len(entry) + SEPARATORS).sum() }
+    }
+
+    /// All of it.
+    pub fn total(self) -> usize {
+        self.fields + self.managed
+    }
+}
+
+/// A colon and a comma, or the brackets.
+const SEPARATORS: usize = 2;
+
+/// Bytes of a value's JSON.
+fn json_len(value: &(impl Serialize + ?Sized)) -> usize {
+    let mut counter = Counter(0);
+    // Counting cannot fail, and every key is a string.
+    let counted = serde_json::to_writer(&mut counter, value);
+    debug_assert!(counted.is_ok());
+    counter.0
+}
+
+/// Counts what is written to it.
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(value: &Value) -> Object {
+        Object::from(value.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_text_within_a_few_bytes() {
+        let entry = |subresource: &str| json!({"manager": "m\u{1}", "operation": "Update", "fieldsV1": {"f:spec": {}}, "subresource": subresource});
+        let whole = json!({
+            "kind": "K", "metadata": {"name": "ä\"", "managedFields": [entry("x"), entry("status")]},
+            "spec": {"list": [1, 2.5, null, "\n"]}, "status": {"message": "m".repeat(1000)},
+        });
+        let mut without = whole.clone();
+        without.as_object_mut().unwrap().remove("status");
+        without["metadata"]["managedFields"].as_array_mut().unwrap().pop();
+        let (size, text) = (Size::without(&object(&whole), "status"), object(&without).to_json().len());
+        assert!(size.total().abs_diff(text) < 32, "{} and {text}", size.total());
+        assert_eq!(size, Size::without(&object(&without), "status"));
+        assert!(size.managed > 60 && size.fields > 60, "{size:?}");
+    }
+}

@@ -1,0 +1,205 @@
+//! What a tenant may store: how large an object may be but for its status, and how many of a namespace may be in a state
+//! that counts.
+
+use std::sync::Arc;
+
+use drydock_storage::backend::Write;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::fixture::{Answer, GADGETS, Server, gadget};
+use crate::gadget::{MOST, QUOTA};
+
+fn padded(name: &str, bytes: usize) -> Value {
+    gadget(name, json!({"metadata": {"annotations": {"pad": "x".repeat(bytes)}}}))
+}
+
+/// A gadget of nearly the most bytes.
+async fn brimful(server: &Server, finalizers: Value) -> String {
+    let extra = json!({"metadata": {"annotations": {"pad": "x".repeat(MOST - 700)}, "finalizers": finalizers},
+        "spec": {"parts": [{"name": "a"}, {"name": "b"}]}});
+    server.gadget("full", extra).await;
+    format!("{GADGETS}/full")
+}
+
+async fn patch_as(server: &Server, user: &str, uri: &str, patch: &Value) -> Answer {
+    let headers = [("content-type", "application/merge-patch+json"), ("x-user", user)];
+    server.send("PATCH", uri, &headers, &patch.to_string()).await
+}
+
+fn pad(bytes: usize) -> Value {
+    json!({"metadata": {"annotations": {"more": "y".repeat(bytes)}}})
+}
+
+/// A tenant padded an object until the status that a controller wanted to write had no room in it any more.
+#[tokio::test]
+async fn an_object_is_bounded_but_for_its_status() {
+    let server = Server::bounded().await;
+    let refused = server.post(GADGETS, &padded("big", MOST)).await.expect(422);
+    let cause = &refused["details"]["causes"][0];
+    assert_eq!(
+        (cause["reason"].as_str(), cause["field"].as_str()),
+        (Some("FieldValueTooLong"), Some("metadata"))
+    );
+    let why = cause["message"].as_str().unwrap();
+    assert!(
+        why.starts_with("Too long: may not be more than 8192 bytes: all of the object but its status"),
+        "{why}"
+    );
+    server.get(&format!("{GADGETS}/big")).await.expect(404);
+
+    let uri = brimful(&server, json!(["x/y"])).await;
+    server.merge(&uri, &pad(900)).await.expect(422);
+    server.strategic(&uri, &pad(900)).await.expect(422);
+    let applied = json!({"apiVersion": "test.io/v1", "kind": "Gadget", "metadata": pad(900)["metadata"]});
+    server.apply(&format!("{uri}?fieldManager=m"), &applied).await.expect(422);
+    let mut whole = server.get(&uri).await.expect(200);
+    whole["spec"]["parts"] = (0..200).map(|n| json!({"name": format!("part-{n}")})).collect();
+    server.put(&uri, &whole).await.expect(422);
+
+    let status = json!({"status": {"phase": "p".repeat(100_000)}});
+    server.merge(&format!("{uri}/status"), &status).await.expect(200);
+    server.merge(&uri, &json!({"metadata": {"finalizers": null}})).await.expect(200);
+    server.delete(&uri).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_takes_something_away_passes_whatever_managed_fields_would_become() {
+    let server = Server::bounded().await;
+    let uri = brimful(&server, json!(["a/b", "c/d"])).await;
+    // Each writer is a manager of its own, whose record would outweigh what it takes away.
+    for (manager, patch) in [
+        ("m".repeat(128), json!({"spec": {"parts": [{"name": "b"}]}})),
+        ("n".repeat(128), json!({"metadata": {"finalizers": ["a/b"]}})),
+        ("o".repeat(128), json!({"spec": {"parts": null}})),
+    ] {
+        let left = MOST - server.get(&uri).await.body.len().min(MOST);
+        patch_as(&server, "controller", &uri, &pad(left + 200)).await.expect(200);
+        server.merge(&format!("{uri}?fieldManager={manager}"), &patch).await.expect(200);
+    }
+    assert_eq!(server.get(&uri).await.expect(200)["metadata"]["finalizers"], json!(["a/b"]));
+    server.delete(&uri).await.expect(200);
+    server.merge(&uri, &json!({"metadata": {"finalizers": null}})).await.expect(200);
+    server.get(&uri).await.expect(404);
+}
+
+/// Each manager that applies leaves a record, however little it says.
+#[tokio::test]
+async fn managers_are_no_way_around_the_bound() {
+    let server = Server::bounded().await;
+    let uri = brimful(&server, json!([])).await;
+    let config = json!({"apiVersion": "test.io/v1", "kind": "Gadget", "spec": {"size": 1}});
+    let mut applied = 0;
+    while server.apply(&format!("{uri}?fieldManager=manager-{applied}"), &config).await.status == 200 {
+        applied += 1;
+        assert!(applied < 100);
+    }
+    assert!(server.get(&uri).await.body.len() < MOST + 300);
+}
+
+#[tokio::test]
+async fn writers_of_the_status_take_no_room_from_the_rest() {
+    let server = Server::bounded().await;
+    let uri = format!("{GADGETS}/half");
+    server.post(GADGETS, &padded("half", MOST / 2)).await.expect(201);
+    let of_status = json!({"apiVersion": "test.io/v1", "kind": "Gadget", "status": {"phase": "a"}});
+    for manager in 0..50 {
+        server
+            .apply(&format!("{uri}/status?force=true&fieldManager={manager}"), &of_status)
+            .await
+            .expect(200);
+    }
+    assert!(server.get(&uri).await.body.len() > MOST);
+    server.merge(&uri, &json!({"spec": {"size": 2}})).await.expect(200);
+}
+
+/// Objects of before there was a bound.
+#[tokio::test]
+async fn an_object_that_is_too_large_already_can_be_made_smaller_and_ended() {
+    let server = Server::bounded().await;
+    let mut old = padded("old", 3 * MOST);
+    old["metadata"]["namespace"] = json!("ns");
+    old["metadata"]["uid"] = json!("u");
+    old["metadata"]["generation"] = json!(1);
+    old["spec"]["color"] = json!("red");
+    old["metadata"]["finalizers"] = json!(["x/y"]);
+    old["spec"]["parts"] = json!([{"name": "a"}, {"name": "b"}]);
+    let key = "/registry/test.io/gadgets/ns/old".to_owned();
+    let value = Some(old.to_string().into());
+    server.backend.write(Write { key, expected: None, value, guard: None }).await.unwrap();
+    let uri = format!("{GADGETS}/old");
+    server.merge(&uri, &pad(1)).await.expect(422);
+    server.merge(&format!("{uri}/status"), &json!({"status": {"phase": "long"}})).await.expect(200);
+    server.merge(&uri, &json!({"spec": {"parts": [{"name": "b"}]}})).await.expect(200);
+    server.delete(&uri).await.expect(200);
+    server.merge(&uri, &json!({"metadata": {"finalizers": null}})).await.expect(200);
+    server.get(&uri).await.expect(404);
+}
+
+#[tokio::test]
+async fn controllers_are_not_bound_and_masters_are() {
+    let server = Server::bounded().await;
+    let uri = brimful(&server, json!([])).await;
+    let master = [("content-type", "application/merge-patch+json"), ("x-group", "system:masters")];
+    assert_eq!(server.send("PATCH", &uri, &master, &pad(900).to_string()).await.status, 422);
+    patch_as(&server, "controller", &uri, &pad(900)).await.expect(200);
+}
+
+/// A namespace could be filled with what no controller had looked at yet, faster than one could look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_any_number_of_creates_at_a_time_only_so_many_pass() {
+    let server = Arc::new(Server::bounded().await);
+    let creates = (0..3 * QUOTA.hard).map(|n| {
+        let server = server.clone();
+        tokio::spawn(async move { server.post(GADGETS, &gadget(&format!("g{n}"), json!({}))).await })
+    });
+    let answers: Vec<_> = join_all(creates).await.into_iter().map(|answer| answer.unwrap()).collect();
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), QUOTA.hard);
+    let refusal = answers.into_iter().find(|answer| answer.status != 201).unwrap().expect(403);
+    let message = refusal["message"].as_str().unwrap();
+    let words = "exceeded quota: plain-gadgets, requested: count/gadgets.test.io=1, used: count/gadgets.test.io=20, \
+                 limited: count/gadgets.test.io=20; paint some";
+    assert!(message.starts_with("gadgets.test.io \"g") && message.contains(words), "{message}");
+    assert_eq!(refusal["reason"], "Forbidden");
+}
+
+async fn filled() -> Server {
+    let server = Server::bounded().await;
+    for n in 0..QUOTA.hard {
+        server.gadget(&format!("g{n}"), json!({})).await;
+    }
+    server
+}
+
+#[tokio::test]
+async fn a_used_up_quota_refuses_every_way_to_create_and_nothing_else() {
+    let server = filled().await;
+    let (one, uri) = (gadget("one", json!({})), format!("{GADGETS}/one"));
+    server.post(GADGETS, &one).await.expect(403);
+    server.post(&format!("{GADGETS}?dryRun=All"), &one).await.expect(403);
+    server.apply(&format!("{uri}?fieldManager=m"), &one).await.expect(403);
+    let elsewhere = "/apis/test.io/v1/namespaces/other/gadgets";
+    server.post(elsewhere, &one).await.expect(201);
+    server.merge(&format!("{GADGETS}/g0"), &json!({"spec": {"size": 2}})).await.expect(200);
+    for headers in [("x-user", "controller"), ("x-group", "system:masters")] {
+        let name = gadget(headers.1.trim_start_matches("system:"), json!({}));
+        assert_eq!(server.send("POST", GADGETS, &[headers], &name.to_string()).await.status, 201);
+    }
+    server.post(GADGETS, &gadget("g0", json!({}))).await.expect(403);
+}
+
+#[tokio::test]
+async fn what_is_painted_or_deleted_counts_no_longer_and_what_failed_never_did() {
+    let server = filled().await;
+    server.merge(&format!("{GADGETS}/g0/status"), &json!({"status": {"phase": "painted"}})).await.expect(200);
+    server.delete(&format!("{GADGETS}/g1")).await.expect(200);
+    // A consistent read: the cache has taken them in.
+    server.get(GADGETS).await.expect(200);
+    server.post(&format!("{GADGETS}?dryRun=All"), &gadget("a", json!({}))).await.expect(201);
+    for _ in 0..5 {
+        server.post(GADGETS, &gadget("g2", json!({}))).await.expect(409);
+    }
+    server.post(GADGETS, &gadget("a", json!({}))).await.expect(201);
+    server.post(GADGETS, &gadget("b", json!({}))).await.expect(201);
+    server.post(GADGETS, &gadget("c", json!({}))).await.expect(403);
+}

@@ -1,0 +1,202 @@
+//! How many objects of each namespace are in a state that counts, and room for those that are about to be created.
+//!
+//! ```text
+//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──it counts no longer──> (none)
+//!                  └──not created──> (none)                       ▲
+//!   created by whoever reserves nothing ──the watch shows it──────┘
+//! ```
+//!
+//! The task that follows the backend keeps it, so a reservation costs a look-up. A creation counts from its reservation on,
+//! so that any number of them at a time stays within the limit. Replicas on one etcd know of each other's creations when
+//! their watches show them: together they may go past a limit by what each of the others creates meanwhile, and never past
+//! the limit times their number.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use drydock_machinery::Object;
+use drydock_machinery::excerpt::Excerpt;
+use parking_lot::Mutex;
+
+use crate::backend::Revision;
+use crate::storage::{StorageError, Stored};
+
+/// Which objects count.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// What `counts` looks at.
+    pub looks_at: Excerpt,
+    /// Whether an object that has these fields at least counts.
+    pub counts: fn(&Object) -> bool,
+}
+
+/// The objects that count, by namespace.
+pub struct Usage {
+    counted: Counted,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether `claims` are those of a cache that is filled.
+    ready: bool,
+    /// What the watch has shown.
+    seen: Revision,
+    claims: HashMap<Box<str>, HashMap<Box<str>, Claim>>,
+}
+
+/// Why an object counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// It is about to be created, by so many.
+    Wanted(usize),
+    /// It was created at this revision, which the watch has not shown yet.
+    Made(Revision),
+    /// The watch has shown it.
+    Seen,
+}
+
+/// Room for one object; given back when this is dropped, unless the object was made.
+#[must_use]
+#[derive(Debug)]
+pub struct Reservation {
+    usage: Arc<Usage>,
+    key: String,
+}
+
+/// Why there is no room.
+#[derive(Debug)]
+pub enum NoRoom {
+    /// So many objects of the namespace count already.
+    Used(usize),
+    /// It is not known how many count.
+    Unknown(StorageError),
+}
+
+impl Usage {
+    pub(super) fn new(counted: Counted) -> Self {
+        Self { counted, state: Mutex::default() }
+    }
+
+    /// Room for the object under `key` (`namespace/name`), if fewer than `limit` of its namespace count.
+    ///
+    /// # Errors
+    /// If there is none, or the cache is not filled yet.
+    pub fn reserve(self: &Arc<Self>, key: &str, limit: usize) -> Result<Reservation, NoRoom> {
+        let (namespace, name) = split(key);
+        let mut state = self.state.lock();
+        if !state.ready {
+            return Err(NoRoom::Unknown(StorageError::NotReady));
+        }
+        let used = state.claims.get(namespace).map_or(0, HashMap::len);
+        if used >= limit {
+            return Err(NoRoom::Used(used));
+        }
+        // Of several that want one name, and of one that is there, only one counts.
+        let claims = state.claims.entry(namespace.into()).or_default();
+        if let Claim::Wanted(by) = claims.entry(name.into()).or_insert(Claim::Wanted(0)) {
+            *by += 1;
+        }
+        Ok(Reservation { usage: self.clone(), key: key.to_owned() })
+    }
+
+    /// The cache was filled with `items`, the objects as of `revision`.
+    pub(super) fn fill(&self, items: &[Arc<Stored>], revision: Revision) {
+        let mut claims = HashMap::<Box<str>, HashMap<Box<str>, Claim>>::new();
+        for item in items.iter().filter(|item| self.counts(item)) {
+            let (namespace, name) = split(&item.key);
+            claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+        }
+        let mut state = self.state.lock();
+        for (namespace, names) in std::mem::take(&mut state.claims) {
+            for (name, claim) in names.into_iter().filter(|(_, claim)| claim.is_after(revision)) {
+                claims.entry(namespace.clone()).or_default().entry(name).or_insert(claim);
+            }
+        }
+        *state = State { ready: true, seen: revision, claims };
+    }
+
+    /// The cache holds nothing that may be served.
+    pub(super) fn abandon(&self) {
+        self.state.lock().ready = false;
+    }
+
+    /// The watch shows what the key holds from `revision` on.
+    pub(super) fn note(&self, key: &str, current: Option<&Stored>, revision: Revision) {
+        let counts = current.is_some_and(|stored| self.counts(stored));
+        let (namespace, name) = split(key);
+        let mut state = self.state.lock();
+        state.seen = state.seen.max(revision);
+        if counts {
+            state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+        } else {
+            state.remove(namespace, name, |claim| !claim.is_after(revision));
+        }
+    }
+
+    fn counts(&self, stored: &Stored) -> bool {
+        (self.counted.counts)(&stored.excerpt(&self.counted.looks_at))
+    }
+}
+
+impl Reservation {
+    /// The object was created at `revision`: it counts until the watch shows that it does no longer.
+    pub fn made(self, revision: Revision) {
+        let (namespace, name) = split(&self.key);
+        let mut state = self.usage.state.lock();
+        if revision > state.seen {
+            state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Made(revision));
+        }
+    }
+}
+
+impl Drop for Reservation {
+    /// What the watch has shown meanwhile stands.
+    fn drop(&mut self) {
+        let (namespace, name) = split(&self.key);
+        let mut state = self.usage.state.lock();
+        if let Some(Claim::Wanted(by)) = state.claims.get_mut(namespace).and_then(|names| names.get_mut(name))
+        {
+            *by -= 1;
+        }
+        state.remove(namespace, name, |claim| claim == Claim::Wanted(0));
+    }
+}
+
+impl State {
+    fn remove(&mut self, namespace: &str, name: &str, goes: impl Fn(Claim) -> bool) {
+        let Some(names) = self.claims.get_mut(namespace) else { return };
+        if names.get(name).is_some_and(|claim| goes(*claim)) {
+            names.remove(name);
+        }
+        if names.is_empty() {
+            self.claims.remove(namespace);
+        }
+    }
+}
+
+impl Claim {
+    /// Whether what is shown of `revision` says nothing of it.
+    fn is_after(self, revision: Revision) -> bool {
+        match self {
+            Self::Wanted(_) => true,
+            Self::Made(made) => made > revision,
+            Self::Seen => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Usage").finish_non_exhaustive()
+    }
+}
+
+/// Namespace and name; the namespace of what has none is empty.
+fn split(key: &str) -> (&str, &str) {
+    key.split_once('/').unwrap_or(("", key))
+}
+
+#[cfg(test)]
+#[path = "usage_tests.rs"]
+mod tests;

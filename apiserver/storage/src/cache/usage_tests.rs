@@ -1,0 +1,139 @@
+//! The order of a creation, of what the watch shows, and of a cache that is filled anew does not matter to the count.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn usage() -> Arc<Usage> {
+    let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
+    let usage = Usage::new(Counted { looks_at: Excerpt::of(["spec.open"]), counts });
+    usage.fill(&[], Revision(1));
+    Arc::new(usage)
+}
+
+fn stored(key: &str, open: bool, revision: u64) -> Arc<Stored> {
+    let spec = if open { json!({"spec": {"open": true}}) } else { json!({"spec": {}}) };
+    let object = Object::from(spec.as_object().unwrap().clone());
+    Arc::new(Stored::new(key.to_owned(), object, Revision(revision)))
+}
+
+fn used(usage: &Usage, namespace: &str) -> usize {
+    usage.state.lock().claims.get(namespace).map_or(0, HashMap::len)
+}
+
+#[test]
+fn reservations_count_from_the_beginning_and_no_longer_than_they_are_held() {
+    let usage = usage();
+    let held: Vec<_> = (0..3).map(|n| usage.reserve(&format!("ns/{n}"), 3).unwrap()).collect();
+    assert!(matches!(usage.reserve("ns/x", 3), Err(NoRoom::Used(3))));
+    drop(usage.reserve("other/x", 3).unwrap());
+    drop(held);
+    assert!(usage.state.lock().claims.is_empty());
+}
+
+#[test]
+fn what_was_made_counts_until_the_watch_shows_otherwise() {
+    let usage = usage();
+    usage.reserve("ns/a", 1).unwrap().made(Revision(5));
+    usage.note("ns/b", None, Revision(4));
+    usage.note("ns/a", None, Revision(4));
+    assert_eq!(used(&usage, "ns"), 1, "what an older revision shows is of another object");
+    usage.note("ns/a", Some(&stored("ns/a", true, 5)), Revision(5));
+    assert!(matches!(usage.reserve("ns/c", 1), Err(NoRoom::Used(1))));
+    usage.note("ns/a", Some(&stored("ns/a", false, 6)), Revision(6));
+    assert_eq!(used(&usage, "ns"), 0);
+}
+
+#[test]
+fn a_watch_that_is_ahead_of_the_answer_is_believed() {
+    let usage = usage();
+    let reservation = usage.reserve("ns/a", 1).unwrap();
+    usage.note("ns/a", Some(&stored("ns/a", true, 5)), Revision(5));
+    usage.note("ns/a", Some(&stored("ns/a", false, 6)), Revision(6));
+    reservation.made(Revision(5));
+    assert_eq!(used(&usage, "ns"), 0, "it was taken up before its creator was answered");
+}
+
+#[test]
+fn of_two_that_want_one_name_the_loser_does_not_free_the_winners_place() {
+    let usage = usage();
+    let (winner, loser) = (usage.reserve("ns/a", 1), usage.reserve("ns/a", 2));
+    drop(loser);
+    assert_eq!(used(&usage, "ns"), 1);
+    winner.unwrap().made(Revision(5));
+    assert_eq!(used(&usage, "ns"), 1);
+}
+
+#[test]
+fn nothing_is_reserved_while_the_cache_is_not_filled() {
+    let usage = usage();
+    let reservation = usage.reserve("ns/wanted", 9).unwrap();
+    usage.reserve("ns/early", 9).unwrap().made(Revision(3));
+    usage.reserve("ns/late", 9).unwrap().made(Revision(8));
+    usage.abandon();
+    assert!(matches!(usage.reserve("ns/x", 9), Err(NoRoom::Unknown(StorageError::NotReady))));
+    usage.fill(&[stored("ns/there", true, 4), stored("ns/closed", false, 5)], Revision(7));
+    assert_eq!(used(&usage, "ns"), 3, "there, late, wanted; the early one is gone");
+    drop(reservation);
+    assert_eq!(used(&usage, "ns"), 2);
+}
+
+/// What happens to one key, in the order of revisions.
+#[derive(Clone, Copy, Debug)]
+enum Life {
+    Created { taken_up: bool, deleted: bool },
+    Failed,
+}
+
+fn life() -> impl Strategy<Value = Life> {
+    prop_oneof![
+        (any::<bool>(), any::<bool>()).prop_map(|(taken_up, deleted)| Life::Created { taken_up, deleted }),
+        Just(Life::Failed)
+    ]
+}
+
+proptest! {
+    /// Creators are answered early, late, or after a filling: in the end exactly those count that are there and open, and
+    /// at no time fewer than those that are committed.
+    #[test]
+    fn in_the_end_the_count_is_exact(lives in prop::collection::vec((life(), 0u8..4, 0u8..3), 1..20), fill_at in 0usize..40) {
+        let usage = usage();
+        let (mut revision, mut events, mut held) = (1, Vec::new(), Vec::new());
+        for (n, (life, answered, _)) in lives.iter().enumerate() {
+            let key = format!("ns/{n}");
+            let reservation = usage.reserve(&key, usize::MAX).unwrap();
+            let Life::Created { taken_up, deleted } = life else { drop(reservation); continue };
+            revision += 1;
+            let made = Revision(revision);
+            events.push((key.clone(), Some(true), revision));
+            if *answered == 0 { reservation.made(made) } else { held.push((*answered, reservation, made)) }
+            if *taken_up { revision += 1; events.push((key.clone(), Some(false), revision)); }
+            if *deleted { revision += 1; events.push((key.clone(), None, revision)); }
+        }
+        let mut state = HashMap::new();
+        for (place, (key, open, at)) in events.iter().enumerate() {
+            match open {
+                Some(open) => { state.insert(key.clone(), (*open, *at)); }
+                None => { state.remove(key); }
+            }
+            if place == fill_at {
+                let items: Vec<_> = state.iter().map(|(key, (open, at))| stored(key, *open, *at)).collect();
+                usage.fill(&items, Revision(*at));
+            } else {
+                usage.note(key, open.map(|open| stored(key, open, *at)).as_deref(), Revision(*at));
+            }
+            let committed = state.values().filter(|(open, _)| *open).count();
+            prop_assert!(used(&usage, "ns") >= committed);
+            if let Some(late) = held.iter().position(|(answered, ..)| usize::from(*answered) * 3 < place) {
+                let (_, reservation, made) = held.swap_remove(late);
+                reservation.made(made);
+            }
+        }
+        held.into_iter().for_each(|(_, reservation, made)| reservation.made(made));
+        let open = state.values().filter(|(open, _)| *open).count();
+        prop_assert_eq!(used(&usage, "ns"), open);
+    }
+}
