@@ -2,20 +2,22 @@
 //! never hold up work.
 
 mod aggregate;
+mod backlog;
 mod writer;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::Cacheable;
 use crate::clock;
 use crate::metrics::Metrics;
-
-/// Events that wait to be written; beyond this they are dropped and counted.
-const QUEUE: usize = 1000;
+use backlog::Backlog;
 
 /// `type` of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,11 +68,19 @@ struct Note {
     time: Timestamp,
 }
 
-/// Takes events. Clones share the queue.
+/// Takes events. Clones share the queue, in which each namespace has a place of its own: beyond that its events are
+/// dropped and counted.
 #[derive(Clone)]
 pub struct Recorder {
-    notes: mpsc::Sender<Note>,
+    queue: Arc<Queue>,
     dropped: Counter,
+}
+
+/// What recorders and the writer share.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Backlog>,
+    added: Notify,
 }
 
 impl Recorder {
@@ -82,33 +92,29 @@ impl Recorder {
         tasks: &TaskTracker,
         stop: CancellationToken,
     ) -> Self {
-        let (recorder, notes) = Self::new(metrics);
-        tasks.spawn(writer::write_events(client, component, notes, stop));
+        let recorder = Self::disconnected(metrics);
+        tasks.spawn(writer::write_events(client, component, recorder.queue.clone(), stop));
         recorder
     }
 
     /// A recorder that writes nothing, for tests.
     pub fn disconnected(metrics: &Metrics) -> Self {
-        Self::new(metrics).0
-    }
-
-    fn new(metrics: &Metrics) -> (Self, mpsc::Receiver<Note>) {
-        let (sender, receiver) = mpsc::channel(QUEUE);
         let dropped = Counter::default();
         metrics.register(
             "drydock_events_dropped",
-            "Events that were not written because too many waited",
+            "Events that were not written because too many waited, of their namespace or of all",
             dropped.clone(),
         );
-        (Self { notes: sender, dropped }, receiver)
+        Self { queue: Arc::default(), dropped }
     }
 
     /// Records an event; never waits.
     pub fn publish(&self, regarding: Regarding, severity: Severity, reason: &'static str, message: String) {
         let note = Note { regarding, severity, reason, message, time: clock::now() };
-        if self.notes.try_send(note).is_err() {
+        if self.queue.waiting.lock().push(note).is_some() {
             self.dropped.inc();
         }
+        self.queue.added.notify_one();
     }
 
     /// A Normal event about an object.
@@ -119,5 +125,17 @@ impl Recorder {
     /// A Warning event about an object.
     pub fn warning<T: Cacheable>(&self, object: &T, reason: &'static str, message: String) {
         self.publish(Regarding::of(object), Severity::Warning, reason, message);
+    }
+}
+
+impl Queue {
+    /// The next event; waits for one. For one reader; cancel safe.
+    async fn next(&self) -> Note {
+        loop {
+            if let Some(note) = self.waiting.lock().pop() {
+                return note;
+            }
+            self.added.notified().await;
+        }
     }
 }

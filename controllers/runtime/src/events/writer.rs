@@ -1,5 +1,6 @@
 //! Writes events as core/v1 Events, which `kubectl describe` shows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -7,31 +8,29 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::aggregate::{Action, Aggregator};
-use super::{Note, Severity};
+use super::{Note, Queue, Severity};
 use crate::error::{Failure, classify};
 
 /// Kubernetes' limit of an event's message.
 const MAX_MESSAGE: usize = 1024;
 
-/// Writes until `stop`, or until every recorder is gone.
+/// Writes until `stop`.
 pub(super) async fn write_events(
     client: Client,
     component: &'static str,
-    mut notes: mpsc::Receiver<Note>,
+    queue: Arc<Queue>,
     stop: CancellationToken,
 ) {
     let mut aggregator = Aggregator::default();
     loop {
         let note = tokio::select! {
             () = stop.cancelled() => return,
-            note = notes.recv() => note,
+            note = queue.next() => note,
         };
-        let Some(note) = note else { return };
         let write = write(&client, component, &mut aggregator, &note);
         match tokio::time::timeout(Duration::from_secs(10), write).await {
             Ok(Ok(())) => {}

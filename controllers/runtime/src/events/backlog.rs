@@ -1,0 +1,150 @@
+//! The events that wait to be written: bounded, and fair between namespaces, so that whoever brings about many in one
+//! namespace loses some there and holds up nobody elsewhere.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Note;
+
+/// Events of one namespace that wait; the oldest stay, as they tell how something began.
+const OF_ONE: usize = 100;
+/// Events of all namespaces that wait. Those of cluster-scoped objects, which no tenant makes, have [`OF_ONE`] beside it.
+const OF_ALL: usize = 1000;
+
+/// Events by the namespace of their object; those of cluster-scoped objects stand under the empty name.
+#[derive(Default)]
+pub(super) struct Backlog {
+    waiting: BTreeMap<String, VecDeque<Note>>,
+    /// Namespaces that have events, the next one to be written first.
+    turns: VecDeque<String>,
+    /// How many wait in namespaces.
+    namespaced: usize,
+}
+
+impl Backlog {
+    /// Adds an event; returns the one that had to go for want of room, which may be the same.
+    pub(super) fn push(&mut self, note: Note) -> Option<Note> {
+        let namespace = note.regarding.namespace.clone();
+        let mine = self.waiting.get(&namespace).map_or(0, VecDeque::len);
+        if mine >= OF_ONE {
+            return Some(note);
+        }
+        let gone = match namespace.is_empty() || self.namespaced < OF_ALL {
+            true => None,
+            // The newest one of the namespace with the most makes room, unless that is this one's.
+            false => match self.longest().filter(|(_, most)| *most > mine + 1) {
+                Some((longest, _)) => self.drop_newest(&longest),
+                None => return Some(note),
+            },
+        };
+        self.namespaced += usize::from(!namespace.is_empty());
+        let queue = self.waiting.entry(namespace.clone()).or_default();
+        if queue.is_empty() {
+            self.turns.push_back(namespace);
+        }
+        queue.push_back(note);
+        gone
+    }
+
+    /// The next event: one of each namespace in turn.
+    pub(super) fn pop(&mut self) -> Option<Note> {
+        let namespace = self.turns.pop_front()?;
+        let queue = self.waiting.get_mut(&namespace)?;
+        let note = queue.pop_front();
+        match queue.is_empty() {
+            true => drop(self.waiting.remove(&namespace)),
+            false => self.turns.push_back(namespace.clone()),
+        }
+        self.namespaced -= usize::from(!namespace.is_empty() && note.is_some());
+        note
+    }
+
+    fn longest(&self) -> Option<(String, usize)> {
+        let namespaced = self.waiting.iter().filter(|(namespace, _)| !namespace.is_empty());
+        let longest = namespaced.max_by_key(|(_, queue)| queue.len());
+        longest.map(|(namespace, queue)| (namespace.clone(), queue.len()))
+    }
+
+    /// Of a namespace that has more than one.
+    fn drop_newest(&mut self, namespace: &str) -> Option<Note> {
+        let note = self.waiting.get_mut(namespace)?.pop_back()?;
+        self.namespaced -= 1;
+        Some(note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Regarding, Severity};
+    use super::*;
+
+    fn note(namespace: &str, message: usize) -> Note {
+        let regarding = Regarding {
+            api_version: "v1".to_owned(),
+            kind: "Pod",
+            namespace: namespace.to_owned(),
+            name: "p".to_owned(),
+            uid: "u".to_owned(),
+            resource_version: "1".to_owned(),
+        };
+        let (message, time) = (message.to_string(), jiff::Timestamp::UNIX_EPOCH);
+        Note { regarding, severity: Severity::Normal, reason: "R", message, time }
+    }
+
+    fn all(backlog: &mut Backlog) -> Vec<(String, String)> {
+        std::iter::from_fn(|| backlog.pop()).map(|note| (note.regarding.namespace, note.message)).collect()
+    }
+
+    /// The queue was one for all: a thousand events of one tenant, and those of a drain were dropped, or came after them.
+    #[test]
+    fn a_namespace_with_many_events_delays_and_displaces_no_other() {
+        let mut backlog = Backlog::default();
+        let dropped = (0..10_000).filter(|n| backlog.push(note("loud", *n)).is_some()).count();
+        assert_eq!(dropped, 10_000 - OF_ONE);
+        assert!(backlog.push(note("quiet", 0)).is_none());
+        assert!(backlog.push(note("", 0)).is_none());
+        let written = all(&mut backlog);
+        let first = written.iter().take(3).map(|(namespace, _)| namespace.as_str()).collect::<Vec<_>>();
+        assert_eq!((first, written.len()), (vec!["loud", "quiet", ""], OF_ONE + 2));
+    }
+
+    #[test]
+    fn many_namespaces_that_are_full_make_room_for_another_and_for_what_is_in_none() {
+        let mut backlog = Backlog::default();
+        for n in 0..OF_ALL * 2 {
+            backlog.push(note(&format!("loud-{}", n % 15), n));
+        }
+        assert_eq!(backlog.namespaced, OF_ALL);
+        for n in 0..OF_ONE / 2 {
+            let gone = backlog.push(note("quiet", n)).map(|gone| gone.regarding.namespace);
+            assert!(gone.is_some_and(|gone| gone.starts_with("loud-")));
+            assert!(backlog.push(note("", n)).is_none());
+        }
+        assert_eq!(backlog.namespaced, OF_ALL);
+        let written = all(&mut backlog);
+        let count = |of: &str| written.iter().filter(|(namespace, _)| namespace == of).count();
+        assert_eq!((count("quiet"), count(""), written.len()), (OF_ONE / 2, OF_ONE / 2, OF_ALL + OF_ONE / 2));
+        assert_eq!((backlog.namespaced, backlog.waiting.len(), backlog.turns.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn events_of_a_namespace_are_written_in_their_order() {
+        let mut backlog = Backlog::default();
+        for n in 0..6 {
+            backlog.push(note(["a", "b"][n % 2], n));
+        }
+        let written = all(&mut backlog).into_iter().map(|(_, message)| message).collect::<Vec<_>>();
+        assert_eq!(written, ["0", "1", "2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn memory_is_bounded_by_events_whatever_the_namespaces_are_called() {
+        let mut backlog = Backlog::default();
+        for n in 0..5 * OF_ALL {
+            backlog.push(note(&n.to_string(), n));
+        }
+        assert_eq!(
+            (backlog.namespaced, backlog.waiting.len(), backlog.turns.len()),
+            (OF_ALL, OF_ALL, OF_ALL)
+        );
+    }
+}
