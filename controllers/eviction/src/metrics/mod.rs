@@ -1,10 +1,19 @@
-//! The gauges that KEP-4563 names, worked out of the cache at each scrape: series exist only for unfinished requests.
+//! The gauges that KEP-4563 names, worked out of the cache at each scrape: series exist only for unfinished requests, and
+//! for no more of them than there is room for. Their labels are names that tenants choose, a hundred for each request.
+
+mod fair;
+
+use std::hash::Hash;
+use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::{Caches, Context};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+
+/// Series of all these gauges together. A scrape of so many is about 4 MB, and with the longest names 20 MB.
+const SERIES: usize = 20_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfInterceptor {
@@ -29,6 +38,13 @@ pub(crate) struct RequestMetrics {
     processed: Family<OfInterceptor, Gauge>,
     requesters: Family<OfRequester, Gauge>,
     of_pod: Family<OfInterceptor, Gauge>,
+    left_out: Gauge,
+}
+
+/// The room of one scrape.
+struct Room {
+    left: usize,
+    left_out: usize,
 }
 
 impl RequestMetrics {
@@ -56,21 +72,41 @@ impl RequestMetrics {
             "Interceptors of the pods of unfinished EvictionRequests",
             all.of_pod.clone(),
         );
+        metrics.register(
+            "drydock_evictionrequest_series_left_out",
+            "Series of EvictionRequests that this scrape has no room for (see --aggregate-request-metrics)",
+            all.left_out.clone(),
+        );
         let caches = context.caches.clone();
         metrics.before_scrape(move || all.refresh(&caches, aggregate));
     }
 
     fn refresh(&self, caches: &Caches, aggregate: bool) {
+        let requests = caches.requests.all().into_iter().filter(|request| !request.is_finished());
+        self.show(requests, aggregate, SERIES);
+    }
+
+    /// Shows these requests in at most so many series.
+    fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
         self.active.clear();
         self.processed.clear();
         self.requesters.clear();
         self.of_pod.clear();
-        for request in caches.requests.all().iter().filter(|r| !r.is_finished()) {
-            self.count(request, aggregate);
-        }
+        let mut room = Room { left: series, left_out: 0 };
+        let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
+        fair::each(requests, |request| {
+            let before = room.left;
+            self.count(&request, aggregate, &mut room);
+            before - room.left
+        });
+        self.left_out.set(i64::try_from(room.left_out).unwrap_or(i64::MAX));
     }
 
-    fn count(&self, request: &EvictionRequest, aggregate: bool) {
+    fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut Room) {
+        if room.left == 0 && !aggregate {
+            room.left_out += values(request);
+            return;
+        }
         let pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
         let shown = |s: &str| if aggregate { String::new() } else { s.to_owned() };
         let (name, pod) = (shown(&request.metadata.name), shown(&pod));
@@ -83,13 +119,13 @@ impl RequestMetrics {
         };
         let status = &request.status;
         for interceptor in &status.active_interceptors {
-            self.active.get_or_create(&of(interceptor)).inc();
+            room.count(&self.active, &of(interceptor));
         }
         for interceptor in &status.processed_interceptors {
-            self.processed.get_or_create(&of(interceptor)).inc();
+            room.count(&self.processed, &of(interceptor));
         }
         for interceptor in &status.target_interceptors {
-            self.of_pod.get_or_create(&of(&interceptor.name)).inc();
+            room.count(&self.of_pod, &of(&interceptor.name));
         }
         for requester in &request.spec.requesters {
             let label = OfRequester {
@@ -98,7 +134,90 @@ impl RequestMetrics {
                 pod: pod.clone(),
                 requester: requester.name.clone(),
             };
-            self.requesters.get_or_create(&label).inc();
+            room.count(&self.requesters, &label);
         }
+    }
+}
+
+impl Room {
+    /// Counts one more under a label, if it has a series or there is room for one.
+    fn count<L: Clone + Eq + Hash>(&mut self, family: &Family<L, Gauge>, label: &L) {
+        if let Some(gauge) = family.get(label) {
+            gauge.inc();
+            return;
+        }
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                family.get_or_create(label).inc();
+            }
+            None => self.left_out += 1,
+        }
+    }
+}
+
+/// How many series a request has by itself.
+fn values(request: &EvictionRequest) -> usize {
+    let status = &request.status;
+    let interceptors = [
+        status.active_interceptors.len(),
+        status.processed_interceptors.len(),
+        status.target_interceptors.len(),
+    ];
+    interceptors.iter().sum::<usize>() + request.spec.requesters.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_api::eviction_request::Requester;
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    fn request(namespace: &str, name: &str, requesters: usize) -> Arc<EvictionRequest> {
+        let mut request = EvictionRequest::named(namespace, name);
+        request.spec.requesters =
+            (0..requesters).map(|n| Requester { name: format!("r{n}.example.com") }).collect();
+        Arc::new(request)
+    }
+
+    /// The series of a scrape, by namespace, and how many were left out.
+    fn shown(requests: &[Arc<EvictionRequest>], aggregate: bool) -> (Vec<(String, usize)>, i64) {
+        let gauges = RequestMetrics::default();
+        // What an earlier scrape showed takes no room.
+        gauges.show((0..9).map(|n| request("gone", &n.to_string(), 99)), aggregate, 1000);
+        gauges.show(requests.iter().cloned(), aggregate, 1000);
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        registry.register("requesters", "", gauges.requesters.clone());
+        encode(&mut text, &registry).unwrap();
+        let mut series = std::collections::BTreeMap::<String, usize>::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let namespace = line.split('"').nth(1).unwrap().to_owned();
+            *series.entry(namespace).or_default() += 1;
+        }
+        (series.into_iter().collect(), gauges.left_out.get())
+    }
+
+    /// A tenant names a hundred requesters in each request, and each name was a series.
+    #[test]
+    fn series_of_names_that_a_tenant_chooses_are_bounded_and_displace_no_other_namespace() {
+        let mut requests = (0..500).map(|n| request("loud", &format!("r{n}"), 100)).collect::<Vec<_>>();
+        requests.extend((0..5).map(|n| request("quiet", &format!("r{n}"), 2)));
+        let (series, left_out) = shown(&requests, false);
+        assert_eq!(series, [("loud".to_owned(), 990), ("quiet".to_owned(), 10)]);
+        assert_eq!(left_out, 500 * 100 + 10 - 1000);
+    }
+
+    #[test]
+    fn room_is_free_again_once_requests_have_ended() {
+        let quiet = [request("quiet", "a", 3)];
+        assert_eq!(shown(&quiet, false), (vec![("quiet".to_owned(), 3)], 0));
+    }
+
+    #[test]
+    fn sums_take_the_room_of_their_names_alone() {
+        let requests = (0..50).map(|n| request("ns", &format!("r{n}"), 4)).collect::<Vec<_>>();
+        assert_eq!(shown(&requests, true), (vec![("ns".to_owned(), 4)], 0));
     }
 }

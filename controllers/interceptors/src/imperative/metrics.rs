@@ -18,9 +18,15 @@ struct Result {
     result: &'static str,
 }
 
+/// Series of [`OfRequest`], whose names tenants choose.
+const SERIES: i64 = 20_000;
+
 /// KEP-4563's counter, whose series live as long as their request, and what shows how the pool is doing.
 pub(super) struct Metrics {
     evictions: Family<OfRequest, Counter>,
+    /// How many series that has.
+    series: Gauge,
+    left_out: Counter,
     answers: Family<Result, Counter>,
     pub(super) in_flight: Gauge,
     pub(super) waiting: Gauge,
@@ -31,6 +37,8 @@ impl Metrics {
     pub(super) fn register(context: &Context) -> Self {
         let all = Self {
             evictions: Family::default(),
+            series: Gauge::default(),
+            left_out: Counter::default(),
             answers: Family::default(),
             in_flight: Gauge::default(),
             waiting: Gauge::default(),
@@ -41,6 +49,11 @@ impl Metrics {
             "evictionrequest_controller_imperative_evictions",
             "Evictions sent for an unfinished EvictionRequest and its Pod",
             all.evictions.clone(),
+        );
+        registry.register(
+            "drydock_imperative_evictions_left_out",
+            "Evictions that evictionrequest_controller_imperative_evictions has no room for: too many other requests have series",
+            all.left_out.clone(),
         );
         registry.register(
             "drydock_evictions",
@@ -55,7 +68,17 @@ impl Metrics {
 
     /// An eviction was sent for a request that is remembered.
     pub(super) fn sent_for(&self, request: &ObjectKey, pod: &str) {
-        self.evictions.get_or_create(&label(request, pod)).inc();
+        let label = label(request, pod);
+        if let Some(sent) = self.evictions.get(&label) {
+            sent.inc();
+            return;
+        }
+        if self.series.get() >= SERIES {
+            self.left_out.inc();
+            return;
+        }
+        self.series.inc();
+        self.evictions.get_or_create(&label).inc();
     }
 
     /// The host answered.
@@ -64,7 +87,9 @@ impl Metrics {
     }
 
     pub(super) fn forget(&self, request: &ObjectKey, pod: &str) {
-        self.evictions.remove(&label(request, pod));
+        if self.evictions.remove(&label(request, pod)) {
+            self.series.dec();
+        }
     }
 }
 
