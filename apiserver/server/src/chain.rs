@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
 use tracing::Instrument;
 
@@ -56,9 +56,6 @@ pub struct Chain {
 
 /// Media type of server-side apply, which metrics tell from other patches.
 const APPLY: &str = "application/apply-patch+yaml";
-
-/// Paths that are answered before anything else.
-const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// What an answer holds on to until it has been sent.
 enum Kept {
@@ -104,7 +101,9 @@ impl Chain {
     ) -> (Response<Body>, Kept) {
         let (mut parts, body) = request.into_parts();
         let Asked { info, audit, .. } = &asked;
-        if let Some(answer) = self.probe(&parts.method, info) {
+        // Whoever fills the server, or cuts it off from the host, must not have it restarted or taken out of service: this
+        // needs no user, no place and no review.
+        if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
             return (answer, Kept::Nothing);
         }
         let deadline = match deadline {
@@ -133,14 +132,6 @@ impl Chain {
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
         let request = Request { method, info: info.clone(), caller, user, headers, body, deadline, audit };
         self.handle(request, &info, seats).await
-    }
-
-    /// The answer to a GET of exactly /livez, /readyz or /healthz, which needs no user, no place and no review: whoever
-    /// fills the server, or cuts it off from the host, must not have it restarted or taken out of service. The single
-    /// checks below these paths are for users who may read them.
-    fn probe(&self, method: &Method, info: &RequestInfo) -> Option<Response<Body>> {
-        let is_probe = *method == Method::GET && PROBES.contains(&info.path.as_str());
-        is_probe.then(|| self.health.answer(&info.path, &info.query)).flatten()
     }
 
     /// The API's own answer: a watch bounds itself, anything else must come within its time.

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
-use http::{Response, StatusCode, header};
+use http::{Method, Response, StatusCode, header};
 
 use crate::query::Query;
+
+/// The paths that are open to everybody.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// A check: healthy, or why not.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -55,7 +58,13 @@ impl Health {
         self
     }
 
-    /// The answer to a health path, `None` for any other path.
+    /// The answer to a GET of exactly /livez, /readyz or /healthz, which is open to everybody.
+    pub fn probe(&self, method: &Method, path: &str, query: &Query) -> Option<Response<Body>> {
+        let is_probe = *method == Method::GET && PROBES.contains(&path);
+        is_probe.then(|| self.answer(path, query)).flatten()
+    }
+
+    /// The answer to a health path, `None` for any other path. Those below the three tell reasons.
     pub fn answer(&self, path: &str, query: &Query) -> Option<Response<Body>> {
         let mut parts = path.trim_start_matches('/').splitn(2, '/');
         let endpoint = parts.next()?;

@@ -9,8 +9,9 @@ use drydock_runtime::cache::Select;
 use drydock_runtime::client;
 use drydock_runtime::events::Recorder;
 use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
-use drydock_runtime::metrics::{Health, Metrics, router};
+use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::{Caches, Context};
+use drydock_server::health::Health;
 use drydock_server::host;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,9 +42,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let context = build(client, lease, &shutdown);
     if let Some(port) = port {
         let health = health(&context.caches);
-        let router = router(context.metrics.clone(), health, gate::by_host(context.client.clone()));
+        let metrics = router(context.metrics.clone(), gate::by_host(context.client.clone()));
         // Probes are answered to the end.
-        tokio::spawn(serve::serve(port, router, CancellationToken::new()));
+        tokio::spawn(serve::serve(port, health, metrics, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !client::wait_for_server(&context.client, &shutdown).await {
@@ -87,7 +88,7 @@ fn health(caches: &Caches) -> Health {
         if caches.is_synced(Select::ALL) { Ok(()) } else { Err("caches are not complete yet".to_owned()) }
     };
     // A process that lost its lease ends by itself, so one that answers is alive.
-    Health { live: Arc::new(|| Ok(())), ready: Arc::new(ready) }
+    Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
 async fn elected(context: &Context, client: &Client, flags: &Flags) -> anyhow::Result<()> {

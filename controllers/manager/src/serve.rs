@@ -8,6 +8,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use drydock_server::authn::Peer;
+use drydock_server::health::Health;
+use drydock_server::query::Query;
 use drydock_server::serve::{self, Answer, Bounds};
 use drydock_server::tls::{Serving, server_config};
 use rustls::ServerConfig;
@@ -36,20 +38,28 @@ pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<Port
 }
 
 /// Serves until `stop`.
-pub async fn serve(port: Port, router: Router, stop: CancellationToken) {
-    serve_within(port, router, stop, BOUNDS).await;
+pub async fn serve(port: Port, health: Health, metrics: Router, stop: CancellationToken) {
+    serve_within(port, Paths { health, metrics }, stop, BOUNDS).await;
 }
 
-async fn serve_within(port: Port, router: Router, stop: CancellationToken, bounds: Bounds) {
-    serve::serve(port.listener, port.tls, Arc::new(Paths(router)), stop, bounds).await;
+async fn serve_within(port: Port, paths: Paths, stop: CancellationToken, bounds: Bounds) {
+    serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// Answers by path, whoever asks.
-struct Paths(Router);
+/// Answers by path: probes to everybody, without reasons; metrics to whom their own gate lets through. The paths of
+/// single checks, which tell reasons, are not served.
+struct Paths {
+    health: Health,
+    metrics: Router,
+}
 
 impl Answer for Paths {
     async fn answer(&self, request: Request<Body>, _: &Peer) -> Response<Body> {
-        self.0.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        if let Some(answer) = self.health.probe(request.method(), request.uri().path(), &query) {
+            return answer;
+        }
+        self.metrics.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 }
 
@@ -65,6 +75,28 @@ mod tests {
 
     use super::*;
 
+    /// /readyz said to whoever asked what was missing.
+    #[tokio::test]
+    async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
+        let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
+        let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", ready);
+        let paths = Paths { health, metrics: Router::new() };
+        for (path, code) in [
+            ("/livez", 200),
+            ("/healthz?verbose", 200),
+            ("/readyz", 500),
+            ("/readyz?verbose", 500),
+            ("/readyz/caches", 404),
+            ("/livez/ping", 404),
+        ] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let answer = paths.answer(request, &Peer::default()).await;
+            assert_eq!(answer.status(), code, "{path}");
+            let text = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+            assert!(!String::from_utf8_lossy(&text).contains("pods"), "{path}");
+        }
+    }
+
     /// Whoever shook hands and said nothing had a place for ever: 256 of them, and no probe was answered any more.
     #[tokio::test]
     async fn a_client_that_says_nothing_is_not_waited_for() {
@@ -74,7 +106,8 @@ mod tests {
         let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let bounds = Bounds { headers: Duration::from_millis(50), ..BOUNDS };
-        tokio::spawn(serve_within(port, Router::new(), CancellationToken::new(), bounds));
+        let paths = Paths { health: Health::default(), metrics: Router::new() };
+        tokio::spawn(serve_within(port, paths, CancellationToken::new(), bounds));
 
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(cert_dir.join("ca.crt")).unwrap()).unwrap();

@@ -12,7 +12,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use queue::QueueFamilies;
 pub use queue::QueueMetrics;
-pub use serve::{Gate, Health, router};
+pub use serve::{Gate, router};
 
 /// The registry. Clones share it.
 #[derive(Clone)]

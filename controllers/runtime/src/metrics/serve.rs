@@ -1,4 +1,4 @@
-//! Paths for probes and scrapers.
+//! The path for scrapers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,50 +20,20 @@ pub type Gate = Arc<
     dyn Fn(HeaderMap) -> Pin<Box<dyn Future<Output = Result<(), StatusCode>> + Send>> + Send + Sync + 'static,
 >;
 
-/// What the probes ask. Both must answer at once.
-#[derive(Clone)]
-pub struct Health {
-    /// Whether the process is worth keeping; `Err` says why not.
-    pub live: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
-    /// Whether the process does its work, or stands by for it; `Err` says why not.
-    pub ready: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
-}
-
 #[derive(Clone)]
 struct Serving {
     metrics: Metrics,
-    health: Health,
     gate: Gate,
 }
 
-/// `/healthz`, `/livez` and `/readyz` for everybody, `/metrics` for whom `gate` lets through.
-pub fn router(metrics: Metrics, health: Health, gate: Gate) -> Router {
-    Router::new()
-        .route("/healthz", get(live))
-        .route("/livez", get(live))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(scrape))
-        .with_state(Serving { metrics, health, gate })
-}
-
-async fn live(State(serving): State<Serving>) -> Response {
-    answer((serving.health.live)())
-}
-
-async fn ready(State(serving): State<Serving>) -> Response {
-    answer((serving.health.ready)())
+/// `/metrics` for whom `gate` lets through.
+pub fn router(metrics: Metrics, gate: Gate) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(Serving { metrics, gate })
 }
 
 async fn scrape(State(serving): State<Serving>, headers: HeaderMap) -> Response {
     match (serving.gate)(headers).await {
         Ok(()) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], serving.metrics.render()).into_response(),
         Err(status) => (status, format!("{status}\n")).into_response(),
-    }
-}
-
-fn answer(health: Result<(), String>) -> Response {
-    match health {
-        Ok(()) => "ok".into_response(),
-        Err(why) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")).into_response(),
     }
 }
