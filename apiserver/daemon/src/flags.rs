@@ -100,7 +100,7 @@ pub struct Flags {
     /// Seats that are added to those of --max-requests-inflight; where either is 0 there is no limit
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: usize,
-    /// Users of the priority level of controllers: 30% of the seats are theirs when they need them
+    /// Users of the priority level of controllers: 30% of the seats are theirs when they need them, and they alone may write in terms of a lease (name the controller manager)
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     pub controller_users: Vec<String>,
     /// Longest time that a request may take which does not stream

@@ -7,7 +7,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
 use drydock_storage::cache::Usage;
-use drydock_storage::fence::{FenceError, Fences};
+use drydock_storage::fence::FenceError;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::{Admission, Warnings};
 use crate::audit::Trail;
 use crate::discovery::Discovery;
-use crate::fence::{Refusal, Term};
+use crate::fence::{Refusal, Term, Terms};
 use crate::flow_control::{Listed, PriorityLevels};
 use crate::metrics::WatchEvents;
 use crate::request::Request;
@@ -45,7 +45,7 @@ pub struct ApiGroup {
     /// Who may create by applying.
     authorizer: Option<Arc<dyn CreateAuthorizer>>,
     /// Whose terms are over.
-    fences: Option<Arc<Fences>>,
+    terms: Option<Terms>,
     discovery: Discovery,
     openapi: OpenApi,
     version: Value,
@@ -87,7 +87,7 @@ impl ApiGroup {
             resources: resources.into_iter().map(Arc::new).collect(),
             shutdown: CancellationToken::new(),
             authorizer: None,
-            fences: None,
+            terms: None,
             discovery,
             openapi,
             version: identity.info(),
@@ -122,8 +122,8 @@ impl ApiGroup {
 
     /// Refuses writes of terms that are over; without it, terms are not looked at.
     #[must_use]
-    pub fn with_fences(mut self, fences: Arc<Fences>) -> Self {
-        self.fences = Some(fences);
+    pub fn with_terms(mut self, terms: Terms) -> Self {
+        self.terms = Some(terms);
         self
     }
 
@@ -207,12 +207,16 @@ impl ApiGroup {
     /// The term of a write that names one; what only pretends to write begins none.
     async fn term(&self, call: &Call) -> Result<Option<Term>, ApiError> {
         let pretends = call.info.query.get("dryRun").is_some();
-        let Some(fences) = self.fences.as_ref().filter(|_| call.info.verb.is_mutating() && !pretends) else {
+        let Some(terms) = self.terms.as_ref().filter(|_| call.info.verb.is_mutating() && !pretends) else {
             return Ok(None);
         };
-        let admitted = Term::admit(fences, &call.user, &call.headers).await;
+        let admitted = terms.admit(&call.user, &call.headers).await;
         admitted.map_err(|refusal| match refusal {
             Refusal::Malformed(error) => error,
+            Refusal::Stranger(why) => {
+                let names = call.resource.kind.names();
+                ApiError::forbidden(names.group, names.plural, &call.info.name, &why)
+            }
             Refusal::Fence(FenceError::Backend(error)) => call.storage_error(error.into(), "term check"),
             Refusal::Fence(over) => call.conflict(over),
         })

@@ -42,6 +42,7 @@ use crate::audit::Audit;
 use crate::authn::{Authenticator, HostConfigSource, TokenReviewer};
 use crate::authz::Authorizer;
 use crate::chain::Chain;
+use crate::fence::Terms;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::health::{Check, Health};
 use crate::host::{self, HostNamespaces};
@@ -200,7 +201,7 @@ impl Server {
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
             .with_priority_levels(Arc::new(levels.clone()))
-            .with_fences(Arc::new(Fences::new(self.backend.clone())))
+            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone())), levels.clone()))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
         let limits = Limits {

@@ -10,6 +10,7 @@ use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::fence::Terms;
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::request::Request;
 use drydock_server::request_info::RequestInfo;
@@ -110,7 +111,10 @@ impl Server {
             .with_shutdown(shutdown.clone())
             .with_priority_levels(Arc::new(PriorityLevels::new(["controller".to_owned()])))
             .with_authorizer(Arc::new(NotTheReader))
-            .with_fences(Arc::new(Fences::new(backend.clone())));
+            .with_terms(Terms::new(
+                Arc::new(Fences::new(backend.clone())),
+                PriorityLevels::new(["leader", "second"].map(str::to_owned)),
+            ));
         Self { api, backend, shutdown, caches: [of_gadgets, of_widgets], _dir: dir }
     }
 

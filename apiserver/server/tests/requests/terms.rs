@@ -1,5 +1,6 @@
 //! Writers that say in which term they write.
 
+use drydock_storage::backend::prefix_range;
 use drydock_storage::fence::Fences;
 use serde_json::{Value, json};
 
@@ -64,10 +65,28 @@ async fn a_term_that_ended_on_another_replica_is_over_here_too() {
 async fn terms_are_of_the_user_that_writes_and_pretended_writes_begin_none() {
     let server = Server::start().await;
     server.gadget("a", json!({})).await;
-    patch(&server, "stranger", &u64::MAX.to_string(), "").await.expect(200);
+    patch(&server, "second", &u64::MAX.to_string(), "").await.expect(200);
     patch(&server, "leader", "9", "?dryRun=All").await.expect(200);
     patch(&server, "leader", "8", "").await.expect(200);
     assert_eq!(label(&server).await, "t8");
+}
+
+/// A key by the name of each of them was written, and stayed for ever: a tenant has as many service accounts as they make.
+#[tokio::test]
+async fn a_user_who_is_no_controller_has_no_term_and_leaves_nothing_in_storage() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    patch(&server, "leader", "7", "").await.expect(200);
+    for n in 0..20 {
+        let user = format!("system:serviceaccount:tenant:{n}");
+        let refused = patch(&server, &user, "9", "").await.expect(403);
+        assert_eq!(refused["reason"], "Forbidden");
+        assert!(refused["message"].as_str().unwrap().contains("--controller-users"), "{refused}");
+    }
+    let kept = server.backend.range(prefix_range("/fences/"), 0, None).await.unwrap();
+    assert_eq!(kept.items.iter().map(|pair| pair.key.as_str()).collect::<Vec<_>>(), ["/fences/leader"]);
+    assert_eq!(label(&server).await, "t7");
+    patch(&server, "leader", "8", "").await.expect(200);
 }
 
 #[tokio::test]
