@@ -9,4 +9,5 @@ mod host;
 mod identity;
 mod limits;
 mod probes;
+mod series;
 mod strangers;
