@@ -17,6 +17,10 @@ use audit::AuditFlags;
 pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
 use storage::StorageFlags;
 
+/// Those who delete the objects of others, among them the namespace controller and the garbage collector.
+const UNNAMED_REVIEW_USERS: [&str; 2] =
+    ["system:kube-controller-manager", "system:serviceaccounts:kube-system"];
+
 /// Serves coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance as an aggregated API.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "drydock-apiserver", version, args_conflicts_with_subcommands = true)]
@@ -93,6 +97,9 @@ pub struct Flags {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub require_pod_delete_permission: bool,
+    /// Users and groups of whom the host is asked whether they may delete all pods of a namespace, and by name only where they may not; if absent those of --controller-users, user system:kube-controller-manager and group system:serviceaccounts:kube-system
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub unnamed_review_users: Option<Vec<String>>,
 
     /// Seats for requests in flight, shared by all together with --max-mutating-requests-inflight: a request takes one, a large one up to 10; where either is 0 there is no limit
     #[arg(long, value_name = "N", default_value_t = 400)]
@@ -123,6 +130,13 @@ impl Flags {
     /// Where to listen.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind_address, self.secure_port)
+    }
+
+    /// Users and groups of whom the host is asked without the name of a pod first.
+    pub fn unnamed_review_users(&self) -> Vec<String> {
+        let hosts = || UNNAMED_REVIEW_USERS.iter().map(|name| (*name).to_owned());
+        let usual = || self.controller_users.iter().cloned().chain(hosts()).collect();
+        self.unnamed_review_users.clone().unwrap_or_else(usual)
     }
 
     /// Flags that do not go together.
@@ -158,6 +172,15 @@ mod tests {
     fn a_switch_may_stand_alone() {
         assert!(read(&["--require-pod-delete-permission"]).unwrap().require_pod_delete_permission);
         assert!(!read(&["--require-pod-delete-permission=false"]).unwrap().require_pod_delete_permission);
+    }
+
+    #[test]
+    fn controllers_are_asked_about_without_a_name_unless_others_are_named() {
+        let names = |arguments: &[&str]| read(arguments).unwrap().unnamed_review_users();
+        let usual = names(&["--controller-users=a,b"]);
+        assert_eq!(usual[..3], ["a", "b", "system:kube-controller-manager"]);
+        assert_eq!(names(&["--controller-users=a", "--unnamed-review-users=c,d"]), ["c", "d"]);
+        assert_eq!(names(&["--unnamed-review-users="]), [""]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_server::admission::Admission;
 use drydock_server::generic::Server;
 
-use crate::admission::{NodeCount, NodeDelete, PodDelete};
+use crate::admission::{NodeCount, NodeDelete, PodDelete, UnnamedReviewUsers};
 use crate::flags::Flags;
 use crate::host::HostNodes;
 use crate::options;
@@ -27,7 +27,8 @@ fn install_eviction_requests(server: &mut Server, flags: &Flags) {
     let kind = EvictionRequestKind::new(flags.heartbeat_deadline).with_allowed_names(allowed);
     let mut admission: Vec<Arc<dyn Admission>> = Vec::new();
     if flags.require_pod_delete_permission {
-        admission.push(Arc::new(PodDelete::new(server.authorizer())));
+        let unnamed = UnnamedReviewUsers::new(flags.unnamed_review_users());
+        admission.push(Arc::new(PodDelete::new(server.authorizer(), unnamed)));
     }
     server.install(Arc::new(kind), admission);
 }

@@ -1,22 +1,66 @@
 //! Whoever writes an EvictionRequest must be allowed to delete its pod
 //! (KEP-4563, EvictionRequest Validation on Admission: CREATE, UPDATE, DELETE).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
 use drydock_server::authz::{self, Authorizer};
+use drydock_server::review::Caller;
+use drydock_server::user::User;
 
 /// The check; it does not concern subresources, which have rules of RBAC of their own.
 pub struct PodDelete {
     authorizer: Arc<Authorizer>,
+    unnamed: UnnamedReviewUsers,
+}
+
+/// Users, and groups of users, about whom the host is asked once for all pods of a namespace, and pod by pod only where
+/// that is denied. About everybody else it is asked pod by pod: an authorizer may deny one pod of those that it allows in
+/// general.
+pub struct UnnamedReviewUsers(HashSet<String>);
+
+impl UnnamedReviewUsers {
+    /// Users and groups of these names.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        Self(names.into_iter().filter(|name| !name.is_empty()).collect())
+    }
+
+    fn include(&self, user: &User) -> bool {
+        self.0.contains(&user.name) || user.groups.iter().any(|group| self.0.contains(group))
+    }
 }
 
 impl PodDelete {
     /// Asks `authorizer`.
-    pub fn new(authorizer: Arc<Authorizer>) -> Self {
-        Self { authorizer }
+    pub fn new(authorizer: Arc<Authorizer>, unnamed: UnnamedReviewUsers) -> Self {
+        Self { authorizer, unnamed }
+    }
+
+    async fn may_delete(
+        &self,
+        caller: &Caller,
+        user: &User,
+        namespace: &str,
+        pod: &str,
+    ) -> Result<bool, ApiError> {
+        let ask = async |name: &str| {
+            let question = authz::Attributes {
+                verb: "delete".into(),
+                version: "v1".into(),
+                resource: "pods".into(),
+                namespace: namespace.into(),
+                name: name.into(),
+                ..authz::Attributes::default()
+            };
+            self.authorizer.authorize(caller, user, &question).await
+        };
+        if self.unnamed.include(user) && ask("").await?.allowed {
+            return Ok(true);
+        }
+        Ok(ask(pod).await?.allowed)
     }
 }
 
@@ -27,19 +71,11 @@ impl Admission for PodDelete {
         let Some(pod) = object.and_then(target_pod).filter(|_| attributes.subresource.is_empty()) else {
             return Ok(());
         };
-        let question = authz::Attributes {
-            verb: "delete".into(),
-            version: "v1".into(),
-            resource: "pods".into(),
-            namespace: attributes.namespace.into(),
-            name: pod.into(),
-            ..authz::Attributes::default()
-        };
-        let decision = self.authorizer.authorize(attributes.caller, attributes.user, &question).await?;
-        if decision.allowed {
+        let Attributes { caller, user, namespace, .. } = *attributes;
+        if self.may_delete(caller, user, namespace, pod).await? {
             return Ok(());
         }
-        let why = format!("user {:?} must be allowed to delete the target pod {pod:?}", attributes.user.name);
+        let why = format!("user {:?} must be allowed to delete the target pod {pod:?}", user.name);
         Err(ApiError::forbidden(
             attributes.names.group,
             attributes.names.plural,
@@ -51,4 +87,49 @@ impl Admission for PodDelete {
 
 fn target_pod(object: &Object) -> Option<&str> {
     object.0.get("spec")?.get("target")?.get("pod")?.get("name")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::admission::asked::{Asked, caller, host};
+
+    const KUBE_SYSTEM: &str = "system:serviceaccounts:kube-system";
+
+    fn check(rule: fn(&str, &str) -> bool) -> (PodDelete, Asked) {
+        let (authorizer, asked) = host(rule);
+        (PodDelete::new(authorizer, UnnamedReviewUsers::new([KUBE_SYSTEM.to_owned()])), asked)
+    }
+
+    async fn may(check: &PodDelete, user: &str, groups: &[&str], pods: &[&str]) -> Vec<bool> {
+        let caller = caller(user, groups);
+        let mut may = Vec::new();
+        for pod in pods {
+            may.push(check.may_delete(&caller, &caller.user, "ns", pod).await.unwrap());
+        }
+        may
+    }
+
+    /// The namespace controller deletes every request of a namespace: a review for each held up whoever waited for it.
+    #[tokio::test]
+    async fn the_host_is_asked_once_for_a_namespace_about_those_who_empty_it() {
+        let (check, asked) = check(|_, _| true);
+        let may = may(&check, "system:serviceaccount:kube-system:x", &[KUBE_SYSTEM], &["a", "b", "c"]).await;
+        assert_eq!((may, asked.names()), (vec![true; 3], vec![String::new()]));
+    }
+
+    #[tokio::test]
+    async fn where_that_is_denied_it_is_asked_by_name() {
+        let (check, asked) = check(|_, pod| pod == "b");
+        assert_eq!(may(&check, "x", &[KUBE_SYSTEM], &["a", "b"]).await, [false, true]);
+        assert_eq!(asked.names(), ["", "a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn an_authorizer_that_denies_one_pod_is_heard_about_everybody_else() {
+        let (check, asked) = check(|_, pod| pod != "a");
+        assert_eq!(may(&check, "ann", &["system:authenticated"], &["a", "b"]).await, [false, true]);
+        assert_eq!(asked.names(), ["a", "b"]);
+    }
 }

@@ -1,0 +1,51 @@
+//! For tests: an authorizer whose host answers by a rule, and what that host was asked.
+
+#![allow(clippy::unwrap_used, reason = "tests may fail")]
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drydock_server::authz::Authorizer;
+use drydock_server::review::{Caller, Origin};
+use drydock_server::user::User;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+/// The objects that a host was asked about.
+#[derive(Clone, Default)]
+pub struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    pub fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// An authorizer by a host that allows by user and name.
+pub fn host(rule: fn(&str, &str) -> bool) -> (Arc<Authorizer>, Asked) {
+    let asked = Asked::default();
+    let told = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let told = told.clone();
+        async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let review: Value = serde_json::from_slice(&body).unwrap();
+            let name = review["spec"]["resourceAttributes"]["name"].as_str().unwrap_or_default();
+            let allowed = rule(review["spec"]["user"].as_str().unwrap(), name);
+            told.0.lock().unwrap().push(name.to_owned());
+            let answer = json!({"status": {"allowed": allowed}}).to_string();
+            Ok::<_, Infallible>(Response::new(Body::from(answer.into_bytes())))
+        }
+    });
+    (Arc::new(Authorizer::new(Client::new(service, "default"), Arc::default())), asked)
+}
+
+pub fn caller(name: &str, groups: &[&str]) -> Caller {
+    let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    let user = User { name: name.to_owned(), groups, ..User::default() };
+    Caller::new(Arc::new(user), Origin::local(Duration::from_secs(60)))
+}
