@@ -21,6 +21,7 @@ pub mod authn;
 pub mod authz;
 pub mod chain;
 pub mod flow_control;
+pub mod gate;
 pub mod health;
 pub mod host;
 pub mod metrics;

@@ -19,6 +19,8 @@ const FRESH: Duration = Duration::from_secs(10);
 /// A token that was somebody's is asked about in that user's name, not in a stranger's, for so long.
 const KNOWN: Duration = Duration::from_secs(3600);
 const CAPACITY: usize = 8192;
+/// A longer token is not a token, in bytes.
+const LONGEST: usize = 32 << 10;
 
 /// Asks the host whose token it is.
 pub struct TokenReviewer(Arc<Reviewer>);
@@ -56,6 +58,9 @@ impl TokenReviewer {
     /// The token's user, who is in `system:authenticated`; 401 if the host does not know it or cannot be asked, 429 if
     /// too many tokens of the same origin wait to be asked about.
     pub async fn review(&self, token: &str, origin: &Origin) -> Result<Arc<User>, ApiError> {
+        if token.len() > LONGEST {
+            return Err(ApiError::unauthorized());
+        }
         let key: Key = Arc::from(Sha256::digest(token.as_bytes()).as_slice());
         let payer = match self.0.remembered(&key) {
             Remembered::Answer(answer) => return answer.ok_or_else(ApiError::unauthorized),
