@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::future::join_all;
+use http::StatusCode;
 use parking_lot::Mutex;
 
 use crate::door::{Answer, Ask, Door, Line, Windows};
@@ -17,6 +18,9 @@ use crate::stage::{Account, Stage, Tenant};
 pub const LAIR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// After an attempt that broke off, so that a server that is gone is not asked in a busy loop.
 const BREATH: Duration = Duration::from_millis(20);
+
+/// Characters of the first refusal that are shown.
+const REFUSAL: usize = 120;
 
 /// How much is thrown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +43,25 @@ pub struct Field {
     length: Duration,
     end: Arc<OnceLock<Instant>>,
     answers: Arc<Mutex<BTreeMap<String, usize>>>,
+    notes: Arc<Mutex<Vec<String>>>,
+    fault: Arc<OnceLock<String>>,
+    refusal: Arc<OnceLock<String>>,
 }
 
 impl Field {
     /// Of a tenant, for an attack of that length.
     pub fn new(stage: Arc<Stage>, tenant: Arc<Tenant>, size: Size, length: Duration) -> Field {
-        Field { stage, tenant, size, length, end: Arc::default(), answers: Arc::default() }
+        Field {
+            stage,
+            tenant,
+            size,
+            length,
+            end: Arc::default(),
+            answers: Arc::default(),
+            notes: Arc::default(),
+            fault: Arc::default(),
+            refusal: Arc::default(),
+        }
     }
 
     /// The same field for another tenant.
@@ -95,7 +112,15 @@ impl Field {
     /// Counts an answer, or that there was none.
     pub fn note(&self, answer: &Result<Answer>) {
         match answer {
-            Ok(answer) => self.count(answer.code.as_str()),
+            Ok(answer) => {
+                self.count(answer.code.as_str());
+                if !answer.code.is_success() {
+                    self.refusal.get_or_init(|| answer.told().chars().take(REFUSAL).collect());
+                }
+                if answer.code == StatusCode::INTERNAL_SERVER_ERROR {
+                    self.fault.get_or_init(|| answer.told());
+                }
+            }
             Err(_) => self.count("broken"),
         }
     }
@@ -105,10 +130,21 @@ impl Field {
         *self.answers.lock().entry(what.to_owned()).or_default() += 1;
     }
 
-    /// What was counted: `200x5 422x7`.
+    /// Notes a figure of this attack's own.
+    pub fn say(&self, note: String) {
+        self.notes.lock().push(note);
+    }
+
+    /// What was counted and noted, and the first refusal: `200x5 422x7 (422 ...)`.
     pub fn told(&self) -> String {
-        let told: Vec<String> = self.answers.lock().iter().map(|(what, n)| format!("{what}x{n}")).collect();
-        told.join(" ")
+        let counted = self.answers.lock().iter().map(|(what, n)| format!("{what}x{n}")).collect::<Vec<_>>();
+        let refusal = self.refusal.get().map(|told| format!("({told})")).into_iter().collect();
+        [counted, self.notes.lock().clone(), refusal].concat().join(" ").replace('\n', " ")
+    }
+
+    /// The first answer that says that something in us went wrong.
+    pub fn fault(&self) -> Option<String> {
+        self.fault.get().cloned()
     }
 
     /// How often something was counted.

@@ -26,6 +26,8 @@ pub struct Happened {
     pub others: Fared,
     /// What the attack counted.
     pub told: String,
+    /// The first answer that told of a fault of ours (500).
+    pub fault: Option<String>,
     /// What is wrong with it, in words; nothing if it did no harm.
     pub harm: Vec<String>,
 }
@@ -54,6 +56,7 @@ impl Happened {
         let allowed = REVIEWS * (self.length.as_secs() + 1) + REVIEWS_BESIDE;
         let too_many = attack.strangers && self.reviews > allowed;
         harm.extend(too_many.then(|| format!("{} reviews, more than {allowed}", self.reviews)));
+        harm.extend(self.fault.as_ref().map(|told| format!("answered {told}")));
         harm.extend(findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.text));
         harm.extend(self.told.is_empty().then(|| "nothing was attacked".to_owned()));
         self.harm = harm;

@@ -74,6 +74,7 @@ impl Scene<'_> {
             length: attacked.0,
             others,
             told: field.told(),
+            fault: field.fault(),
             harm: Vec::new(),
         };
         let happened = happened.judge(attack, findings);
@@ -89,8 +90,9 @@ impl Scene<'_> {
         }
     }
 
+    /// A server that was harmed is started anew too: the next attack is judged by itself.
     async fn tidy(&self, happened: &Happened) -> Result<()> {
-        if !happened.survived || self.stage.resident() > HEAVY {
+        if !happened.harm.is_empty() || self.stage.resident() > HEAVY {
             self.stage.restart().await?;
         }
         Ok(())

@@ -1,9 +1,11 @@
 //! Connections: silent, slow, many, and with half of what they should say.
 
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use tokio::net::TcpStream;
 
 use super::stock::{Findings, lay_in, nothing};
 use crate::attack::Attack;
@@ -12,6 +14,13 @@ use crate::field::{Field, LAIR};
 
 /// More than the server has places for, if this process may open so many.
 const SILENT: usize = 17_000;
+/// So many open them, for so long at most.
+const OPENERS: usize = 16;
+const OPENING: (Duration, Duration) = (Duration::from_secs(8), Duration::from_secs(40));
+/// Of each that the server closed again: it has a cap, and more would show nothing.
+const ENOUGH: usize = 50;
+/// For a connection that the kernel does not take yet.
+const BREATH: Duration = Duration::from_millis(50);
 /// File descriptors that are left for everything else.
 const SPARE: usize = 2_500;
 /// Where strangers come from who are not the lair's.
@@ -44,19 +53,32 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn silent(field: Field) -> Findings {
-    let count = SILENT.min(descriptors().saturating_sub(SPARE));
-    let mut held = Vec::new();
-    while held.len() < count && !field.is_over() {
-        match field.stage.direct.knock(LAIR).await {
-            Ok(stream) => {
-                field.count("open");
-                held.push(stream);
+    let most = SILENT.min(descriptors().saturating_sub(SPARE)) / OPENERS;
+    let (began, opening) = (Instant::now(), field.pick(OPENING.0, OPENING.1));
+    let open = (0..OPENERS).map(|_| {
+        let field = field.clone();
+        async move {
+            let (mut held, mut closed) = (VecDeque::<TcpStream>::new(), 0);
+            while held.len() < most && closed < ENOUGH && began.elapsed() < opening {
+                if held.front().is_some_and(|oldest| matches!(oldest.try_read(&mut [0]), Ok(0))) {
+                    held.pop_front();
+                    closed += 1;
+                    field.count("closed");
+                }
+                match tokio::time::timeout(BREATH, field.stage.direct.knock(LAIR)).await {
+                    Ok(Ok(stream)) => {
+                        field.count("open");
+                        held.push_back(stream);
+                    }
+                    _ => tokio::time::sleep(BREATH).await,
+                }
             }
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            held
         }
-    }
-    // As long as the attack lasts once all are open.
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    });
+    let held = futures::future::join_all(open).await;
+    // As long as an attack lasts, once all are open.
+    field.wait().await;
     drop(held);
     nothing()
 }

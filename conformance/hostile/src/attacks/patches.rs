@@ -69,7 +69,9 @@ async fn operate(field: &Field, operations: Vec<Value>) -> Findings {
 
 async fn directives(field: Field) -> Findings {
     let names: Vec<String> = (0..60_000).map(|at| format!("a{at}.example.com")).collect();
-    let order: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    // An order without what the patch sets is answered 500 by kube-apiserver, and so by us.
+    let order: Vec<Value> =
+        names.iter().map(String::as_str).chain([REQUESTER]).map(|name| json!({"name": name})).collect();
     let deleted: Vec<Value> = names.iter().map(|name| json!({"name": name, "$patch": "delete"})).collect();
     let patches = [
         json!({"metadata": {"$deleteFromPrimitiveList/finalizers": names, "$setElementOrder/finalizers": names}}),

@@ -1,8 +1,10 @@
 //! Questions that we have to ask the host.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use drydock_conformance::kinds::eviction_request;
+use futures::future::join_all;
 use serde_json::json;
 
 use super::stock::{Findings, REQUESTER, nothing, uid};
@@ -35,27 +37,32 @@ pub fn all() -> Vec<Attack> {
 }
 
 async fn junk_tokens(field: Field) -> Findings {
-    tokens(field, |lane, round| format!("junk-{lane}-{round}")).await
+    tokens(field, 50, |lane, round| format!("junk-{lane}-{round}")).await
 }
 
 async fn long_tokens(field: Field) -> Findings {
-    tokens(field, |lane, round| format!("{lane}-{round}-{}", "x".repeat(60_000))).await
+    tokens(field, 4, |lane, round| format!("{lane}-{round}-{}", "x".repeat(60_000))).await
 }
 
-async fn tokens(field: Field, token: impl Fn(usize, usize) -> String + Send + Sync + 'static) -> Findings {
-    let path = field.tenant.requests();
-    let each = field.clone();
+async fn tokens(
+    field: Field,
+    at_a_time: usize,
+    token: impl Fn(usize, usize) -> String + Send + Sync + 'static,
+) -> Findings {
+    let (path, token, each) = (field.tenant.requests(), Arc::new(token), field.clone());
     field
         .storm(LANES, move |lane, round| {
-            let (field, path, made) =
-                (each.clone(), path.clone(), [0, 1, 2, 3].map(|n| token(lane, round * 4 + n)));
+            let (field, path, token) = (each.clone(), path.clone(), token.clone());
             async move {
                 let from = Ipv4Addr::new(127, 0, 1, (lane % 8) as u8 + 1);
                 let line = Line::open(&field.stage.direct, from, None, Windows::USUAL).await?;
-                let asks = made.map(|token| Ask::get(&path).with("authorization", format!("Bearer {token}")));
-                let answers = asks.iter().map(|ask| line.ask(ask));
-                for answer in futures::future::join_all(answers).await {
-                    field.note(&answer);
+                for turn in (0..).take_while(|_| !line.is_closed()) {
+                    let fresh = |n| token(lane, (round * 1_000 + turn) * 1_000 + n);
+                    let bearer = |n| Ask::get(&path).with("authorization", format!("Bearer {}", fresh(n)));
+                    let asks: Vec<Ask> = (0..at_a_time).map(bearer).collect();
+                    for answer in join_all(asks.iter().map(|ask| line.ask(ask))).await {
+                        field.note(&answer);
+                    }
                 }
                 Ok(())
             }

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
-use http_body_util::BodyExt;
+use futures::future::join_all;
 
-use super::stock::{Findings, lay_in};
+use super::stock::{Findings, lay_in, uid};
 use crate::attack::{Attack, Finding};
-use crate::door::{Ask, Line, Windows};
+use crate::door::{Ask, Line};
 use crate::field::{Field, LAIR};
-use crate::stage::Tenant;
+use crate::stage::Account;
 
-/// Lists at a time of each tenant: more seats than there are.
-const LANES: usize = 64;
-/// Objects, and bytes of each: a list of 2 MB.
-const STOCK: (usize, usize) = (50, 40_000);
+/// Reads at a time of the tenant with one account; both together want more places than there are.
+const LANES: usize = 200;
+/// The one with many accounts asks for so many times as much.
+const MORE: usize = 4;
+/// Streams on a connection.
+const STREAMS: usize = 100;
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
@@ -24,46 +26,53 @@ pub fn all() -> Vec<Attack> {
     })]
 }
 
-/// Both ask for the same lists with as many requests at a time: each account of the one has lanes of its own, and so
-/// the accounts together many times those of the other.
+/// Both read one request each. The accounts together have four times as many requests at a time as the one,
+/// and get no more than the one, but for what chance gives.
 async fn many_accounts(field: Field) -> Findings {
     let name = format!("{}-many", field.tenant.namespace);
-    let many = Arc::new(field.stage.tenant(&name, field.pick(200, 1_000)).await?);
-    let theirs = field.of(many.clone());
-    lay_in(&field, STOCK.0, STOCK.1).await?;
-    lay_in(&theirs, STOCK.0, STOCK.1).await?;
-    let one = Arc::new(AtomicUsize::new(0));
-    let all = Arc::new(AtomicUsize::new(0));
-    tokio::join!(
-        ask(&field, field.tenant.clone(), LANES, one.clone()),
-        ask(&theirs, many, 4 * LANES, all.clone()),
-    );
-    let (one, all) = (one.load(Ordering::Relaxed), all.load(Ordering::Relaxed));
-    let fair = all <= one + one / 2 + LANES / 2;
-    field.count(&format!("one account got {one} lists, many got {all}"));
-    Ok(vec![Finding::new(fair, format!("one account got {one} lists, many accounts of one tenant {all}"))])
+    let many = field.of(Arc::new(field.stage.tenant(&name, field.pick(200, 1_000)).await?));
+    lay_in(&field, 1, 10_000).await?;
+    lay_in(&many, 1, 10_000).await?;
+    // Nobody has to wait until the host has looked at a token.
+    let line = field.stranger(&field.stage.direct, LAIR).await?;
+    for account in &many.tenant.accounts {
+        line.ask_again(&read(&many, account)).await?;
+    }
+    let (one, all) = tokio::join!(reads(&field, LANES), reads(&many, MORE * LANES));
+    let (one, all) = (one?, all?);
+    field.say(format!("one account got {one} reads, many got {all}"));
+    let told = format!("one account got {one} reads, many accounts of one tenant {all}");
+    Ok(vec![Finding::new(all <= 2 * one, told)])
 }
 
-async fn ask(field: &Field, tenant: Arc<Tenant>, lanes: usize, got: Arc<AtomicUsize>) {
-    let each = field.clone();
+/// The answers that a tenant gets until the time is over, with so many requests at a time.
+async fn reads(field: &Field, lanes: usize) -> Result<usize> {
+    let count = lanes / STREAMS;
+    let lines = join_all((0..count).map(|_| field.stranger(&field.stage.direct, LAIR))).await;
+    let lines = Arc::new(lines.into_iter().collect::<Result<Vec<Line>>>()?);
+    let (each, got) = (field.clone(), Arc::new(AtomicUsize::new(0)));
+    let total = got.clone();
     field
-        .storm(lanes, move |lane, _| {
-            let (field, tenant, got) = (each.clone(), tenant.clone(), got.clone());
+        .storm(lanes, move |lane, round| {
+            let (field, lines, got) = (each.clone(), lines.clone(), got.clone());
             async move {
-                let account = &tenant.accounts[lane % tenant.accounts.len()];
-                let line = account.line(&field.stage.direct, LAIR, Windows::USUAL).await?;
-                list(&line, &tenant, &got).await
+                let accounts = &field.tenant.accounts;
+                let token = &accounts[(lane + round) % accounts.len()].token;
+                let ask =
+                    Ask::get(field.tenant.request(&uid(0))).with("authorization", format!("Bearer {token}"));
+                let answer = lines[lane % count].ask(&ask).await;
+                got.fetch_add(
+                    usize::from(answer.as_ref().is_ok_and(|a| a.code.is_success())),
+                    Ordering::Relaxed,
+                );
+                field.note(&answer);
+                answer.map(drop)
             }
         })
         .await;
+    Ok(total.load(Ordering::Relaxed))
 }
 
-/// Lists until something breaks.
-async fn list(line: &Line, tenant: &Tenant, got: &AtomicUsize) -> Result<()> {
-    loop {
-        let answer = line.send(&Ask::get(tenant.requests())).await?;
-        let good = answer.status().is_success();
-        answer.into_body().collect().await?;
-        got.fetch_add(usize::from(good), Ordering::Relaxed);
-    }
+fn read(field: &Field, account: &Account) -> Ask {
+    Ask::get(field.tenant.request(&uid(0))).with("authorization", format!("Bearer {}", account.token))
 }

@@ -42,7 +42,7 @@ async fn filled(field: Field) -> Findings {
     let fill = (0..requests).map(|at| Ask::post(field.tenant.requests(), &request(at))).collect();
     let (filled, drained) = tokio::join!(field.each(fill, LANES), drained(&field, &name));
     filled?;
-    field.count(&format!("{pods} pods drained in {} s", began.elapsed().as_secs()));
+    field.say(format!("{pods} pods drained in {} s", began.elapsed().as_secs()));
     Ok(vec![Finding::new(drained.is_ok(), format!("the drain of the filled namespace: {drained:?}"))])
 }
 
@@ -74,7 +74,7 @@ async fn deleted(field: Field) -> Findings {
         async || Ok(admin.ask_again(&Ask::get(&path)).await?.code == http::StatusCode::NOT_FOUND),
     );
     let gone = gone.await;
-    field.count(&format!("gone in {} s", began.elapsed().as_secs()));
+    field.say(format!("gone in {} s", began.elapsed().as_secs()));
     Ok(vec![Finding::new(gone.is_ok(), format!("the namespace: {gone:?}"))])
 }
 

@@ -1,10 +1,12 @@
 //! Writes and deletes without pause.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::Attack;
-use crate::door::Ask;
+use crate::door::{Ask, Line};
 use crate::field::Field;
 
 /// Requests at a time.
@@ -67,12 +69,12 @@ async fn cancelled(field: Field) -> Findings {
     let path = field.tenant.requests();
     let each = field.clone();
     field
-        .storm(2, move |_, _| {
+        .storm(4, move |_, _| {
             let (field, path) = (each.clone(), path.clone());
             async move {
                 let line = field.line_through_host().await?;
-                for _ in 0..20 {
-                    burst(&field, &line, &path).await;
+                for round in 0..20 {
+                    burst(&field, &line, &path, Duration::from_millis(2 * round)).await;
                 }
                 Ok(())
             }
@@ -81,15 +83,14 @@ async fn cancelled(field: Field) -> Findings {
     nothing()
 }
 
-async fn burst(field: &Field, line: &crate::door::Line, path: &str) {
+/// Sends a burst and cancels it when it is on its way: sooner or later, so that some are met before they are accepted.
+async fn burst(field: &Field, line: &Line, path: &str, later: Duration) {
     let mut asked = tokio::task::JoinSet::new();
     for _ in 0..BURST {
         let (line, ask) = (line.clone(), Ask::get(path));
         asked.spawn(async move { line.send(&ask).await.map(drop) });
         field.count("cancelled");
     }
-    // So that the requests are on their way when they are dropped.
-    let first = asked.join_next().await;
-    drop(first);
+    tokio::time::sleep(later).await;
     asked.shutdown().await;
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::{HOME, Stage};
@@ -15,6 +16,8 @@ use crate::door::{Ask, Line, Windows};
 const TOO_MUCH: u64 = 6 << 20;
 /// Between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(50);
+const SCRAPER: &str = "scraper";
+const ACCOUNTS: &str = "/api/v1/namespaces/kube-system/serviceaccounts";
 const REVIEWS: [&str; 2] = ["resource=\"subjectaccessreviews\"", "resource=\"tokenreviews\""];
 
 /// The resident memory of a process while it is looked at.
@@ -77,10 +80,9 @@ impl Stage {
 
     /// The metric of our controller manager that has the most series, and how many.
     pub async fn manager_series(&self) -> Result<(String, usize)> {
-        let answer = Line::open(&self.manager()?, HOME, None, Windows::USUAL)
-            .await?
-            .ask(&Ask::get("/metrics"))
-            .await?;
+        let token = self.scraper().await?;
+        let line = Line::open(&self.manager()?, HOME, Some(&token), Windows::USUAL).await?;
+        let answer = line.ask(&Ask::get("/metrics")).await?;
         ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.told());
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let mut counts = BTreeMap::<&str, usize>::new();
@@ -89,6 +91,30 @@ impl Stage {
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count).context("no metrics")?;
         Ok((most.0.to_owned(), most.1))
+    }
+
+    /// The token of somebody who may read metrics, as Prometheus does.
+    async fn scraper(&self) -> Result<String> {
+        let (admin, rbac) = (self.admin().await?, "/apis/rbac.authorization.k8s.io/v1");
+        let named = json!({"name": SCRAPER});
+        let subject = json!({"kind": "ServiceAccount", "name": SCRAPER, "namespace": "kube-system"});
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": SCRAPER});
+        let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
+        let made = [
+            (ACCOUNTS.to_owned(), json!({"metadata": named})),
+            (format!("{rbac}/clusterroles"), json!({"metadata": named, "rules": rules})),
+            (
+                format!("{rbac}/clusterrolebindings"),
+                json!({"metadata": named, "roleRef": role, "subjects": [subject]}),
+            ),
+        ];
+        for (path, object) in made {
+            // It may be there already.
+            admin.ask_again(&Ask::post(path, &object)).await?;
+        }
+        let path = format!("{ACCOUNTS}/{SCRAPER}/token");
+        let token = admin.done(&Ask::post(path, &json!({"spec": {}}))).await?;
+        Ok(token["status"]["token"].as_str().unwrap_or_default().to_owned())
     }
 
     /// TokenReviews and SubjectAccessReviews that the host has answered since it started.
