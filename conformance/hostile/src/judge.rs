@@ -73,3 +73,71 @@ impl Happened {
         self.reviews as f64 / self.length.as_secs_f64().max(0.001)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attack::Attack;
+    use crate::others::{Count, Watched};
+
+    const ATTACK: Attack = Attack::new("a", "does this", |_| Box::pin(async { Ok(Vec::new()) }));
+
+    fn happened() -> Happened {
+        Happened {
+            name: "a",
+            peak: 100,
+            survived: true,
+            reviews: 10_000,
+            length: Duration::from_secs(4),
+            others: Fared::default(),
+            told: "200x1".into(),
+            fault: None,
+            harm: Vec::new(),
+        }
+    }
+
+    fn harm(happened: Happened, attack: &Attack) -> Vec<String> {
+        happened.judge(attack, vec![Finding::new(true, "all is well")]).harm
+    }
+
+    #[test]
+    fn slow_answers_and_reviews_of_a_tenant_are_no_harm() {
+        let slow = Count { asked: 1, slowest: Duration::from_secs(20), ..Count::default() };
+        let others = Fared { probes: slow, ..Fared::default() };
+        assert_eq!(harm(Happened { others, ..happened() }, &ATTACK), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_harm_is_told() {
+        let failed = Count { asked: 2, failed: 1, first: Some("429".into()), ..Count::default() };
+        let with = |others| Happened { others, ..happened() };
+        let broken = Watched { breaks: 1, ..Watched::default() };
+        let missed = Watched { missed: Some(3), ..Watched::default() };
+        let drain = crate::others::Drained { failure: Some("late".into()), ..Default::default() };
+        let cases = [
+            (Happened { survived: false, ..happened() }, "died"),
+            (Happened { peak: 4_000, ..happened() }, "4000 MiB"),
+            (Happened { fault: Some("500".into()), ..happened() }, "answered 500"),
+            (Happened { told: String::new(), ..happened() }, "nothing was attacked"),
+            (with(Fared { probes: failed.clone(), ..Fared::default() }), "probes"),
+            (with(Fared { masters: failed.clone(), ..Fared::default() }), "system:masters"),
+            (with(Fared { observer: failed, ..Fared::default() }), "another tenant"),
+            (with(Fared { watch: broken, ..Fared::default() }), "a watch broke"),
+            (with(Fared { watch: missed, ..Fared::default() }), "never told of write 3"),
+            (with(Fared { drain, ..Fared::default() }), "the drain: late"),
+        ];
+        for (happened, words) in cases {
+            let harm = harm(happened, &ATTACK);
+            assert!(harm.len() == 1 && harm[0].contains(words), "{words}: {harm:?}");
+        }
+    }
+
+    #[test]
+    fn reviews_of_strangers_are_bounded_by_the_second() {
+        let strangers = ATTACK.by_strangers();
+        assert!(harm(happened(), &strangers)[0].contains("10000 reviews, more than 1400"));
+        assert!(harm(Happened { reviews: 1_400, ..happened() }, &strangers).is_empty());
+        let bad = happened().judge(&ATTACK, vec![Finding::new(false, "a fact")]);
+        assert_eq!(bad.harm, ["a fact"]);
+    }
+}

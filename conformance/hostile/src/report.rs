@@ -68,7 +68,7 @@ fn seconds(time: Duration) -> String {
 }
 
 fn out() -> Result<PathBuf> {
-    let out = repository().join("conformance/out");
+    let out = repository().canonicalize()?.join("conformance/out");
     std::fs::create_dir_all(&out).context("conformance/out cannot be made")?;
     Ok(out)
 }
