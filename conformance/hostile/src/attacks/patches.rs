@@ -18,14 +18,16 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 /// These attacks.
 pub fn all() -> Vec<Attack> {
     vec![
-        Attack::new("stalling-patch", "1 MB of operations that copy what the first one added", |f| {
-            Box::pin(stalling(f))
-        }),
+        Attack::new(
+            "stalling-patch",
+            "1 MB of operations that insert at the front of a list of 150,000 items",
+            |f| Box::pin(stalling(f)),
+        ),
         Attack::new("copy-doubling", "operations each of which doubles the object", |f| {
             Box::pin(doubling(f))
         }),
-        Attack::new("front-insertion", "10,000 operations at the front of a list", |f| {
-            Box::pin(insertion(f))
+        Attack::new("copied-values", "1 MB of operations that copy what the first one added", |f| {
+            Box::pin(copied(f))
         }),
         Attack::new("merge-directives", "strategic merges that order and delete 100,000 items", |f| {
             Box::pin(directives(f))
@@ -42,6 +44,14 @@ pub fn all() -> Vec<Attack> {
 
 async fn stalling(field: Field) -> Findings {
     let mut operations =
+        vec![json!({"op": "add", "path": "/metadata/finalizers", "value": vec!["x"; 150_000]})];
+    let insert = json!({"op": "add", "path": "/metadata/finalizers/0", "value": "y"});
+    operations.extend(vec![insert; OPERATIONS - 2_000]);
+    operate(&field, operations).await
+}
+
+async fn copied(field: Field) -> Findings {
+    let mut operations =
         vec![json!({"op": "add", "path": "/metadata/annotations/b", "value": "b".repeat(300_000)})];
     let copy = json!({"op": "copy", "from": "/metadata/annotations", "path": "/metadata/labels"});
     operations.extend(vec![copy; OPERATIONS - 1]);
@@ -51,14 +61,6 @@ async fn stalling(field: Field) -> Findings {
 async fn doubling(field: Field) -> Findings {
     let double = |at| json!({"op": "copy", "from": "/metadata", "path": format!("/metadata/x{at}")});
     operate(&field, (0..64).map(double).collect()).await
-}
-
-async fn insertion(field: Field) -> Findings {
-    let mut operations = vec![json!({"op": "add", "path": "/metadata/finalizers", "value": []})];
-    let insert =
-        |at| json!({"op": "add", "path": "/metadata/finalizers/0", "value": format!("example.com/f{at}")});
-    operations.extend((1..OPERATIONS).map(insert));
-    operate(&field, operations).await
 }
 
 /// Patches one request with these, again and again.
