@@ -42,7 +42,7 @@ struct Flags {
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
     /// Seconds that an attack lasts
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 3)]
     seconds: u64,
     /// Where Drydock keeps its objects
     #[arg(long, value_enum, default_value_t)]

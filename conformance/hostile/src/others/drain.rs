@@ -13,7 +13,7 @@ use crate::stage::{Stage, Tenant};
 /// Pods on the node.
 const PODS: usize = 3;
 /// A drain that has not ended by then never will.
-const GUARD: Duration = Duration::from_secs(90);
+const GUARD: Duration = Duration::from_secs(240);
 const LOOK: Duration = Duration::from_millis(250);
 
 /// A drain to be made.
