@@ -82,6 +82,8 @@ fn over_http2(config: &Config, patience: Patience) -> anyhow::Result<Client> {
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(patience.silent)
         .http2_keep_alive_timeout(patience.alive_within)
+        // Hyper takes a connection for idle that has one answer left after the host's farewell.
+        .http2_keep_alive_while_idle(true)
         .build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
