@@ -18,7 +18,7 @@ use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
 use crate::audit::{Audit, Trail};
-use crate::authn::{Authenticator, Peer};
+use crate::authn::{Authenticator, Peer, Proof};
 use crate::authz::{Attributes, Authorizer};
 use crate::body;
 use crate::deadline;
@@ -104,6 +104,7 @@ impl Chain {
         // Whoever fills the server, or cuts it off from the host, must not have it restarted or taken out of service: this
         // needs no user, no place and no review.
         if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
+            asked.peer.proves(Proof::Unasked);
             return (answer, Kept::Nothing);
         }
         let deadline = match deadline {

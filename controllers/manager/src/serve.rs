@@ -20,6 +20,7 @@ use tower::ServiceExt;
 /// Probes and scrapers are few, and quick.
 const BOUNDS: Bounds = Bounds {
     connections: 256,
+    connections_per_address: 64,
     headers: Duration::from_secs(15),
     idle: Duration::from_secs(30),
     drain: Duration::from_secs(5),

@@ -19,7 +19,8 @@ use crate::review::{Caller, Origin};
 use crate::user::User;
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
-pub use peer::Peer;
+use peer::Verdict;
+pub use peer::{Peer, Proof};
 pub use token::TokenReviewer;
 
 /// Group of everyone who was authenticated.
@@ -54,22 +55,52 @@ impl Authenticator {
     ) -> Result<Caller, ApiError> {
         let (config, origin) = (self.config.current(), peer.origin(deadline));
         let verdict = peer.verdict(&config, SystemTime::now());
-        let proxied = verdict.is_front_proxy.then(|| request_header::user(&config, headers)).flatten();
-        request_header::strip(&config, headers);
+        let user = self.identify(headers, peer, &origin, (&config, &verdict)).await;
+        match &user {
+            _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
+            Ok(user) if !user.is_in(UNAUTHENTICATED) => peer.proves(Proof::User(user)),
+            Ok(_) => peer.proves(Proof::Nobody),
+            Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
+            // Nobody knows yet.
+            Err(_) => {}
+        }
+        Ok(Caller::new(user?, origin))
+    }
+
+    /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
+    /// has not said whose are.
+    pub fn greet(&self, peer: &Peer) -> bool {
+        let verdict = peer.verdict(&self.config.current(), SystemTime::now());
+        match &verdict.user {
+            _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
+            Some(user) => peer.proves(Proof::User(user)),
+            None => {}
+        }
+        verdict.is_front_proxy || (peer.shows_certificates() && !self.config.knows_its_cas())
+    }
+
+    async fn identify(
+        &self,
+        headers: &mut HeaderMap,
+        peer: &Peer,
+        origin: &Origin,
+        (config, verdict): (&HostConfig, &Verdict),
+    ) -> Result<Arc<User>, ApiError> {
+        let proxied = verdict.is_front_proxy.then(|| request_header::user(config, headers)).flatten();
+        request_header::strip(config, headers);
         let user = match (proxied, &verdict.user) {
             (Some(user), _) => Some(with_authenticated_group(user)),
             (None, Some(user)) => Some(user.clone()),
-            (None, None) => self.by_token(headers, &origin).await?,
+            (None, None) => self.by_token(headers, origin).await?,
         };
         headers.remove(http::header::AUTHORIZATION);
-        let user = match user {
-            Some(user) => user,
-            None if peer.shows_certificates() && !self.config.knows_its_cas() => return Err(not_told_yet()),
-            None if verdict.is_unknown => return Err(ApiError::unauthorized()),
-            None if self.anonymous => Arc::new(anonymous()),
-            None => return Err(ApiError::unauthorized()),
-        };
-        Ok(Caller::new(user, origin))
+        match user {
+            Some(user) => Ok(user),
+            None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(not_told_yet()),
+            None if verdict.is_unknown => Err(ApiError::unauthorized()),
+            None if self.anonymous => Ok(Arc::new(anonymous())),
+            None => Err(ApiError::unauthorized()),
+        }
     }
 
     /// Who may act as whom.

@@ -2,6 +2,8 @@
 //!
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
 //! the trusted CAs change, when the first of them expires, and after a while, for one that is not valid yet.
+//!
+//! What its requests prove is told to an [`Observer`], by which the port decides what becomes of the connection.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,11 +22,31 @@ use crate::user::User;
 /// How long a verdict holds when nothing else ends it.
 const REMEMBER: Duration = Duration::from_secs(60);
 
+/// What a request proves about the client of its connection.
+#[derive(Clone, Copy, Debug)]
+pub enum Proof<'a> {
+    /// A verified front proxy sent it, whoever it was forwarded for.
+    FrontProxy,
+    /// The client is this user, by a certificate or a token.
+    User(&'a User),
+    /// Nothing: it was anonymous, or its credentials were refused.
+    Nobody,
+    /// Nothing: it was answered before anybody was asked for.
+    Unasked,
+}
+
+/// Told of every request of a connection what it proves, before it is answered.
+pub trait Observer: Send + Sync {
+    /// Takes note; it is quick, and does not wait.
+    fn observe(&self, proof: Proof<'_>);
+}
+
 /// The client of one connection.
 #[derive(Default)]
 pub struct Peer {
     connection: u64,
     address: Option<IpAddr>,
+    observer: Option<Arc<dyn Observer>>,
     certificates: Vec<CertificateDer<'static>>,
     verdict: ArcSwapOption<Verdict>,
 }
@@ -48,7 +70,21 @@ impl Peer {
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         let connection = CONNECTIONS.fetch_add(1, Relaxed);
-        Self { connection, address: None, certificates, verdict: ArcSwapOption::empty() }
+        Self { connection, certificates, ..Self::default() }
+    }
+
+    /// What its requests prove is told to `observer`.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// A request of it proves this.
+    pub fn proves(&self, proof: Proof<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.observe(proof);
+        }
     }
 
     /// It connected from this address.

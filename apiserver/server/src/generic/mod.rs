@@ -168,8 +168,10 @@ impl Server {
         tokio::spawn(stop.clone().on_signal(self.options.shutdown_delay));
         self.announce();
         let audit = self.audit.clone();
+        let connections_per_address = self.options.max_connections_per_address;
+        let bounds = Bounds { connections_per_address, ..Bounds::default() };
         let (listener, tls, chain) = self.chain(&stop);
-        serve::serve(listener, tls, Arc::new(chain), stop.now, Bounds::default()).await;
+        serve::serve(listener, tls, Arc::new(chain), stop.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
         }

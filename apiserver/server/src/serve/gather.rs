@@ -15,6 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most bytes that wait, here and then as TLS records: an event of usual size for fifty streams leaves in one write.
 pub(super) const MOST: usize = 128 * 1024;
+/// Bytes after which a connection reads no more in its turn, but for what one read brings. HTTP/2 takes every frame that
+/// is there before it looks at the first request: this bounds how many requests wait for that, whatever a client has
+/// sent, and how long other connections wait for their turn.
+const READ: usize = 16 * 1024;
 /// Most bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the processor
 /// (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when what is copied to is not aligned; behind
 /// the head of a frame or of a TLS record it never is.
@@ -27,7 +31,8 @@ thread_local! {
 
 /// `inner`, written to at the end of each turn.
 pub(super) fn gather<T>(inner: T) -> (Gathering<T>, Outbox<T>) {
-    let turn = Arc::new(Mutex::new(Turn { inner, waiting: Vec::new(), sent: 0, flushed: true }));
+    let turn = Turn { inner, waiting: Vec::new(), sent: 0, flushed: true, may_read: READ };
+    let turn = Arc::new(Mutex::new(turn));
     (Gathering(turn.clone()), Outbox(turn))
 }
 
@@ -43,6 +48,15 @@ struct Turn<T> {
     /// So many of those that wait have been written.
     sent: usize,
     flushed: bool,
+    /// Bytes that may still be read in this turn.
+    may_read: usize,
+}
+
+impl<T> Outbox<T> {
+    /// Begins a turn. To be called each time before the connection is polled.
+    pub(super) fn begin(&self) {
+        self.0.lock().may_read = READ;
+    }
 }
 
 impl<T: AsyncWrite + Unpin> Outbox<T> {
@@ -109,7 +123,16 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gathering<T> {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.lock().inner).poll_read(context, into)
+        let mut turn = self.0.lock();
+        if turn.may_read == 0 {
+            // What was read may have left more in the session of TLS, of which the socket tells nothing.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = into.filled().len();
+        ready!(Pin::new(&mut turn.inner).poll_read(context, into))?;
+        turn.may_read = turn.may_read.saturating_sub(into.filled().len() - before);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -201,6 +224,20 @@ mod tests {
         let (read, sent) = tokio::join!(far.read_exact(&mut rest), send(&outbox));
         assert!(read.is_ok() && sent.is_ok());
         assert!(first.iter().all(|byte| *byte == 1) && rest.iter().all(|byte| *byte == 2));
+    }
+
+    #[tokio::test]
+    async fn a_turn_reads_so_much_and_the_next_one_goes_on() {
+        let (near, mut far) = tokio::io::duplex(4 * READ);
+        let (mut near, outbox) = gather(near);
+        far.write_all(&[1; 2 * READ]).await.unwrap();
+        let mut read = vec![0; READ];
+        near.read_exact(&mut read).await.unwrap();
+        let more = near.read_exact(&mut read);
+        tokio::pin!(more);
+        assert!(poll!(more.as_mut()).is_pending());
+        outbox.begin();
+        assert!(poll!(more.as_mut()).is_ready());
     }
 
     #[tokio::test]

@@ -41,6 +41,7 @@ where
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        self.outbox.begin();
         if let Poll::Ready(ended) = Pin::new(&mut self.connection).poll(context) {
             return Poll::Ready(ended);
         }

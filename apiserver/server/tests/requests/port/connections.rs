@@ -1,13 +1,16 @@
-//! Clients that keep the server waiting.
+//! Clients that keep the server waiting, and that take its connections.
 
 use std::time::Duration;
 
 use drydock_server::serve::Bounds;
+use futures::FutureExt;
 use http::Request;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::fixture::{Port, Settings};
+use super::fixture::{Port, Settings, code};
+use super::frames::Connection;
+use crate::fixture::GADGETS;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// An empty SETTINGS frame.
@@ -61,4 +64,116 @@ async fn a_host_that_speaks_http2_is_asked_over_one_connection() {
     let _watch = host.request_stream(get("/apis/test.io/v1/namespaces/ns/gadgets?watch=true")).await.unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(30), host.request_text(get("/livez"))).await;
     assert_eq!(answer.expect("asked while the watch is open").unwrap(), "ok");
+}
+
+const SHARED: [u8; 4] = [127, 0, 0, 2];
+const FEW: [u8; 4] = [127, 0, 0, 3];
+const ELSEWHERE: [u8; 4] = [127, 0, 0, 4];
+/// Nobody waits so long, and a connection without a handshake is kept longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn crowded(connections: usize, connections_per_address: usize) -> Settings {
+    let bounds = Bounds { connections, connections_per_address, ..Bounds::default() };
+    Settings { bounds, ..Settings::default() }
+}
+
+/// Connections that say nothing.
+async fn silent(port: &Port, from: [u8; 4], count: usize) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        streams.push(port.reach(from).await);
+    }
+    streams
+}
+
+async fn assert_closed(stream: &mut (impl AsyncRead + Unpin)) {
+    let mut rest = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed");
+}
+
+/// A kubelet's probe: a new connection, and nobody's credentials.
+async fn assert_probed(port: &Port, from: [u8; 4]) {
+    let probe = async {
+        let mut stream = port.connect_from(from, None, "http/1.1").await;
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        assert_eq!(code(&answer), 200, "{answer}");
+    };
+    tokio::time::timeout(PATIENCE, probe).await.expect("the probe is answered");
+}
+
+/// Whoever opened as many connections as there are places shut everybody out, for 32 s at a time.
+#[tokio::test]
+async fn silent_connections_shut_nobody_out() {
+    let port = Port::open(crowded(8, 4)).await;
+    let mut flood = silent(&port, SHARED, 30).await;
+    // Pods on the host's network, and those behind a NAT, share the kubelet's address.
+    assert_probed(&port, SHARED).await;
+    assert_probed(&port, ELSEWHERE).await;
+    assert_closed(&mut flood[0]).await;
+    assert!(flood[29].read(&mut [0]).now_or_never().is_none(), "the newest are still waited for");
+}
+
+#[tokio::test]
+async fn when_all_places_are_taken_the_address_with_the_most_loses() {
+    let port = Port::open(crowded(6, 6)).await;
+    let mut few = silent(&port, FEW, 2).await;
+    let mut many = silent(&port, SHARED, 4).await;
+    assert_probed(&port, ELSEWHERE).await;
+    assert_closed(&mut many[0]).await;
+    assert!(few[0].read(&mut [0]).now_or_never().is_none(), "though it is the oldest");
+}
+
+#[tokio::test]
+async fn who_has_authenticated_keeps_the_connection_in_a_flood_from_the_same_address() {
+    let port = Port::open(crowded(8, 2)).await;
+    let user = port.clients.issue("ann", "");
+    let mut by_certificate = Connection::open(port.connect_from(SHARED, Some(&user), "h2").await).await;
+    let mut by_token = Connection::open(port.connect_from(SHARED, None, "h2").await).await;
+    let token = [("authorization", "Bearer good")];
+    let first = by_token.ask(&format!("GET {GADGETS}"), &token, "").await;
+    by_token.answer(first).await;
+    let mut flood = silent(&port, SHARED, 30).await;
+    flood.extend(silent(&port, ELSEWHERE, 30).await);
+    assert_probed(&port, SHARED).await;
+    let again = by_token.ask(&format!("GET {GADGETS}"), &token, "").await;
+    assert!(by_token.answer(again).await.contains("GadgetList"));
+    let again = by_certificate.ask(&format!("GET {GADGETS}"), &[], "").await;
+    assert!(by_certificate.answer(again).await.contains("GadgetList"));
+}
+
+#[tokio::test]
+async fn one_user_cannot_take_all_places() {
+    let port = Port::open(crowded(8, 8)).await;
+    let (ann, bob) = (port.clients.issue("ann", ""), port.clients.issue("bob", ""));
+    let mut of_ann = Vec::new();
+    for _ in 0..10 {
+        let connect = port.connect_from(SHARED, Some(&ann), "h2");
+        of_ann.push(tokio::time::timeout(PATIENCE, connect).await.expect("connected"));
+    }
+    assert_probed(&port, SHARED).await;
+    let mut of_bob = Connection::open(port.connect_from(SHARED, Some(&bob), "h2").await).await;
+    let asked = of_bob.ask(&format!("GET {GADGETS}"), &[], "").await;
+    assert!(of_bob.answer(asked).await.contains("GadgetList"));
+    assert_closed(&mut of_ann[9]).await;
+    let mut oldest = Connection::open(of_ann.swap_remove(0)).await;
+    let asked = oldest.ask(&format!("GET {GADGETS}"), &[], "").await;
+    assert!(oldest.answer(asked).await.contains("GadgetList"), "what lasts is kept");
+}
+
+#[tokio::test]
+async fn connections_of_a_front_proxy_take_no_place_and_are_not_closed() {
+    let port = Port::open(crowded(2, 2)).await;
+    let proxy = port.proxies.issue("front-proxy", "");
+    let mut proxied = Vec::new();
+    for _ in 0..5 {
+        proxied.push(Connection::open(port.connect_from(SHARED, Some(&proxy), "h2").await).await);
+    }
+    let _flood = silent(&port, SHARED, 30).await;
+    for connection in &mut proxied {
+        let asked = connection.ask(&format!("GET {GADGETS}"), &[("x-remote-user", "ann")], "").await;
+        assert!(connection.answer(asked).await.contains("GadgetList"));
+    }
+    assert_probed(&port, SHARED).await;
 }

@@ -43,6 +43,8 @@ use crate::gadget::Gadget;
 
 /// The user of --controller-users.
 pub const CONTROLLER: &str = "controller";
+/// Where clients connect from.
+const HERE: [u8; 4] = [127, 0, 0, 1];
 
 /// Decides on a SubjectAccessReview's spec.
 pub type Rule = fn(&Value) -> bool;
@@ -153,20 +155,24 @@ impl Port {
     }
 
     pub async fn connect(&self, identity: Option<&Identity>, protocol: &str) -> TlsStream<TcpStream> {
-        self.connect_from([127, 0, 0, 1], identity, protocol).await
+        self.connect_from(HERE, identity, protocol).await
     }
 
-    /// A connection from this address.
+    /// A connection from this address of loopback.
+    pub async fn reach(&self, from: [u8; 4]) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        socket.connect(self.address).await.unwrap()
+    }
+
     pub async fn connect_from(
         &self,
-        address: [u8; 4],
+        from: [u8; 4],
         identity: Option<&Identity>,
         protocol: &str,
     ) -> TlsStream<TcpStream> {
         let connector = TlsConnector::from(Arc::new(client(self.root.clone(), identity, protocol)));
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind((address, 0).into()).unwrap();
-        let stream = socket.connect(self.address).await.unwrap();
+        let stream = self.reach(from).await;
         connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
     }
 

@@ -3,11 +3,14 @@
 mod audit;
 mod certificates;
 mod connections;
+mod farewells;
 mod fixture;
 mod flow_control;
+mod frames;
 mod host;
 mod identity;
 mod limits;
 mod probes;
+mod resets;
 mod series;
 mod strangers;

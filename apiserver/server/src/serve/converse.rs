@@ -1,0 +1,134 @@
+//! HTTP on one connection, from its first request to its farewell.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Request, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use super::gather::gather;
+use super::place::Place;
+use super::requests::Requests;
+use super::turns::Turns;
+use super::{Answer, Bounds};
+use crate::authn::Peer;
+use crate::sending::Held;
+
+/// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
+const MAX_STREAMS: u32 = 1000;
+/// Bytes of a body that a front proxy may send before anybody reads it, and of all bodies on its connection: somebody
+/// whose request waits must not hold up the bodies of others (secure_serving.go: MaxUploadBufferPerStream, and that
+/// times 250 streams).
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 250 * STREAM_WINDOW;
+/// Time for the answer to a ping.
+const PONG: Duration = Duration::from_secs(20);
+/// A front proxy sends a header for each group of a user, and some users are in hundreds
+/// (Go: http.DefaultMaxHeaderBytes is 1 MiB, for all of them together).
+const HEADER_BYTES: u32 = 256 * 1024;
+/// The same in HTTP/1.1, which counts them.
+const HEADERS: usize = 1024;
+/// Requests of a front proxy that may have been cancelled before they were looked at. A turn of its connection reads
+/// less than 80 KiB, what is left over from the turn before included ([`super::gather`]), and a request and its end take
+/// 25 bytes at least: there are never so many.
+const CANCELLED: usize = 4096;
+
+/// Answers the requests of one connection until it ends, idles, or the port stops.
+pub(super) async fn converse<A: Answer>(
+    stream: TlsStream<TcpStream>,
+    answers: &Arc<A>,
+    place: &Arc<Place>,
+    stop: &CancellationToken,
+    bounds: Bounds,
+) {
+    let (peer, requests) = (Arc::new(peer(&stream, place)), Requests::default());
+    let builder = http_settings(bounds, answers.is_front_proxy(&peer));
+    let (answers, counted, here) = (answers.clone(), requests.clone(), place.clone());
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
+        here.close_if_overstayed(bounds.headers);
+        // Its state is of many KiB, and would be moved about by those who wrap it.
+        Box::pin(async move {
+            let version = request.version();
+            let answer = answers.answer(request.map(Body::new), &peer).await;
+            // HTTP/1.1 asks one thing at a time: another connection would only cost another handshake.
+            if version == Version::HTTP_2 {
+                here.retire_if_nobodys();
+            }
+            Ok::<_, Infallible>(answer.map(|body| Held::new(body, open)))
+        })
+    });
+    let (stream, outbox) = gather(stream);
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let mut serving = Turns::new(serving, outbox);
+    let idle = requests.idle(bounds.headers, bounds.idle);
+    tokio::pin!(idle);
+    let mut is_retiring = false;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut serving => break ended,
+            () = farewell(place, stop), if !is_retiring => {
+                serving.connection.as_mut().graceful_shutdown();
+                is_retiring = true;
+            }
+            () = &mut idle => {
+                serving.connection.as_mut().graceful_shutdown();
+                // A request that crossed the farewell is still answered, within bounds.
+                break tokio::time::timeout(bounds.headers, serving).await.unwrap_or(Ok(()));
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "connection ended");
+    }
+}
+
+async fn farewell(place: &Place, stop: &CancellationToken) {
+    tokio::select! {
+        () = place.retired() => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// Who is at the other end, as far as TLS tells.
+fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
+    let (stream, session) = stream.get_ref();
+    let certificates = session.peer_certificates().unwrap_or_default();
+    let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
+    let peer = peer.observed_by(place.clone());
+    match stream.peer_addr() {
+        Ok(address) => peer.at(address.ip()),
+        Err(_) => peer,
+    }
+}
+
+/// A front proxy sends the requests of all users over one connection, which nothing that one of them does may end.
+fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_headers(HEADERS);
+    let mut http2 = builder.http2();
+    http2
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(HEADER_BYTES)
+        .keep_alive_interval(bounds.idle)
+        .keep_alive_timeout(PONG);
+    if is_front_proxy {
+        http2
+            .max_pending_accept_reset_streams(CANCELLED)
+            // These are counted for as long as the connection lasts, and what worked for such a stream ends with it.
+            .max_local_error_reset_streams(None)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+    }
+    builder
+}

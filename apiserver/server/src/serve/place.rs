@@ -1,0 +1,124 @@
+//! The place of one connection: what its requests prove, and that it is closed or retired.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::connections::{Connections, Source};
+use super::groups::Id;
+use crate::authn::peer::{Observer, Proof};
+
+type Table = Arc<Mutex<Connections<CancellationToken>>>;
+
+/// No request has been authenticated.
+const STRANGER: u8 = 0;
+/// A user has been authenticated.
+const USER: u8 = 1;
+/// The client is a verified front proxy.
+const FRONT_PROXY: u8 = 2;
+
+/// The places of a port.
+#[derive(Clone)]
+pub(super) struct Places(Table);
+
+/// The place of a connection, for as long as anything works for it.
+pub(super) struct Place {
+    /// Where it comes from.
+    pub(super) source: Source,
+    /// Its number.
+    pub(super) id: Id,
+    table: Table,
+    known: AtomicU8,
+    is_nobodys: AtomicBool,
+    closed: CancellationToken,
+    retired: CancellationToken,
+    since: OnceLock<Instant>,
+}
+
+impl Places {
+    /// See [`Connections::new`].
+    pub(super) fn new(places: usize, per_address: usize) -> Self {
+        Self(Arc::new(Mutex::new(Connections::new(places, per_address))))
+    }
+
+    /// Gives a place to a new connection, which may close another one.
+    pub(super) fn take(&self, address: IpAddr) -> Place {
+        let (source, closed) = (Source::from(address), CancellationToken::new());
+        let (id, loses) = self.0.lock().take(source, closed.clone());
+        close(loses);
+        let (known, is_nobodys) = (AtomicU8::new(STRANGER), AtomicBool::new(false));
+        let (retired, since) = (CancellationToken::new(), OnceLock::new());
+        Place { source, id, table: self.0.clone(), known, is_nobodys, closed, retired, since }
+    }
+
+    /// Closes a connection that has authenticated nobody, if there is one.
+    pub(super) fn relieve(&self) {
+        let loses = self.0.lock().relieve();
+        close(loses);
+    }
+}
+
+impl Place {
+    /// Ends when the connection must be closed at once.
+    pub(super) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Ends when the connection is to take no more requests than those that are under way.
+    pub(super) async fn retired(&self) {
+        self.retired.cancelled().await;
+    }
+
+    /// Retires the connection if a request on it was nobody's.
+    pub(super) fn retire_if_nobodys(&self) {
+        if self.is_nobodys.load(Ordering::Relaxed) {
+            self.since.get_or_init(Instant::now);
+            self.retired.cancel();
+        }
+    }
+
+    /// Closes the connection if it was retired longer ago than `grace`: its client goes on after the farewell.
+    pub(super) fn close_if_overstayed(&self, grace: Duration) {
+        if self.since.get().is_some_and(|since| since.elapsed() > grace) {
+            self.closed.cancel();
+        }
+    }
+
+    fn learn(&self, what: u8) -> bool {
+        self.known.load(Ordering::Relaxed) < what && self.known.fetch_max(what, Ordering::Relaxed) < what
+    }
+}
+
+impl Observer for Place {
+    fn observe(&self, proof: Proof<'_>) {
+        match proof {
+            Proof::FrontProxy if self.learn(FRONT_PROXY) => self.table.lock().exempt(self.id),
+            Proof::User(user) if self.learn(USER) => {
+                let loses = self.table.lock().authenticated(self.id, user.flow());
+                close(loses);
+            }
+            Proof::Nobody => self.is_nobodys.store(true, Ordering::Relaxed),
+            Proof::Unasked if self.known.load(Ordering::Relaxed) == STRANGER => {
+                self.is_nobodys.store(true, Ordering::Relaxed);
+            }
+            Proof::FrontProxy | Proof::User(_) | Proof::Unasked => {}
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.table.lock().leave(self.id);
+    }
+}
+
+fn close(connection: Option<CancellationToken>) {
+    if let Some(connection) = connection {
+        tracing::debug!("a connection is closed for another one");
+        connection.cancel();
+    }
+}

@@ -1,0 +1,136 @@
+//! Connections on which somebody is nobody: they are retired, and a front proxy's never is
+//! (k8s.io/apiserver pkg/endpoints/filters/authentication.go, UnauthenticatedHTTP2DOSMitigation).
+
+use std::time::Duration;
+
+use drydock_server::serve::Bounds;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::certificates::Authority;
+use super::fixture::{Port, Settings};
+use super::frames::{Connection, Kind};
+use super::resets::{ANN, assert_served, proxied};
+use crate::fixture::{GADGETS, gadget};
+
+/// Far more than anything here takes.
+const LIMIT: Duration = Duration::from_secs(15);
+const TOKEN: (&str, &str) = ("authorization", "Bearer good");
+
+/// Reads up to the farewell, and past it to the end of the answer on `stream`.
+async fn answer_and_farewell(connection: &mut Connection, stream: u32) {
+    let (mut answered, mut retired) = (false, false);
+    while !(answered && retired) {
+        let frame = tokio::time::timeout(LIMIT, connection.next()).await.expect("a farewell");
+        let frame = frame.expect("not closed before");
+        assert!(frame.kind != Kind::Reset, "{frame:?}");
+        answered |= frame.stream == stream && frame.ends_stream();
+        if frame.kind == Kind::GoAway {
+            // After the last stream that is answered comes the reason, which is none.
+            assert_eq!(frame.payload[4..8], [0; 4]);
+            retired = true;
+        }
+    }
+}
+
+/// Cancelled streams of nobody cost nobody anything that could be counted for them.
+#[tokio::test]
+async fn a_connection_of_nobody_is_retired_after_its_answer() {
+    let port = Port::open(Settings::default()).await;
+    for (line, header) in [
+        (format!("GET {GADGETS}"), ("accept", "*/*")),
+        (format!("GET {GADGETS}"), ("authorization", "Bearer bad")),
+        ("GET /livez".to_owned(), ("accept", "*/*")),
+    ] {
+        let mut connection = Connection::open(port.connect(None, "h2").await).await;
+        let stream = connection.ask(&line, &[header], "").await;
+        answer_and_farewell(&mut connection, stream).await;
+        let closed = async { while connection.next().await.is_some() {} };
+        tokio::time::timeout(LIMIT, closed).await.expect("closed when nothing is in flight");
+    }
+    let authority = Authority::new();
+    let stranger = authority.issue("ann", "");
+    let mut connection = Connection::open(port.connect(Some(&stranger), "h2").await).await;
+    let stream = connection.ask(&format!("GET {GADGETS}"), &[], "").await;
+    answer_and_farewell(&mut connection, stream).await;
+}
+
+#[tokio::test]
+async fn what_is_in_flight_goes_on_after_the_farewell() {
+    let port = Port::open(Settings::default()).await;
+    let mut connection = Connection::open(port.connect(None, "h2").await).await;
+    let watch = connection.ask(&format!("GET {GADGETS}?watch=true"), &[TOKEN], "").await;
+    connection.until("the watch opens", |frame| frame.stream == watch).await;
+    let stream = connection.ask(&format!("GET {GADGETS}"), &[], "").await;
+    answer_and_farewell(&mut connection, stream).await;
+    port.send_body(&format!("POST {GADGETS}"), &gadget("later", serde_json::json!({})).to_string()).await;
+    loop {
+        let frame = connection.next().await.expect("the watch lasts");
+        if frame.stream == watch && frame.text().contains("later") {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_asks_on_after_the_farewell_is_cut_off() {
+    let bounds = Bounds { headers: Duration::from_millis(50), ..Bounds::default() };
+    let port = Port::open(Settings { bounds, ..Settings::default() }).await;
+    let mut connection = Connection::open(port.connect(None, "h2").await).await;
+    // While it is not told that its farewell has come, the server takes streams.
+    connection.pongs = false;
+    connection.ask(&format!("GET {GADGETS}?watch=true"), &[TOKEN], "").await;
+    let asks_on = async {
+        loop {
+            let stream = connection.insist(&format!("GET {GADGETS}")).await;
+            loop {
+                match connection.next().await {
+                    Some(frame) if frame.stream == stream && frame.ends_stream() => break,
+                    Some(_) => {}
+                    None => return,
+                }
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, asks_on).await.expect("cut off");
+}
+
+/// The aggregator sends everybody's requests over one connection.
+#[tokio::test]
+async fn nobody_through_a_front_proxy_retires_no_connection() {
+    let port = Port::open(Settings::default()).await;
+    let (mut connection, watch) = proxied(&port).await;
+    let nobody = [("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")];
+    let refused = [("authorization", "Bearer bad")];
+    for (round, headers) in [&nobody[..], &refused, &[]].into_iter().enumerate() {
+        for line in [format!("GET {GADGETS}"), "GET /livez".to_owned()] {
+            let stream = connection.ask(&line, headers, "").await;
+            connection.answer(stream).await;
+        }
+        assert_served(&mut connection, watch, &format!("g{round}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_with_a_users_certificate_is_not_retired() {
+    let port = Port::open(Settings::default()).await;
+    let ann = port.clients.issue(ANN[0].1, "");
+    let mut connection = Connection::open(port.connect(Some(&ann), "h2").await).await;
+    for line in ["GET /livez".to_owned(), format!("GET {GADGETS}"), format!("GET {GADGETS}")] {
+        let stream = connection.ask(&line, &[], "").await;
+        connection.answer(stream).await;
+    }
+}
+
+/// One request at a time is no danger, and another connection would cost another handshake (upstream: ProtoMajor == 2).
+#[tokio::test]
+async fn a_connection_of_nobody_over_http1_is_kept() {
+    let port = Port::open(Settings::default()).await;
+    let mut stream = port.connect(None, "http/1.1").await;
+    for end in ["", "connection: close\r\n"] {
+        let request = format!("GET {GADGETS} HTTP/1.1\r\nhost: a\r\n{end}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+    }
+    let mut answers = String::new();
+    let _ = tokio::time::timeout(LIMIT, stream.read_to_string(&mut answers)).await.expect("closed at last");
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
+}
