@@ -73,7 +73,7 @@ async fn reclaim(flags: &Reclaim) -> anyhow::Result<String> {
         Place::Etcd(etcd) => {
             (format!("{} in etcd", etcd.prefix), etcd::reclaim(&etcd, flags.bump_revision).await)
         }
-        Place::Embedded(folder) => {
+        Place::Embedded { folder, .. } => {
             let file = place::file(&folder);
             (file.display().to_string(), sqlite::reclaim(&file, flags.bump_revision))
         }

@@ -86,6 +86,9 @@ pub struct Flags {
     /// Where objects are kept
     #[command(flatten)]
     pub storage: StorageFlags,
+    /// Bytes of objects and history that the embedded store holds: beyond, creates are refused and deletes go on; 0 is no limit
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 30)]
+    pub quota_backend_bytes: u64,
 
     /// How long an interceptor may stay silent; the same on the controller manager
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]

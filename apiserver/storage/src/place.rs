@@ -21,8 +21,13 @@ const FILE: &str = "drydock.db";
 /// Where objects are kept.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In a file below this folder, which is made if it is not there.
-    Embedded(PathBuf),
+    /// In a file below a folder, which is made if it is not there.
+    Embedded {
+        /// The folder.
+        folder: PathBuf,
+        /// Bytes beyond which creates are refused; `None` is no limit but the disk's.
+        quota: Option<u64>,
+    },
     /// In etcd.
     Etcd(EtcdConfig),
 }
@@ -47,23 +52,32 @@ impl Place {
     /// # Errors
     /// For a place that cannot be used.
     pub async fn open(&self) -> Result<Arc<dyn Backend>, PlaceError> {
-        let folder = match self {
+        let (folder, quota) = match self {
             Self::Etcd(config) => {
                 let backend = EtcdBackend::connect(config).await.map_err(PlaceError::Etcd)?;
                 return Ok(Arc::new(backend));
             }
-            Self::Embedded(folder) => folder,
+            Self::Embedded { folder, quota } => (folder, *quota),
         };
         make_folder(folder)?;
         let file = file(folder);
-        let opened = SqliteBackend::open(&file, SqliteOptions::default());
+        let opened = SqliteBackend::open(&file, SqliteOptions { quota, ..SqliteOptions::default() });
         Ok(Arc::new(opened.map_err(|why| PlaceError::File(file, why))?))
+    }
+
+    /// The same place with another quota, 0 for none. etcd has a quota of its own.
+    #[must_use]
+    pub fn with_quota(self, bytes: u64) -> Self {
+        match self {
+            Self::Embedded { folder, .. } => Self::Embedded { folder, quota: (bytes > 0).then_some(bytes) },
+            etcd @ Self::Etcd(_) => etcd,
+        }
     }
 
     /// What a log calls it.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Embedded(_) => "embedded",
+            Self::Embedded { .. } => "embedded",
             Self::Etcd(_) => "etcd",
         }
     }

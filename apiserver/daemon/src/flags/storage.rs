@@ -69,7 +69,7 @@ impl StorageFlags {
     /// etcd where its servers are named, the embedded store elsewhere.
     pub fn place(&self) -> Place {
         match self.etcd.etcd_servers.is_empty() {
-            true => Place::Embedded(self.data_dir.data_dir.clone()),
+            true => Place::Embedded { folder: self.data_dir.data_dir.clone(), quota: None },
             false => Place::Etcd(self.etcd.config()),
         }
     }

@@ -82,7 +82,7 @@ impl Options {
             serving: Serving { files: None, cert_dir: folder.join("certs"), names: Vec::new() },
             host: HostFiles::default(),
             trust: Trust::default(),
-            storage: Place::Embedded(folder.join("data")),
+            storage: Place::Embedded { folder: folder.join("data"), quota: None },
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             controller_users: Vec::new(),

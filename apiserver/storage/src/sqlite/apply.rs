@@ -3,6 +3,8 @@
 use rusqlite::Connection;
 
 use super::compaction::Compaction;
+use super::queue::size;
+use super::quota::{Effect, Room};
 use super::read;
 use super::row::Row;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
@@ -15,34 +17,41 @@ pub(super) struct Draft {
     pub revision: u64,
     /// The compaction boundary.
     pub compaction: Compaction,
+    /// What may still be written.
+    room: Room,
 }
 
 impl Draft {
     /// Starts at the committed state.
-    pub fn new(revision: u64, compaction: Compaction) -> Self {
-        Self { events: Vec::new(), revision, compaction }
+    pub fn new(revision: u64, compaction: Compaction, room: Room) -> Self {
+        Self { events: Vec::new(), revision, compaction, room }
     }
 
-    /// Compares and swaps. Deleting what does not exist writes nothing and takes no revision, as in etcd.
-    pub fn write(&mut self, transaction: &Connection, write: &Write) -> Result<WriteOutcome> {
+    /// Compares and swaps. Deleting what does not exist writes nothing and takes no revision, as in etcd. A refusal leaves
+    /// the rest of the transaction as it is.
+    pub fn write(&mut self, transaction: &Connection, write: &Write) -> Result<Result<WriteOutcome>> {
         if let Some(guard) = &write.guard
             && present(transaction, &guard.key)?.map(|pair| pair.mod_revision) != Some(guard.revision)
         {
-            return Ok(WriteOutcome::Guarded);
+            return Ok(Ok(WriteOutcome::Guarded));
         }
         let present = present(transaction, &write.key)?;
         if present.as_ref().map(|pair| pair.mod_revision) != write.expected {
-            return Ok(WriteOutcome::Conflict(present, Revision(self.revision)));
+            return Ok(Ok(WriteOutcome::Conflict(present, Revision(self.revision))));
         }
         if present.is_none() && write.value.is_none() {
-            return Ok(WriteOutcome::Committed(Revision(self.revision)));
+            return Ok(Ok(WriteOutcome::Committed(Revision(self.revision))));
+        }
+        let effect = Effect::of(write.value.as_deref(), present.as_ref().map(|pair| &*pair.value));
+        if let Err(full) = self.room.take(effect, size(&write.key, write.value.as_ref())) {
+            return Ok(Err(full));
         }
         let event = self.next_event(write, present);
         insert(transaction, &event)?;
         let revision = event.revision;
         self.revision = revision.0;
         self.events.push(event);
-        Ok(WriteOutcome::Committed(revision))
+        Ok(Ok(WriteOutcome::Committed(revision)))
     }
 
     /// Moves the compaction boundary. A refusal leaves the rest of the transaction as it is.

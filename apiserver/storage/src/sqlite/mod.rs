@@ -30,6 +30,7 @@ mod names;
 mod open;
 mod part;
 mod queue;
+mod quota;
 mod read;
 mod readers;
 mod row;
@@ -66,8 +67,11 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// Largest value taken, in bytes (etcd: --max-request-bytes, 1.5 MiB).
     pub max_value: usize,
-    /// Most bytes the file may grow to (etcd: --quota-backend-bytes); `None` is the disk's size.
+    /// Most bytes the file may grow to; `None` is the disk's size.
     pub max_file: Option<u64>,
+    /// Bytes of objects and history beyond which creates are refused, and writes that make an object larger soon after
+    /// (etcd: --quota-backend-bytes). Deletes go on: they have a reserve of a sixteenth, from 1 MiB to 512 MiB.
+    pub quota: Option<u64>,
     /// Pages in the write-ahead log at which the writer copies them into the file.
     pub checkpoint_pages: u32,
     /// Bytes of recent events that are held in memory for watches.
@@ -83,6 +87,7 @@ impl Default for SqliteOptions {
             readers: 4,
             max_value: 3 << 19,
             max_file: None,
+            quota: None,
             checkpoint_pages: 4000,
             recent_bytes: 8 << 20,
             leaving: false,

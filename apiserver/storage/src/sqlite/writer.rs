@@ -19,6 +19,7 @@ use super::full::Full;
 use super::lock::Lock;
 use super::names::Names;
 use super::queue::{Command, Work, next_batch, size};
+use super::quota::Quota;
 use crate::backend::{BackendError, Result, WriteOutcome};
 use crate::failpoints;
 
@@ -34,6 +35,7 @@ fn goes_on(error: BackendError) -> BackendError {
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
     full: Full,
+    quota: Quota,
     ending: Ending,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,12 +53,14 @@ impl WriterHandle {
         let (full, ending) = (Full::default(), Ending::default());
         checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), ending.clone())
             .map_err(translate)?;
+        let quota = Quota::open(&connection, options.quota)?;
         let writer = Writer {
             revision: compaction::newest(&connection)?.0,
             compaction: Compaction::load(&connection)?,
             connection,
             feed,
             full: full.clone(),
+            quota: quota.clone(),
             ending: ending.clone(),
             names,
             lock,
@@ -64,12 +68,12 @@ impl WriterHandle {
         let run = move || writer.run(&receiver);
         let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        Ok(Self { queue: Some(sender), full, ending, thread: Some(thread) })
+        Ok(Self { queue: Some(sender), full, quota, ending, thread: Some(thread) })
     }
 
     /// Why writes are refused at present.
     pub fn refuses(&self) -> Option<String> {
-        self.ending.why().or_else(|| self.full.why())
+        self.ending.why().or_else(|| self.full.why()).or_else(|| self.quota.why())
     }
 
     /// Why the thread writes no more.
@@ -109,6 +113,7 @@ struct Writer {
     compaction: Compaction,
     feed: Arc<Feed>,
     full: Full,
+    quota: Quota,
     ending: Ending,
     names: Names,
     /// Below the connection, as fields are dropped in their order: nobody else opens the store before that is closed.
@@ -193,13 +198,13 @@ impl Writer {
 
     fn apply(&mut self, batch: &[Command]) -> Result<(Draft, Vec<Result<WriteOutcome>>)> {
         failpoints::pass("before-begin");
-        let mut draft = Draft::new(self.revision, self.compaction);
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(translate)?;
+        let mut draft = Draft::new(self.revision, self.compaction, self.quota.room(&transaction)?);
         let mut answers = Vec::with_capacity(batch.len());
         for command in batch {
             answers.push(match &command.work {
-                Work::Write(write) => Ok(draft.write(&transaction, write)?),
+                Work::Write(write) => draft.write(&transaction, write)?,
                 Work::Compact(at) => draft.compact(&transaction, *at)?,
             });
         }
@@ -210,7 +215,8 @@ impl Writer {
     }
 
     fn compact(&mut self) {
-        if let Err(error) = self.compaction.step(&mut self.connection, &self.lock) {
+        let compacted = self.compaction.step(&mut self.connection, &self.lock);
+        if let Err(error) = compacted.and_then(|()| self.quota.recheck(&self.connection)) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();
         }

@@ -42,6 +42,7 @@ macro_rules! behaviours {
 mod etcd;
 mod members;
 mod outages;
+mod quota;
 mod sqlite;
 mod way;
 

@@ -137,6 +137,29 @@ async fn writes_without_space_are_507_and_counted_and_reads_go_on() {
     assert!(excluded.contains("[+]storage-writes excluded: ok"), "{excluded}");
 }
 
+/// Whoever filled the store kept everybody from removing anything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_at_its_quota_takes_no_more_objects_and_every_delete() {
+    let store = SqliteOptions { quota: Some(2 << 20), ..SqliteOptions::default() };
+    let port = Port::open(Settings { store, ..Settings::default() }).await;
+    let mut made = 0;
+    let full = loop {
+        let answer = port.send_body(&format!("POST {GADGETS}"), &sized(made, 100_000)).await;
+        match code(&answer) {
+            201 => made += 1,
+            _ => break answer,
+        }
+    };
+    assert_eq!(code(&full), 507, "{full}");
+    assert!(full.contains("--quota-backend-bytes is 2097152: delete objects"), "{full}");
+    let ready = port.send(None, "GET /readyz?verbose", &[]).await;
+    assert!(code(&ready) == 200 && ready.contains("[!]storage-writes: "), "{ready}");
+    for number in 0..made {
+        let answer = port.send(None, &format!("DELETE {GADGETS}/g{number}"), &[]).await;
+        assert_eq!(code(&answer), 200, "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn the_caches_tell_how_full_they_are_and_how_far_behind() {
     let port = Port::open(Settings::default()).await;
