@@ -54,7 +54,7 @@ pub async fn all(arguments: &Arguments, machine: String) -> Result<Results> {
 async fn one(row: &dyn Row, arguments: &Arguments) -> Result<Measured> {
     say(&format!("row {}: {}", row.number(), row.title()));
     let who: Vec<Who> = arguments.contenders.iter().copied().filter(|who| row.takes(*who)).collect();
-    let fleet = Fleet::start(&who, Settings::of(arguments)).await?;
+    let fleet = Fleet::start(&who, Settings::of(arguments, row)).await?;
     let mut subjects = Vec::new();
     for contender in fleet.contenders {
         let client = contender.connect(row.lanes()).await?;

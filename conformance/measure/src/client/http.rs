@@ -6,17 +6,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::StatusCode;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use hyper::client::conn::http2::SendRequest;
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::connection::{Windows, client_config, open};
 use super::{Client, Credentials, From, Page};
 use crate::object::{self, Api};
 
@@ -24,20 +21,6 @@ const PAGE: usize = 500;
 const AGENT: &str = "bench";
 /// How often a request that a busy server puts off is sent once more (client-go, rest/request.go).
 const RETRIES: usize = 10;
-
-/// How much a server may send before the client has read it, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Windows {
-    stream: u32,
-    connection: u32,
-}
-
-impl Windows {
-    /// Those of client-go (golang.org/x/net/http2).
-    pub const USUAL: Windows = Windows { stream: 4 << 20, connection: 1 << 30 };
-    /// So small that a client who does not read is soon felt (RFC 9113, 6.9.2: the initial ones).
-    pub const SMALL: Windows = Windows { stream: 65_535, connection: 65_535 };
-}
 
 /// Some connections to an API server.
 pub struct HttpClient {
@@ -69,6 +52,21 @@ impl HttpClient {
     pub async fn read(&self, path: &str) -> Result<Bytes> {
         let answer = self.ask(0, "GET", path, Bytes::new()).await?;
         Ok(answer.into_body().collect().await?.to_bytes())
+    }
+
+    /// An object of so many bytes, as the server's API has it.
+    pub fn object(&self, name: &str, size: usize) -> Result<Bytes> {
+        self.api.object(name, size)
+    }
+
+    /// How a create was answered, by a server that may refuse it.
+    pub async fn try_create(&self, lane: usize, object: Bytes) -> Result<StatusCode> {
+        status(self.send(lane, "POST", &self.collection, object).await?).await
+    }
+
+    /// How a GET was answered, by a server that may refuse it.
+    pub async fn try_get(&self, lane: usize, name: &str) -> Result<StatusCode> {
+        status(self.send(lane, "GET", &format!("{}/{name}", self.collection), Bytes::new()).await?).await
     }
 
     /// The answer to a request that is not refused.
@@ -123,7 +121,7 @@ impl Client for HttpClient {
 
     async fn create(&self, lane: usize, _: &str, object: Bytes) -> Result<()> {
         let answer = self.ask(lane, "POST", &self.collection, object).await?;
-        ensure!(answer.status() == http::StatusCode::CREATED, "a create was answered {}", answer.status());
+        ensure!(answer.status() == StatusCode::CREATED, "a create was answered {}", answer.status());
         answer.into_body().collect().await?;
         Ok(())
     }
@@ -152,8 +150,8 @@ impl Client for HttpClient {
         let status = answer.status();
         let said = answer.into_body().collect().await?.to_bytes();
         match status {
-            http::StatusCode::OK => revision(&said).map(Some),
-            http::StatusCode::CONFLICT => Ok(None),
+            StatusCode::OK => revision(&said).map(Some),
+            StatusCode::CONFLICT => Ok(None),
             _ => anyhow::bail!("PUT {path}: {status}: {}", String::from_utf8_lossy(&said)),
         }
     }
@@ -207,10 +205,17 @@ impl Client for HttpClient {
 /// How long a busy server wants to be left alone, if that is its answer.
 fn put_off(answer: &http::Response<Incoming>) -> Result<Option<Duration>> {
     let after = answer.headers().get(http::header::RETRY_AFTER);
-    match after.filter(|_| answer.status() == http::StatusCode::TOO_MANY_REQUESTS) {
+    match after.filter(|_| answer.status() == StatusCode::TOO_MANY_REQUESTS) {
         Some(seconds) => Ok(Some(Duration::from_secs(seconds.to_str()?.parse()?))),
         None => Ok(None),
     }
+}
+
+/// The status of an answer, once all of it has come.
+async fn status(answer: http::Response<Incoming>) -> Result<StatusCode> {
+    let status = answer.status();
+    answer.into_body().collect().await?;
+    Ok(status)
 }
 
 async fn succeeded(
@@ -229,34 +234,4 @@ async fn succeeded(
 fn revision(answer: &[u8]) -> Result<String> {
     let revision = object::text(answer, "resourceVersion").context("an answer without a revision")?;
     Ok(revision.to_owned())
-}
-
-fn client_config(credentials: &Credentials) -> Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(&credentials.ca)? {
-        roots.add(certificate?)?;
-    }
-    let chain = CertificateDer::pem_file_iter(&credentials.cert)?.collect::<Result<Vec<_>, _>>()?;
-    let key = PrivateKeyDer::from_pem_file(&credentials.key)?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    Ok(config)
-}
-
-async fn open(tls: &TlsConnector, port: u16, windows: Windows) -> Result<SendRequest<Full<Bytes>>> {
-    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    stream.set_nodelay(true)?;
-    let stream = tls.connect(ServerName::try_from("127.0.0.1")?, stream).await?;
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .initial_stream_window_size(windows.stream)
-        .initial_connection_window_size(windows.connection)
-        .max_frame_size(1 << 20)
-        .handshake(TokioIo::new(stream))
-        .await?;
-    tokio::spawn(connection);
-    Ok(sender)
 }

@@ -1,5 +1,6 @@
 //! How a contender is spoken to.
 
+mod connection;
 mod etcd;
 mod http;
 
@@ -11,8 +12,9 @@ use serde_json::Value;
 
 use crate::object::Api;
 
+pub use connection::Windows;
 pub use etcd::EtcdClient;
-pub use http::{HttpClient, Windows};
+pub use http::HttpClient;
 
 /// The files of a client: whom it trusts, who it is.
 #[derive(Clone, Debug)]

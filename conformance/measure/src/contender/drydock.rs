@@ -10,12 +10,15 @@ use super::{Command, Contender, DRYDOCK_API, Settings, Who, bench_user, etcd, ho
 
 /// Starts it and waits until it is ready.
 pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Contender> {
-    let Settings { cpu, access_checks } = settings;
+    let Settings { cpu, access_checks, default_limits } = settings;
     let port = free_ports(1)?.first().copied().context("no free port")?;
     let server = format!("drydock-on-{who}");
     let mut flags = flags(host, &server, port);
     // A question to the host for every new name, which neither K nor G asks.
     flags.push(format!("--require-pod-delete-permission={access_checks}"));
+    if !default_limits {
+        flags.extend(host::IN_FLIGHT.map(String::from));
+    }
     let mut own_etcd = None;
     if who == Who::Etcd {
         let name = "etcd-of-drydock".to_owned();
@@ -44,7 +47,7 @@ pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Con
 
 fn flags(host: &Host, name: &str, port: u16) -> Vec<String> {
     let dir = host.dir.join(name);
-    let mut flags = vec![
+    vec![
         format!("--kubeconfig={}", host.admin().display()),
         "--bind-address=127.0.0.1".into(),
         format!("--secure-port={port}"),
@@ -52,7 +55,5 @@ fn flags(host: &Host, name: &str, port: u16) -> Vec<String> {
         format!("--tls-cert-file={}", host.pki.server.cert.display()),
         format!("--tls-private-key-file={}", host.pki.server.key.display()),
         format!("--data-dir={}", dir.join("data").display()),
-    ];
-    flags.extend(host::IN_FLIGHT.map(String::from));
-    flags
+    ]
 }

@@ -6,13 +6,13 @@ use anyhow::{Context, Result};
 use drydock_conformance::host::{self, Host, free_ports, programs};
 use drydock_conformance::wait::server_ready;
 
-use super::{BENCH_USER, Contender, LIMIT, Who, bench_user, crd, etcd};
+use super::{BENCH_USER, BENCHERS, Contender, LIMIT, Settings, Who, bench_user, crd, etcd};
 use crate::machine::on_cpu;
 use crate::object::NAMESPACE;
 
 const SERVER: &str = "kube-apiserver";
 
-/// Limits of requests in flight that no row reaches, the same for K, G and D: what is measured is the work.
+/// Limits of requests in flight that most rows do not reach, the same for K, G and D: what is measured is the work.
 pub const IN_FLIGHT: [&str; 2] = ["--max-requests-inflight=3000", "--max-mutating-requests-inflight=1000"];
 
 /// Folder, certificates and ports of a host; nothing runs yet.
@@ -22,13 +22,16 @@ pub fn lay_out() -> Result<Arc<Host>> {
 }
 
 /// Starts the host's etcd and API server.
-pub async fn start(host: &Arc<Host>, cpu: usize) -> Result<Contender> {
+pub async fn start(host: &Arc<Host>, settings: Settings) -> Result<Contender> {
+    let cpu = settings.cpu;
     let (port, etcd_port) = (port_of(&host.url)?, port_of(&host.etcd)?);
     etcd::start(host, "etcd-of-kube", etcd_port, cpu).await?;
     host.kubeconfig("admin", &["system:masters"])?;
     let mut flags = programs::apiserver_flags(host, port);
     flags.extend(etcd::flags_of_clients(host)?);
-    flags.extend(IN_FLIGHT.map(String::from));
+    if !settings.default_limits {
+        flags.extend(IN_FLIGHT.map(String::from));
+    }
     on_cpu(cpu, || host.processes.start(SERVER, &host.bin.join(SERVER), &flags))?;
     server_ready(&host.client().await?, &host.processes, SERVER, LIMIT).await?;
     Ok(Contender {
@@ -53,7 +56,8 @@ pub async fn open_to_bench(host: &Host) -> Result<()> {
                    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]},
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "bench"},
          "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bench"},
-         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BENCH_USER}]},
+         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BENCH_USER},
+                      {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": BENCHERS}]},
     ]});
     let path = host.dir.join("bench.json");
     std::fs::write(&path, list.to_string())?;

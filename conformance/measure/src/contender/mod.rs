@@ -16,8 +16,8 @@ mod floor;
 mod host;
 mod sample;
 mod slow_disk;
+mod start;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,10 +27,11 @@ use drydock_conformance::host::Host;
 use drydock_conformance::wait::https_answers;
 use serde::Serialize;
 
-use crate::Arguments;
 use crate::client::{Client, Credentials, EtcdClient, HttpClient, Windows};
 use crate::object::{self, Api};
 use crate::{machine, proc};
+use start::Command;
+pub use start::Settings;
 
 /// The name of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
@@ -108,19 +109,6 @@ pub struct Contender {
     command: Option<Command>,
 }
 
-/// A program with its flags, and the CPU on which it runs.
-struct Command {
-    program: PathBuf,
-    flags: Vec<String>,
-    cpu: usize,
-}
-
-impl Command {
-    fn start(&self, host: &Host, name: &str) -> Result<()> {
-        machine::on_cpu(self.cpu, || host.processes.start(name, &self.program, &self.flags))
-    }
-}
-
 /// CPU time used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Used {
@@ -148,16 +136,23 @@ impl Contender {
         Ok(Arc::new(self.http(lanes, Windows::SMALL).await?))
     }
 
+    /// Opens connections of another ordinary user with the rights of the one who makes the load.
+    pub async fn connect_as(&self, user: &str, lanes: usize) -> Result<HttpClient> {
+        let credentials = credentials(&self.host, user, &[BENCHERS])?;
+        HttpClient::connect(self.port, &credentials, self.api, lanes, Windows::USUAL).await
+    }
+
     async fn http(&self, lanes: usize, windows: Windows) -> Result<HttpClient> {
         HttpClient::connect(self.port, &self.credentials, self.api, lanes, windows).await
     }
 
-    /// Kills the server and starts it again with the same flags; the time from its start until it is ready.
-    pub async fn restart(&self) -> Result<Duration> {
+    /// Kills the server and starts it again with the same flags, but for those of `instead`; the time from its start until
+    /// it is ready.
+    pub async fn restart(&self, instead: &[&str]) -> Result<Duration> {
         let command = self.command.as_ref().with_context(|| format!("{} is not started anew", self.who))?;
         self.host.processes.kill(&self.server)?;
         let began = Instant::now();
-        command.start(&self.host, &self.server)?;
+        command.with(instead).start(&self.host, &self.server)?;
         while !matches!(https_answers(self.port, "/readyz").await, Ok(200)) {
             ensure!(began.elapsed() < LIMIT, "{} is not ready again after {LIMIT:?}", self.who);
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -186,22 +181,6 @@ impl Contender {
     }
 }
 
-/// How the contenders of a row are started.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The CPU of all servers.
-    pub cpu: usize,
-    /// Whether Drydock asks the host if the writer of an object may delete its pod.
-    pub access_checks: bool,
-}
-
-impl Settings {
-    /// Those that the command line asks for.
-    pub fn of(arguments: &Arguments) -> Self {
-        Self { cpu: arguments.server_cpu, access_checks: arguments.access_checks }
-    }
-}
-
 /// The contenders of one row, freshly started. They end when this is dropped.
 pub struct Fleet {
     /// In the order of the report.
@@ -218,7 +197,7 @@ impl Fleet {
 
     async fn start_in(host: &Arc<Host>, who: &[Who], settings: Settings) -> Result<Vec<Contender>> {
         let cpu = settings.cpu;
-        let kube = host::start(host, cpu).await?;
+        let kube = host::start(host, settings).await?;
         host::open_to_bench(host).await?;
         let sqlite = drydock::start(host, Who::Sqlite, settings).await?;
         crd::install(host, &sqlite).await?;
@@ -244,6 +223,9 @@ fn credentials(host: &Host, user: &str, groups: &[&str]) -> Result<Credentials> 
     let identity = host.pki.client(&host.dir.join("pki"), user, user, groups)?;
     Ok(Credentials { ca: host.pki.ca.clone(), cert: identity.cert, key: identity.key })
 }
+
+/// The group of users who have the rights of [`BENCH_USER`].
+const BENCHERS: &str = "benchers";
 
 /// Name of the user who makes the load: an ordinary service account, with rights by RBAC.
 const BENCH_USER: &str = "system:serviceaccount:bench:bench";

@@ -81,7 +81,7 @@ impl Row for Memory {
         let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;
         sample.resident_mib = resident;
         if contender.who.is_drydock() {
-            let ready = contender.restart().await?;
+            let ready = contender.restart(&[]).await?;
             sample.more.insert("ready_again_ms", ready.as_secs_f64() * 1e3);
             sample.more.insert("then_resident_mib", contender.memory()?.resident as f64 / 1024.0);
         }

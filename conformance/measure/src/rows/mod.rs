@@ -9,7 +9,9 @@ mod get;
 mod list;
 mod lists_at_once;
 mod memory;
+mod noisy_user;
 mod reconnect;
+mod refused;
 mod restart;
 mod slow_disk;
 mod stalled;
@@ -56,6 +58,10 @@ pub trait Row {
     /// Who takes part.
     fn takes(&self, who: Who) -> bool {
         who != Who::SlowDisk
+    }
+    /// Whether servers have the limits on requests in flight that they have by default. Otherwise no row reaches them.
+    fn default_limits(&self) -> bool {
+        false
     }
     /// Before the first round: what must be there.
     async fn prepare(&self, subject: &Subject) -> Result<()>;
@@ -128,6 +134,8 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(memory::Memory::new(2 * arguments.objects)),
         Box::new(restart::Restart::new(arguments.stored_mib)),
         Box::new(apply::Apply::new(limit)),
+        Box::new(noisy_user::NoisyUser::new(limit)),
+        Box::new(refused::Refused::new(limit)),
     ]
 }
 

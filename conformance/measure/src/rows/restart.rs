@@ -59,7 +59,7 @@ impl Row for Restart {
         let began = Instant::now();
         // The server's process will be a new one: all its time counts.
         let before = Used { server: Duration::ZERO, ..subject.contender.used()? };
-        let ready = subject.contender.restart().await?;
+        let ready = subject.contender.restart(&[]).await?;
         let mut latency = Histogram::new(3)?;
         latency.record(u64::try_from(ready.as_nanos())?)?;
         let mut sample = sample(subject, before, &Load { latency, elapsed: began.elapsed() })?;
