@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::field::{ERRORS_MAX, Error, ErrorList, Path};
 use drydock_machinery::meta::{validate_label_name, validate_label_value};
+use drydock_machinery::schema::common::CONDITIONS_MAX;
 use drydock_machinery::selector;
 
 use crate::meta::{Condition, LabelSelector};
@@ -15,11 +16,15 @@ pub fn validate_label_selector(selector: &LabelSelector, path: &Path) -> ErrorLi
 
 /// Errors of label values, one path an item.
 pub fn validate_label_values(values: &[String], path: &Path) -> ErrorList {
-    values.iter().enumerate().flat_map(|(i, value)| validate_label_value(value, &path.index(i))).collect()
+    let errors = values.iter().enumerate();
+    errors.flat_map(|(i, value)| validate_label_value(value, &path.index(i))).take(ERRORS_MAX).collect()
 }
 
 /// Errors of a list of conditions. Those that stand in `old` as they are pass.
 pub fn validate_conditions(new: &[Condition], old: &[Condition], path: &Path) -> ErrorList {
+    if new.len() > CONDITIONS_MAX {
+        return vec![Error::too_many(path.clone(), new.len(), CONDITIONS_MAX)];
+    }
     let mut seen = HashSet::new();
     let mut errors = ErrorList::new();
     for (i, condition) in new.iter().enumerate() {

@@ -14,15 +14,16 @@ mod restore;
 mod seed;
 #[cfg(test)]
 mod tests;
+mod zero;
 
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_json::Value;
 
-use self::context::Context;
+use self::context::{Context, Excess};
 pub use self::identity::{not_registered, summary};
 use self::seed::Node;
 use crate::error::ApiError;
-use crate::field::{Error, Path};
+use crate::field::{self, Error, Path};
 use crate::go_json;
 use crate::kind::Names;
 use crate::object::Object;
@@ -64,6 +65,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
             "the object provided is unrecognized (must be of type {kind}): {why} ({body})"
         ))
     };
+    depth::check_marks(body, format)?;
     let mut context = Context::new(body.len());
     let value = read(body, format, Node::new(&mut context, schema));
     // Whether it is of another kind matters more than whether it can be read as ours, and need only be asked where there
@@ -71,12 +73,19 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     if !value.as_ref().is_ok_and(|value| identity::is_of(value.as_ref(), names)) {
         identity::check(body, format, names, unrecognized)?;
     }
+    let excess = context.excess();
+    if let Err(Excess::Memory(refusal)) = excess {
+        return Err(refusal);
+    }
     let value =
         value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
     // A body of null says nothing, like one of no fields.
-    let mut object = into_object(value.or_else(|| Some(seed::zero(schema)))).map_err(unrecognized)?;
+    let mut object = into_object(value.or_else(|| Some(zero::zero(schema)))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
+    if let Err(Excess::Items(errors)) = excess {
+        return Err(too_many_items(names, &object, errors));
+    }
     Ok(Decoded { object, strict_errors: context.into_strict_errors() })
 }
 
@@ -105,18 +114,57 @@ pub fn decode_yaml_strictly(body: &[u8]) -> Result<(Value, Vec<String>), ApiErro
 }
 
 fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value, Vec<String>), ApiError> {
+    let value = read_raw(body, format, &mut context).map_err(|refusal| refusal.or(ApiError::bad_request))?;
+    Ok((value, context.into_strict_errors()))
+}
+
+/// A JSON body of free form, of bounded size.
+pub(crate) fn json_value(body: &[u8]) -> Result<Value, Refusal> {
+    read_raw(body, Format::Json, &mut Context::new(body.len()))
+}
+
+fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value, Refusal> {
+    depth::check_marks(body, format).map_err(Refusal::Answer)?;
     let schema = Schema::new("", crate::schema::Shape::Raw);
-    let value = read(body, format, Node::new(&mut context, &schema));
-    let value = value.map_err(|why| ApiError::bad_request(context.fatal(why)))?;
-    Ok((value.unwrap_or_default(), context.into_strict_errors()))
+    let value = read(body, format, Node::new(context, &schema));
+    if let Err(Excess::Memory(refusal)) = context.excess() {
+        return Err(Refusal::Answer(refusal));
+    }
+    value.map(Option::unwrap_or_default).map_err(|why| Refusal::Why(context.fatal(why)))
+}
+
+/// Why a body or what a patch made of an object is refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// It does not fit; whoever asked words the answer.
+    Why(String),
+    /// It fits, but is too large: 413, or 422 with the lists that are too long.
+    Answer(ApiError),
+}
+
+impl Refusal {
+    /// The answer, where this has none the one that is worded from the reason.
+    pub fn or(self, worded: impl FnOnce(String) -> ApiError) -> ApiError {
+        match self {
+            Self::Why(why) => worded(why),
+            Self::Answer(answer) => answer,
+        }
+    }
+}
+
+/// 422
+fn too_many_items(names: &Names, object: &Object, errors: field::ErrorList) -> ApiError {
+    ApiError::invalid(names.group, names.kind, object.name(), errors)
 }
 
 /// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.
-pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiError> {
+pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
     let patched = std::mem::take(object).into_value();
-    let (conformed, strict_errors) = conformed(&patched, schema).map_err(|why| {
-        let patched = shorten(patched.to_string());
-        ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
+    let (conformed, strict_errors) = conformed(&patched, names, schema).map_err(|refusal| {
+        refusal.or(|why| {
+            let patched = field::cut(patched.to_string(), PATCHED_SHOWN);
+            ApiError::invalid("", "", "", vec![Error::invalid(Path::new("patch"), patched, why)])
+        })
     })?;
     *object = conformed;
     Ok(strict_errors)
@@ -125,24 +173,37 @@ pub fn conform(object: &mut Object, schema: &Schema) -> Result<Vec<String>, ApiE
 /// Makes what a strategic merge patch produced fit the schema, in the ways and words in which Kubernetes restores a
 /// struct from a map (k8s.io/apimachinery/pkg/runtime/converter.go): they are not those of its JSON decoder. Returns
 /// what fieldValidation has to say, or why the value does not fit.
-pub fn restore(mut value: Value, schema: &Schema) -> Result<(Object, Vec<String>), String> {
-    let unknown = restore::restore(&mut value, schema)?;
-    let (object, _) = conformed(value, schema)?;
+pub fn restore(mut value: Value, names: &Names, schema: &Schema) -> Result<(Object, Vec<String>), Refusal> {
+    let unknown = restore::restore(&mut value, schema).map_err(Refusal::Why)?;
+    let (object, _) = conformed(value, names, schema)?;
     Ok((object, unknown))
 }
 
 fn conformed<'de>(
     value: impl Deserializer<'de, Error = serde_json::Error>,
+    names: &Names,
     schema: &Schema,
-) -> Result<(Object, Vec<String>), String> {
-    let mut context = Context::unbounded();
-    let read = Node::new(&mut context, schema).deserialize(value).map_err(|e| context.fatal(e.to_string()));
-    Ok((read.and_then(into_object)?, context.into_strict_errors()))
+) -> Result<(Object, Vec<String>), Refusal> {
+    let mut context = Context::of_patched();
+    let read = Node::new(&mut context, schema).deserialize(value);
+    let excess = context.excess();
+    if let Err(Excess::Memory(refusal)) = excess {
+        return Err(Refusal::Answer(refusal));
+    }
+    let read = read.map_err(|error| context.fatal(error.to_string()));
+    let object = read.and_then(into_object).map_err(Refusal::Why)?;
+    match excess {
+        Err(Excess::Items(errors)) => Err(Refusal::Answer(too_many_items(names, &object, errors))),
+        _ => Ok((object, context.into_strict_errors())),
+    }
 }
+
+/// Bytes that an error shows of what a patch made.
+const PATCHED_SHOWN: usize = 4096;
 
 /// The object as Go has it before anything is set: structs that are no pointers, and what is always written.
 pub fn zero_object(schema: &Schema) -> Object {
-    match seed::zero(schema) {
+    match zero::zero(schema) {
         Value::Object(map) => Object::raw(map),
         _ => Object::default(),
     }
@@ -192,15 +253,4 @@ fn into_object(value: Option<Value>) -> Result<Object, String> {
         Some(Value::Object(map)) => Ok(Object::of_tree(map, Fields::AsText)),
         _ => Err("json: cannot unmarshal into Go value of a struct type".to_owned()),
     }
-}
-
-/// An error need not repeat megabytes.
-fn shorten(mut text: String) -> String {
-    const MAX: usize = 4096;
-    if text.len() > MAX {
-        let end = (0..=MAX).rev().find(|i| text.is_char_boundary(*i)).unwrap_or_default();
-        text.truncate(end);
-        text.push_str(" ...");
-    }
-    text
 }

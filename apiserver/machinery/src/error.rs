@@ -4,7 +4,7 @@ mod constructors;
 #[cfg(test)]
 mod tests;
 
-pub use constructors::RESOURCE_VERSION_TOO_LARGE;
+pub use constructors::{CAUSES_MAX_BYTES, RESOURCE_VERSION_TOO_LARGE};
 
 use std::collections::BTreeMap;
 

@@ -2,16 +2,17 @@
 
 mod kind;
 mod path;
+mod shown;
 
 use std::fmt;
 
 use serde_json::Value;
 
 use crate::error::StatusCause;
-use crate::quote::go_quote;
 
 pub use kind::ErrorType;
 pub use path::Path;
+pub use shown::{ERRORS_MAX, SHOWN_MAX, Shown, beginning, cut, is_full};
 
 /// One validation error.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,22 +22,32 @@ pub struct Error {
     /// Where.
     pub path: Path,
     /// The offending value, where the message shows it.
-    pub value: Option<Value>,
+    pub value: Option<Shown>,
     /// Why.
     pub detail: String,
 }
 
-/// Validation accumulates: every error of an object, in field order.
+/// Validation accumulates: the errors of an object in field order, as long as they are not [too many](is_full).
 pub type ErrorList = Vec<Error>;
 
 impl Error {
     /// `path: Required value: detail`
     pub fn required(path: Path, detail: impl Into<String>) -> Self {
-        Self { kind: ErrorType::Required, path, value: None, detail: detail.into() }
+        Self { kind: ErrorType::Required, path, value: None, detail: cut(detail.into(), SHOWN_MAX) }
     }
     /// `path: Invalid value: "value": detail`
     pub fn invalid(path: Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self { kind: ErrorType::Invalid, path, value: Some(value.into()), detail: detail.into() }
+        Self {
+            kind: ErrorType::Invalid,
+            path,
+            value: Some(Shown::of(&value.into())),
+            detail: cut(detail.into(), SHOWN_MAX),
+        }
+    }
+    /// The same of a value that several errors show.
+    pub fn invalid_shown(path: Path, value: Shown, detail: impl Into<String>) -> Self {
+        let detail = cut(detail.into(), SHOWN_MAX);
+        Self { kind: ErrorType::Invalid, path, value: Some(value), detail }
     }
     /// `path: Unsupported value: "value": supported values: "A", "B"`
     pub fn not_supported(path: Path, value: impl Into<Value>, supported: &[&str]) -> Self {
@@ -44,17 +55,22 @@ impl Error {
         Self {
             kind: ErrorType::NotSupported(supported),
             path,
-            value: Some(value.into()),
+            value: Some(Shown::of(&value.into())),
             detail: String::new(),
         }
     }
     /// `path: Forbidden: detail`
     pub fn forbidden(path: Path, detail: impl Into<String>) -> Self {
-        Self { kind: ErrorType::Forbidden, path, value: None, detail: detail.into() }
+        Self { kind: ErrorType::Forbidden, path, value: None, detail: cut(detail.into(), SHOWN_MAX) }
     }
     /// `path: Duplicate value: "value"`
     pub fn duplicate(path: Path, value: impl Into<Value>) -> Self {
-        Self { kind: ErrorType::Duplicate, path, value: Some(value.into()), detail: String::new() }
+        Self {
+            kind: ErrorType::Duplicate,
+            path,
+            value: Some(Shown::of(&value.into())),
+            detail: String::new(),
+        }
     }
     /// `path: Too long: may not be more than max bytes`
     pub fn too_long(path: Path, max: usize) -> Self {
@@ -74,15 +90,20 @@ impl Error {
     }
     /// `path: Invalid value: "value": detail`, with the cause `FieldValueTypeInvalid`
     pub fn type_invalid(path: Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self { kind: ErrorType::TypeInvalid, path, value: Some(value.into()), detail: detail.into() }
+        Self {
+            kind: ErrorType::TypeInvalid,
+            path,
+            value: Some(Shown::of(&value.into())),
+            detail: cut(detail.into(), SHOWN_MAX),
+        }
     }
     /// `path: Not found: "value"`
     pub fn not_found(path: Path, value: impl Into<Value>) -> Self {
-        Self { kind: ErrorType::NotFound, path, value: Some(value.into()), detail: String::new() }
+        Self { kind: ErrorType::NotFound, path, value: Some(Shown::of(&value.into())), detail: String::new() }
     }
     /// `path: Internal error: detail`
     pub fn internal(path: Path, detail: impl Into<String>) -> Self {
-        Self { kind: ErrorType::Internal, path, value: None, detail: detail.into() }
+        Self { kind: ErrorType::Internal, path, value: None, detail: cut(detail.into(), SHOWN_MAX) }
     }
 
     /// The message without the path, as it stands in a cause.
@@ -90,7 +111,7 @@ impl Error {
         let mut body = self.kind.title().to_owned();
         let value = match (&self.kind, &self.value) {
             (ErrorType::TooMany(actual, _) | ErrorType::TooFew(actual, _), _) => Some(actual.to_string()),
-            (kind, Some(value)) if kind.shows_value() => Some(show(value)),
+            (kind, Some(value)) if kind.shows_value() => Some(value.to_string()),
             _ => None,
         };
         for part in value
@@ -128,14 +149,6 @@ pub fn aggregate(errors: &[Error]) -> Option<String> {
         [] => None,
         [one] => Some(one.clone()),
         all => Some(format!("[{}]", all.join(", "))),
-    }
-}
-
-/// A value as an error shows it: strings quoted as Go quotes them, the rest as Go's JSON.
-fn show(value: &Value) -> String {
-    match value {
-        Value::String(text) => go_quote(text),
-        other => other.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"),
     }
 }
 

@@ -15,6 +15,7 @@ mod go_time;
 pub mod go_yaml;
 pub mod kind;
 pub mod managed_fields;
+mod memory;
 pub mod meta;
 pub mod names;
 pub mod object;

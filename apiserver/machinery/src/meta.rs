@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::field::{Error, ErrorList, Path};
+use crate::field::{ERRORS_MAX, Error, ErrorList, Path, is_full};
 use crate::names::{self, NameRule};
 use crate::object::Object;
 
@@ -141,6 +141,9 @@ pub fn validate_labels<'a>(
 ) -> ErrorList {
     let mut errors = ErrorList::new();
     for (key, value) in labels {
+        if is_full(&errors) {
+            break;
+        }
         errors.extend(validate_label_name(key, path));
         errors.extend(validate_label_value(value.as_str().unwrap_or_default(), path));
     }
@@ -163,8 +166,11 @@ fn validate_annotations<'a>(
 ) -> ErrorList {
     let (mut errors, mut size) = (ErrorList::new(), 0);
     for (key, value) in annotations {
-        let wrong = names::qualified_name(&key.to_lowercase());
-        errors.extend(wrong.into_iter().map(|e| Error::invalid(path.clone(), key.as_str(), e)));
+        // What is too long as a whole need not be looked at to its end.
+        if !is_full(&errors) && size <= ANNOTATIONS_MAX {
+            let wrong = names::qualified_name(&key.to_lowercase());
+            errors.extend(wrong.into_iter().map(|e| Error::invalid(path.clone(), key.as_str(), e)));
+        }
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > ANNOTATIONS_MAX {
@@ -180,6 +186,9 @@ fn validate_finalizers(finalizers: &[&str], path: &Path) -> ErrorList {
     }
     let path = &path.child("finalizers");
     for name in finalizers {
+        if is_full(&errors) {
+            break;
+        }
         errors
             .extend(names::qualified_name(name).into_iter().map(|e| Error::invalid(path.clone(), *name, e)));
     }
@@ -193,7 +202,8 @@ fn validate_finalizers(finalizers: &[&str], path: &Path) -> ErrorList {
 fn validate_no_new_finalizers(new: &Object, old: &Object, path: &Path) -> Option<Error> {
     let (new, old): (BTreeSet<_>, BTreeSet<_>) =
         (new.finalizers().into_iter().collect(), old.finalizers().into_iter().collect());
-    let extra: Vec<_> = new.difference(&old).map(|name| crate::quote::go_quote(name)).collect();
+    let extra = new.difference(&old).map(|name| crate::quote::go_quote(name)).take(ERRORS_MAX);
+    let extra: Vec<_> = extra.collect();
     let found = format!("[]string{{{}}}", extra.join(", "));
     let detail = "no new finalizers can be added if the object is being deleted, found new finalizers";
     (!extra.is_empty()).then(|| Error::forbidden(path.clone(), format!("{detail} {found}")))

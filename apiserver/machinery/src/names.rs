@@ -67,7 +67,7 @@ pub fn fully_qualified_domain_name(path: &Path, name: &str) -> ErrorList {
 
 /// A label key, annotation key (in lower case) or finalizer: an optional `subdomain/`, then a name.
 pub fn qualified_name(value: &str) -> Vec<String> {
-    let (prefix, name) = match value.split('/').collect::<Vec<_>>().as_slice() {
+    let (prefix, name) = match value.splitn(3, '/').collect::<Vec<_>>().as_slice() {
         [name] => (None, *name),
         [prefix, name] => (Some(*prefix), *name),
         _ => {
@@ -174,6 +174,7 @@ fn is_lower_alphanumeric(b: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Shown;
 
     #[test]
     fn labels_have_no_dots_and_at_most_63_bytes() {
@@ -206,7 +207,7 @@ mod tests {
             "n: Invalid value: \"a\": should be a domain with at least two segments separated by dots"
         );
         assert_eq!(check("a.b..").len(), 1);
-        assert_eq!(check(&format!("{}.b", "a".repeat(64)))[0].value, Some("a".repeat(64).into()));
+        assert_eq!(check(&format!("{}.b", "a".repeat(64)))[0].value, Some(Shown::of(&"a".repeat(64).into())));
     }
 
     #[test]

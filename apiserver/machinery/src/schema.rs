@@ -16,6 +16,8 @@ pub struct Schema {
     pub enumeration: &'static [&'static str],
     /// What a strategic merge patch does with it.
     pub patch: PatchStrategy,
+    /// Most items of a list; decoding reads no more, and refuses the object (422, `Too many`).
+    pub max_items: Option<usize>,
 }
 
 /// What a strategic merge patch does with a value (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
@@ -132,7 +134,14 @@ impl Schema {
             Shape::List(_, ListType::Map([key, ..])) => PatchStrategy::MergeBy(key),
             _ => PatchStrategy::Unset,
         };
-        Self { description, shape, default: None, enumeration: &[], patch }
+        Self { description, shape, default: None, enumeration: &[], patch, max_items: None }
+    }
+
+    /// The same list with at most so many items.
+    #[must_use]
+    pub const fn at_most(mut self, items: usize) -> Self {
+        self.max_items = Some(items);
+        self
     }
 
     /// The schema of a struct's field.

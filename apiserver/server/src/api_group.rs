@@ -10,20 +10,27 @@ use drydock_storage::cache::Usage;
 use drydock_storage::fence::FenceError;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
 use http::{HeaderMap, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Warnings};
 use crate::audit::Trail;
+use crate::body::{self, Read};
 use crate::discovery::Discovery;
+use crate::fair_budget::FairBudget;
 use crate::fence::{Refusal, Term, Terms};
 use crate::flow_control::{Listed, PriorityLevels};
+pub use crate::identity::Identity;
 use crate::metrics::WatchEvents;
+use crate::offload::Offload;
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer};
 use crate::watch::Recent;
 use crate::{encode, negotiate, openapi};
+
+/// Bytes of a body that takes a few milliseconds to decode, merge and validate.
+const LARGE_BODY: usize = 64 << 10;
 
 /// One resource that is served, with its status subresource.
 pub struct Resource {
@@ -52,28 +59,9 @@ pub struct ApiGroup {
     watch_events: WatchEvents,
     recent: Arc<Recent>,
     levels: Arc<PriorityLevels>,
-}
-
-/// What a server calls itself, in `/version` and in its OpenAPI documents.
-#[derive(Clone, Copy, Debug)]
-pub struct Identity<'a> {
-    /// Name.
-    pub title: &'a str,
-    /// `major.minor.patch`
-    pub version: &'a str,
-}
-
-impl Identity<'_> {
-    /// k8s.io/apimachinery/pkg/version Info.
-    fn info(&self) -> Value {
-        let mut parts = self.version.split('.');
-        let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
-        json!({
-            "major": major, "minor": minor, "gitVersion": format!("v{}", self.version), "gitCommit": "",
-            "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "rustc", "platform": platform,
-        })
-    }
+    /// Of all bodies in flight.
+    bodies: Arc<FairBudget>,
+    offload: Offload,
 }
 
 impl ApiGroup {
@@ -94,6 +82,8 @@ impl ApiGroup {
             watch_events: WatchEvents::default(),
             recent: Arc::default(),
             levels: Arc::default(),
+            bodies: body::budget(),
+            offload: Offload::default(),
         }
     }
 
@@ -184,24 +174,32 @@ impl ApiGroup {
             levels: self.levels.clone(),
             term: None,
         };
-        let answer = self.answer(&mut call, &method, body).await;
-        let mut response =
-            answer.unwrap_or_else(|error| refuse(&error, &call.headers, &call.info, &call.audit));
-        crate::warnings::write(response.headers_mut(), &call.warnings.take());
-        response
+        match self.admit(&mut call, &method, body).await {
+            Ok(body) if body.len() > LARGE_BODY => self.serve_large(call, body).await,
+            Ok(body) => answered(&call, verbs::serve(&call, &body).await),
+            Err(error) => answered(&call, Err(error)),
+        }
     }
 
-    async fn answer(
-        &self,
-        call: &mut Call,
-        method: &http::Method,
-        body: Body,
-    ) -> Result<Response<Body>, ApiError> {
+    /// Reads the body of a request that is served.
+    async fn admit(&self, call: &mut Call, method: &http::Method, body: Body) -> Result<Read, ApiError> {
         if !verbs::is_served(call, method) {
             return Err(ApiError::method_not_allowed());
         }
         call.term = self.term(call).await?;
-        verbs::serve(call, body).await
+        if !verbs::takes_body(&call.info.verb) {
+            return Ok(Read::nothing());
+        }
+        body::read(body, &self.bodies, &call.user, call.deadline).await
+    }
+
+    /// Decoding, merging and validating a large body would hold up whoever shares the worker.
+    async fn serve_large(&self, call: Call, body: Read) -> Response<Body> {
+        let (user, deadline, call) = (call.user.clone(), call.deadline, Arc::new(call));
+        let of_request = call.clone();
+        let request = async move { verbs::serve(&of_request, &body).await };
+        let served = self.offload.run(&user, deadline, request).await;
+        answered(&call, served.unwrap_or_else(Err))
     }
 
     /// The term of a write that names one; what only pretends to write begins none.
@@ -229,25 +227,17 @@ impl ApiGroup {
         let answer = if path.starts_with("/openapi/") {
             openapi::answer(&self.openapi, path, headers, &info.query).map(Ok)
         } else if path == "/" || path == "/version" || path == "/version/" {
-            let document = if path == "/" { self.paths() } else { self.version.clone() };
+            let document = if path == "/" {
+                self.discovery.root(self.openapi.v3.iter().map(|(key, _)| key))
+            } else {
+                self.version.clone()
+            };
             Some(negotiate::plain(headers, &info.query).map(|o| encode::value(&document, o, headers)))
         } else {
             self.discovery.answer(path, headers, &info.query)
         };
         let answer = answer.ok_or_else(ApiError::unknown_path)?;
         if method == http::Method::GET { answer } else { Err(ApiError::method_not_allowed()) }
-    }
-
-    /// What `/` answers.
-    fn paths(&self) -> Value {
-        let mut paths: Vec<String> = self.discovery.paths().collect();
-        paths.extend(self.openapi.v3.iter().map(|(key, _)| format!("/openapi/v3/{key}")));
-        paths.extend(
-            ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-                .map(str::to_owned),
-        );
-        paths.sort();
-        json!({"paths": paths})
     }
 
     /// The resource that a URL names; 404 if there is none.
@@ -271,6 +261,12 @@ impl ApiGroup {
         let unknown = !info.rest.is_empty() || !known;
         if misplaced || unknown { Err(ApiError::unknown_path()) } else { Ok(resource) }
     }
+}
+
+fn answered(call: &Call, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
+    let mut response = answer.unwrap_or_else(|error| refuse(&error, &call.headers, &call.info, &call.audit));
+    crate::warnings::write(response.headers_mut(), &call.warnings.take());
+    response
 }
 
 fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &Trail) -> Response<Body> {

@@ -49,8 +49,10 @@ fn protobuf_object(body: &[u8], kind: &dyn Kind) -> Result<Decoded, ApiError> {
     if body == protobuf::MAGIC {
         return Err(unrecognized("empty body"));
     }
-    let object =
-        protobuf::decode(body, kind.schema()).map_err(|error| unrecognized(&error.status.message))?;
+    let object = protobuf::decode(body, kind.schema()).map_err(|error| match error.code() {
+        400 => unrecognized(&error.status.message),
+        _ => error,
+    })?;
     decode::decode(&object.to_json(), decode::Format::Json, kind.names(), kind.schema())
 }
 
@@ -67,6 +69,9 @@ pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
 /// The body of an apply; what stands twice in it is warned of or refused.
 pub fn applied(patch: &[u8], call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let undecodable = |e: ApiError| {
+        if e.code() != 400 {
+            return e;
+        }
         let why = e.status.message;
         // What the reader itself refuses is refused on the way to JSON.
         let way = if why.starts_with("yaml: ") { "error converting YAML to JSON: " } else { "" };
@@ -107,7 +112,7 @@ pub fn patched(
     check_type(&object, call.kind())?;
     let mut strict_errors = of_patch.to_vec();
     let given = (options.field_validation == FieldValidation::Strict).then(|| object.0.clone());
-    strict_errors.extend(decode::conform(&mut object, call.kind().schema())?);
+    strict_errors.extend(decode::conform(&mut object, call.names(), call.kind().schema())?);
     heed(strict_errors, call, options, || Value::Object(given.unwrap_or_default()).to_string())?;
     call.kind().default(&mut object);
     Ok(object)
@@ -126,8 +131,8 @@ pub fn strategically_patched(
     let mut document = present.to_tree();
     strategic_merge_patch(&mut document, &mut patch, schema)?;
     let shown = || plain(&Value::Object(patch.clone()));
-    let restored = decode::restore(Value::Object(document), schema);
-    let (mut object, unknown) = restored.map_err(|why| invalid_patch(shown(), &why))?;
+    let restored = decode::restore(Value::Object(document), names, schema);
+    let (mut object, unknown) = restored.map_err(|refusal| refusal.or(|why| invalid_patch(shown(), &why)))?;
     strict_errors.extend(unknown);
     heed(strict_errors, call, options, shown)?;
     object.0.insert("apiVersion".to_owned(), names.api_version().into());

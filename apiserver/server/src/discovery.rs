@@ -8,7 +8,7 @@ use drydock_machinery::document::Document;
 use drydock_machinery::kind::Kind;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::encode;
 use crate::negotiate;
@@ -34,9 +34,15 @@ impl Discovery {
         Self { aggregated: discovery::api_group_discovery_list(kinds), plain }
     }
 
-    /// Paths that are served.
-    pub fn paths(&self) -> impl Iterator<Item = String> {
-        self.plain.iter().map(|(path, _)| format!("/apis/{path}").trim_end_matches('/').to_owned())
+    /// What `/` answers: the paths that are served, those of the OpenAPI documents of these keys among them.
+    pub fn root<'k>(&self, openapi: impl Iterator<Item = &'k String>) -> Value {
+        let known = ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"];
+        let below =
+            self.plain.iter().map(|(path, _)| format!("/apis/{path}").trim_end_matches('/').to_owned());
+        let openapi = openapi.map(|key| format!("/openapi/v3/{key}"));
+        let mut paths: Vec<String> = below.chain(openapi).chain(known.map(str::to_owned)).collect();
+        paths.sort();
+        json!({"paths": paths})
     }
 
     /// Answers a get of a path below `/apis`; `None` if there is no such document.

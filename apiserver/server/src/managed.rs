@@ -74,17 +74,18 @@ pub fn applied(
 fn restored(mut new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
     // What the server itself tracks is as it should be.
     let managed = new.take_managed_fields();
-    let restored = decode::restore(new.into_value(), call.kind().schema());
+    let restored = decode::restore(new.into_value(), call.names(), call.kind().schema());
     let tracked = |(mut object, _): (Object, _)| {
         object.set_managed_fields(managed);
         object
     };
-    restored.map(tracked).map_err(|why| {
+    let unconverted = |why| {
         let type_ = format!("{}, Kind={}", call.names().api_version(), call.names().kind);
         let why = format!("unable to convert unstructured object to {type_}: {why}");
         let message = format!("failed to convert new object ({of}; {type_}) to proper version: {why}");
         ApiError::new(500, "", message, None)
-    })
+    };
+    restored.map(tracked).map_err(|refusal| refusal.or(unconverted))
 }
 
 /// Takes the managed fields of before admission if admission left unreadable ones, and warns (k8s.io/apiserver

@@ -39,7 +39,7 @@ pub fn patched(
     let mut changed = Object::raw(fields);
     identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
     // What the schema does not know is dropped, as for any client that does not ask for more.
-    decode::conform(&mut changed, kind.schema()).map_err(|error| internal(&error))?;
+    decode::conform(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
     Ok(Some(changed))
 }

@@ -3,8 +3,10 @@
 //! The seed repeats the protobuf numbers 2 and 4 in InterceptorStatus; completionTime and message take the next free
 //! ones. Every description is what `kubectl explain` prints.
 
-use drydock_machinery::schema::{ListType, Schema, Shape};
+use drydock_machinery::schema::{Field, ListType, Schema, Shape};
 
+use super::interceptors::MAX_TARGET_INTERCEPTORS;
+use super::validation::MAX_REQUESTERS;
 use crate::meta_schema::{
     atomic_object, conditions, field, int64, list, object, object_meta, required, string, time, top_level,
 };
@@ -43,7 +45,8 @@ fn spec() -> Schema {
                 "Requesters allow you to identify entities, that requested the eviction of the target. At least one requester is required when creating an eviction request. A requester is also required for the eviction request to be processed. Empty list indicates that the eviction request should be canceled.\n\nRequester controllers are expected to reconcile this field and not overwrite any changes made by other controllers (e.g. via Server-Side Apply) in order to prevent conflicts and manage ownership. A requester may not be added once the request is Evicted or Canceled. Each item is atomic: an applier sends its whole entry.\n\nThe maximum length of the requesters list is 100.",
                 requester,
                 ListType::Map(&["name"]),
-            ),
+            )
+            .at_most(MAX_REQUESTERS),
         ),
     ];
     object(
@@ -71,7 +74,7 @@ fn target() -> Schema {
 
 fn status() -> Schema {
     let activation = "ActivationTime is when .status.activeInterceptors last changed to another interceptor. It is set to the present time with that change and stays when the list is cleared. The deadline of an interceptor that has not set its heartbeatTime runs from here.";
-    let fields = vec![
+    let mut fields = vec![
         field(
             "observedGeneration",
             1,
@@ -93,8 +96,22 @@ fn status() -> Schema {
                 "TargetInterceptors reference interceptors that should eventually respond to this eviction request to help with the graceful eviction of a target. These interceptors are selected sequentially, in the order in which they appear in the list and are added to the .status.activeInterceptors in a rolling fashion.\n\nIf the target is a pod, the field is populated from Pod's .spec.evictionInterceptors, or else .spec.evictionResponders, or else the annotations interceptor.evictionrequest.coordination.k8s.io/priority_NAME: \"PRIORITY/ROLE\". Default interceptors are added to the list according to the target: daemonset.apps.k8s.io for a pod of a DaemonSet, kubelet.k8s.io for a mirror pod, and always imperative-eviction.k8s.io at the end of the list. It will call the /evict API endpoint. This call may not succeed due to PodDisruptionBudgets, which may block the pod termination. It will update the interceptor message and try again with a backoff.\n\nThe maximum length of the interceptors list is 17: 15 of the pod and the defaults. Names under k8s.io are reserved. Each item is atomic: an applier sends its whole entry. This field is immutable once set. This field is managed by Kubernetes.",
                 interceptor(),
                 ListType::Map(&["name"]),
-            ),
+            )
+            .at_most(MAX_TARGET_INTERCEPTORS),
         ),
+    ];
+    fields.extend(turns());
+    fields.push(field("activationTime", 7, Schema::new(activation, Shape::MicroTime)));
+    object(
+        "Status represents the most recently observed status of the eviction request. Populated by interceptors and eviction request controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
+        "io.k8s.api.coordination.v1alpha1.EvictionRequestStatus",
+        fields,
+    )
+}
+
+/// The lists that tell whose turn it is, was and how it goes.
+fn turns() -> Vec<Field> {
+    vec![
         field(
             "activeInterceptors",
             4,
@@ -102,16 +119,18 @@ fn status() -> Schema {
                 "ActiveInterceptors store a list of interceptors that should currently interact with the eviction process by updating .status.interceptors[], where .name is the active interceptor name. InterceptorStatus fields should be periodically updated to indicate the progress or completion of the eviction process. If .status.interceptors[].heartbeatTime field is not updated within 20 minutes, the eviction request is passed over to the next interceptor.\n\nThe maximum allowed number of active interceptors is 1. When .status.interceptors[].completionTime is set, the next interceptor takes its place. The list is cleared when the request ends. This field is managed by Kubernetes.",
                 string(""),
                 ListType::Set,
-            ),
+            )
+            .at_most(1),
         ),
         field(
             "processedInterceptors",
             5,
             list(
-                "ProcessedInterceptors store a list of interceptors that have previously been selected and added to ActiveInterceptors. These interceptors may have reached completion, been canceled, failed to start or failed to update .interceptors[].heartbeatTime in a timely manner. Please refer to the InterceptorStatus for each interceptor for more details. This field is managed by Kubernetes.",
+                "ProcessedInterceptors store a list of interceptors that have previously been selected and added to ActiveInterceptors. These interceptors may have reached completion, been canceled, failed to start or failed to update .interceptors[].heartbeatTime in a timely manner. Please refer to the InterceptorStatus for each interceptor for more details. The maximum length of the list is 17. This field is managed by Kubernetes.",
                 string(""),
                 ListType::Set,
-            ),
+            )
+            .at_most(MAX_TARGET_INTERCEPTORS),
         ),
         field(
             "interceptors",
@@ -120,15 +139,10 @@ fn status() -> Schema {
                 "Interceptors represents the eviction process status of each declared interceptor. Only ActiveInterceptors should update the interceptor statuses.\n\nThe interceptor list should be the same length and have the same .name fields as .status.targetInterceptors. Only interceptors with .name that are included in .status.activeInterceptors can be mutated. First initialization of the list is allowed.\n\nEach InterceptorStatus is managed by the designated interceptor. Each item is atomic: an applier sends its whole entry.",
                 interceptor_status(),
                 ListType::Map(&["name"]),
-            ),
+            )
+            .at_most(MAX_TARGET_INTERCEPTORS),
         ),
-        field("activationTime", 7, Schema::new(activation, Shape::MicroTime)),
-    ];
-    object(
-        "Status represents the most recently observed status of the eviction request. Populated by interceptors and eviction request controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
-        "io.k8s.api.coordination.v1alpha1.EvictionRequestStatus",
-        fields,
-    )
+    ]
 }
 
 fn interceptor() -> Schema {

@@ -156,6 +156,10 @@ impl StatusUpdate<'_> {
         if !new.starts_with(old) {
             return vec![Error::invalid(path.clone(), to_value(new), "may only be appended to")];
         }
+        // Decoding has counted them; whoever calls without may not make it compare each with each.
+        if new.len() > MAX_TARGET_INTERCEPTORS {
+            return vec![Error::too_many(path.clone(), new.len(), MAX_TARGET_INTERCEPTORS)];
+        }
         let mut errors = ErrorList::new();
         for (i, name) in new.iter().enumerate().skip(old.len()) {
             if new.iter().take(i).any(|n| n == name) {

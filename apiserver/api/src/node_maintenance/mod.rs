@@ -4,6 +4,7 @@ mod types;
 
 pub mod defaults;
 pub mod node_selector;
+pub mod selector_size;
 pub mod transitions;
 
 mod enumerations;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::field::{Error, ErrorList, Path, is_full};
 use drydock_machinery::meta::validate_label_name;
 use drydock_machinery::names::dns1123_subdomain;
 
+use super::selector_size::SelectorSize;
 use super::types::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use crate::meta_validation::validate_label_values;
 
@@ -25,8 +26,16 @@ pub fn validate(selector: &NodeSelector, path: &Path) -> ErrorList {
     if selector.node_selector_terms.is_empty() {
         return vec![Error::required(path, "must have at least one node selector term")];
     }
+    let mut size = SelectorSize::default();
+    selector.node_selector_terms.iter().for_each(|term| size.add_term(term));
+    if let Some(error) = size.excess(&path) {
+        return vec![error];
+    }
     let mut errors = ErrorList::new();
     for (i, term) in selector.node_selector_terms.iter().enumerate() {
+        if is_full(&errors) {
+            break;
+        }
         let path = path.index(i);
         for (j, requirement) in term.match_expressions.iter().enumerate() {
             errors.extend(validate_expression(requirement, &path.child("matchExpressions").index(j)));

@@ -5,6 +5,8 @@
 use drydock_machinery::schema::{ListType, Schema, Shape};
 
 use super::enumerations::{POD_TYPES, STAGES};
+use super::types::MAX_BLOCKERS;
+use super::validation::{MAX_DRAIN_PLAN, MAX_NODES};
 use crate::meta_schema::{
     conditions, field, int32, int64, label_selector, list, node_selector, object, object_meta, required,
     string, time, top_level,
@@ -31,17 +33,17 @@ fn spec() -> Schema {
             "Stage of the maintenance. The order of the stages is Idle -> Cordon -> Drain -> Complete; it can only move forward, and stages can be skipped.\n\n- Idle does not interact with the cluster.\n- Cordon cordons all selected nodes by making them unschedulable.\n- Drain cordons all selected nodes and gives an intent to drain them by creating EvictionRequest objects for the node's pods.\n- Complete withdraws from all EvictionRequest objects requested by this NodeMaintenance and uncordons all selected nodes by making them schedulable again, unless there is another maintenance in progress.\n\nThe NodeMaintenance object is moved to the Complete stage on deletion unless the Idle stage has been set. The default value is Idle.",
         )
     };
-    let plan = "DrainPlan is executed from the first entry to the last entry during the Drain stage. DrainPlanEntry podType fields should be in the following order: Default -> DaemonSet -> Static. DrainPlanEntry priority fields should be in ascending order for each podType. If the priority and podType are the same, concrete selectors are executed first.\n\nThe following entries are injected into the drainPlan where they are absent, for each podType: podPriority 1000000000 (highest priority for user defined priority classes), 2000000000 (system-cluster-critical priority class), 2000001000 (system-node-critical priority class) and 2147483647 (maximum value).\n\nDuplicate entries are not allowed, and entries out of order are rejected. The list is atomic. This field is immutable.";
+    let plan = "DrainPlan is executed from the first entry to the last entry during the Drain stage. DrainPlanEntry podType fields should be in the following order: Default -> DaemonSet -> Static. DrainPlanEntry priority fields should be in ascending order for each podType. If the priority and podType are the same, concrete selectors are executed first.\n\nThe following entries are injected into the drainPlan where they are absent, for each podType: podPriority 1000000000 (highest priority for user defined priority classes), 2000000000 (system-cluster-critical priority class), 2000001000 (system-node-critical priority class) and 2147483647 (maximum value).\n\nDuplicate entries are not allowed, and entries out of order are rejected. All podSelectors together may have at most 1000 labels and expressions and 4096 values. The maximum length of the list is 512. The list is atomic. This field is immutable.";
     let fields = vec![
         required(
             "nodeSelector",
             1,
             node_selector(
-                "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join start at the current drain target. This field is required.",
+                "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join start at the current drain target. All terms together may have at most 1000 requirements and 4096 values. This field is required.",
             ),
         ),
         field("stage", 2, stage),
-        field("drainPlan", 3, list(plan, drain_plan_entry(), ListType::Atomic)),
+        field("drainPlan", 3, list(plan, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
         field("reason", 4, string("Reason for the maintenance.")),
     ];
     object(
@@ -109,7 +111,8 @@ fn status() -> Schema {
                 "StageStatuses tracks the statuses of started stages. The API server notes a stage in the write that sets it; the node maintenance controller adds the time.",
                 stage_status,
                 ListType::Map(&["name"]),
-            ),
+            )
+            .at_most(STAGES.len()),
         ),
         field(
             "nodeStatuses",
@@ -118,7 +121,8 @@ fn status() -> Schema {
                 "List of a maintenance statuses for all nodes targeted by this maintenance. A node stands in it once. The list is atomic. It holds at most 4000 nodes.",
                 node_status(),
                 ListType::Atomic,
-            ),
+            )
+            .at_most(MAX_NODES),
         ),
         field(
             "conditions",
@@ -145,7 +149,7 @@ fn node_status() -> Schema {
     let blockers = "Blockers are the pods that have been kept from leaving for the longest time, at most ten. The list is atomic.";
     let fields = vec![
         required("nodeRef", 1, node_ref),
-        field("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic)),
+        field("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
         field(
             "drainMessage",
             3,
@@ -167,7 +171,7 @@ fn node_status() -> Schema {
                 "Number of pods that have started evacuation and have a matching EvictionRequest object, whoever requested it.",
             ),
         ),
-        field("blockers", 6, list(blockers, blocker(), ListType::Atomic)),
+        field("blockers", 6, list(blockers, blocker(), ListType::Atomic).at_most(MAX_BLOCKERS)),
         field("blockedPods", 7, int32("Number of pods that something keeps from leaving.")),
     ];
     object(

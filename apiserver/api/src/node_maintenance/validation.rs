@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use drydock_machinery::field::{Error, ErrorList, Path};
+use drydock_machinery::field::{Error, ErrorList, Path, is_full};
 use drydock_machinery::meta::immutable;
 use serde_json::Value;
 
 use super::node_selector;
+use super::selector_size::SelectorSize;
 use super::transitions::may_change;
 use super::types::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, PodType, Stage,
@@ -91,8 +92,18 @@ fn validate_plan(plan: &[DrainPlanEntry], path: &Path) -> ErrorList {
     if plan.len() > MAX_DRAIN_PLAN {
         return vec![Error::too_many(path.clone(), plan.len(), MAX_DRAIN_PLAN)];
     }
+    let mut size = SelectorSize::default();
+    plan.iter()
+        .filter_map(|entry| entry.pod_selector.as_ref())
+        .for_each(|selector| size.add_labels(selector));
+    if let Some(error) = size.excess(path) {
+        return vec![error];
+    }
     let (mut seen, mut errors, mut last) = (HashSet::new(), ErrorList::new(), None);
     for (i, entry) in plan.iter().enumerate() {
+        if is_full(&errors) {
+            break;
+        }
         let path = path.index(i);
         if let Some(selector) = &entry.pod_selector {
             errors.extend(validate_label_selector(selector, &path.child("podSelector")));

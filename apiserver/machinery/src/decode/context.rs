@@ -4,12 +4,28 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Format;
+use crate::error::ApiError;
+use crate::field::{self, ErrorList, Path, SHOWN_MAX, beginning};
+use crate::memory::Memory;
 use crate::object::canonical::Budget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
 /// Kubernetes stops counting here as well.
 pub(super) const STRICT_ERRORS_MAX: usize = 100;
+/// Bytes that a strict error shows of a path or a key; no schema has such long ones.
+pub(super) const NAME_SHOWN: usize = 1024;
+/// Bytes of strict errors that are written at all. Most of a body may be repeats of one key, each of which is told of
+/// once, and is known for a repeat by its text.
+const TELLING_MAX: usize = 1 << 20;
+
+/// What a body has too much of.
+pub(super) enum Excess {
+    /// The 413.
+    Memory(ApiError),
+    /// A list that is too long, each.
+    Items(ErrorList),
+}
 
 #[derive(Debug)]
 pub(super) struct Context {
@@ -22,6 +38,11 @@ pub(super) struct Context {
     seen: BTreeSet<String>,
     fatal: Option<String>,
     budget: usize,
+    memory: Memory,
+    /// Lists with more items than their schema takes.
+    too_long: ErrorList,
+    /// Bytes of strict errors that may still be written, those included that turn out to be repeats.
+    telling: usize,
     /// How keys that stand twice in a body of free form are told of, if they are.
     twice: Option<Format>,
 }
@@ -39,10 +60,12 @@ impl Budget for Context {
 impl Context {
     /// YAML aliases can repeat what they name; nothing else yields more nodes and text than it has bytes.
     pub(super) fn new(body: usize) -> Self {
-        Self { budget: body.saturating_mul(4).saturating_add(1 << 16), ..Self::unbounded() }
+        let budget = body.saturating_mul(4).saturating_add(1 << 16);
+        Self { budget, memory: Memory::of_body(body), ..Self::of_patched() }
     }
 
-    pub(super) fn unbounded() -> Self {
+    /// For what a patch made.
+    pub(super) fn of_patched() -> Self {
         Self {
             strict_path: String::new(),
             fields: Vec::new(),
@@ -51,6 +74,9 @@ impl Context {
             seen: BTreeSet::new(),
             fatal: None,
             budget: usize::MAX,
+            memory: Memory::of_patched(),
+            too_long: ErrorList::new(),
+            telling: TELLING_MAX,
             twice: None,
         }
     }
@@ -58,6 +84,28 @@ impl Context {
     /// Tells of keys that stand twice in a body of free form too.
     pub(super) fn strict(body: usize, format: Format) -> Self {
         Self { twice: Some(format), ..Self::new(body) }
+    }
+
+    /// Takes memory for what is about to be made.
+    pub(super) fn take<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
+        if self.memory.take(bytes) { Ok(()) } else { Err(self.fail("too large".to_owned())) }
+    }
+
+    /// Notes that the list at hand has more items than its schema takes.
+    pub(super) fn too_many(&mut self, actual: usize, max: usize) {
+        if !field::is_full(&self.too_long) {
+            let path = Path::new(beginning(&self.strict_path, SHOWN_MAX));
+            self.too_long.push(field::Error::too_many(path, actual, max));
+        }
+    }
+
+    /// The refusal of a body for what it holds, not for how it is written: 413 for what takes too much memory, and
+    /// the lists that are too long.
+    pub(super) fn excess(&mut self) -> Result<(), Excess> {
+        if self.memory.is_exhausted() {
+            return Err(Excess::Memory(self.memory.refusal()));
+        }
+        if self.too_long.is_empty() { Ok(()) } else { Err(Excess::Items(std::mem::take(&mut self.too_long))) }
     }
 
     /// The error that ended decoding: one of ours, or the parser's.
@@ -105,19 +153,29 @@ impl Context {
     pub(super) fn duplicate_raw(&mut self, key: &str) {
         match self.twice {
             Some(Format::Json) => self.duplicate(key),
-            Some(Format::Yaml) => self.remember(format!("key {} already set in map", go_quote(key))),
-            None => {}
+            Some(Format::Yaml) if self.may_tell() => {
+                let key = go_quote(beginning(key, NAME_SHOWN));
+                self.remember(format!("key {key} already set in map"));
+            }
+            _ => {}
         }
     }
 
     fn strict_error(&mut self, what: &str, key: &str) {
         let dot = if self.strict_path.is_empty() { "" } else { "." };
-        let error = format!("{what} field {}", go_quote(&format!("{}{dot}{key}", self.strict_path)));
-        self.remember(error);
+        let (path, key) = (beginning(&self.strict_path, NAME_SHOWN), beginning(key, NAME_SHOWN));
+        if self.may_tell() {
+            self.remember(format!("{what} field {}", go_quote(&format!("{path}{dot}{key}"))));
+        }
+    }
+
+    fn may_tell(&self) -> bool {
+        self.strict.len() < STRICT_ERRORS_MAX && self.telling > 0
     }
 
     fn remember(&mut self, error: String) {
-        if self.strict.len() < STRICT_ERRORS_MAX && self.seen.insert(error.clone()) {
+        self.telling = self.telling.saturating_sub(error.len());
+        if self.seen.insert(error.clone()) {
             self.strict.push(error);
         }
     }

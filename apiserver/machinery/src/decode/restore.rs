@@ -1,25 +1,27 @@
 //! A tree of values into the types of a schema, as Kubernetes' converter takes it: integers are cut to their width,
 //! floats without a fraction are integers, what is unknown is dropped and told of in the order of its names.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Number, Value};
 
 use super::bytes::base64_text;
-use super::context::STRICT_ERRORS_MAX;
+use super::context::{NAME_SHOWN, STRICT_ERRORS_MAX};
+use crate::field::beginning;
 use crate::go_format::type_name;
 use crate::schema::{ObjectShape, Schema, Shape};
 
 /// Converts a value in place; returns `unknown field "spec.foo"` of each.
 pub(super) fn restore(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
-    let mut walk = Walk { path: String::new(), unknown: Vec::new() };
+    let mut walk = Walk { path: String::new(), unknown: BTreeSet::new() };
     walk.value(value, schema)?;
-    walk.unknown.sort_unstable();
-    walk.unknown.truncate(STRICT_ERRORS_MAX);
-    Ok(walk.unknown)
+    Ok(walk.unknown.into_iter().collect())
 }
 
 struct Walk {
     path: String,
-    unknown: Vec<String>,
+    /// The first ones in order, at most [`STRICT_ERRORS_MAX`].
+    unknown: BTreeSet<String>,
 }
 
 impl Walk {
@@ -55,7 +57,11 @@ impl Walk {
             let known = shape.fields.iter().any(|field| field.name == key);
             if !known {
                 let dot = if self.path.is_empty() { "" } else { "." };
-                self.unknown.push(format!("unknown field \"{}{dot}{key}\"", self.path));
+                let key = beginning(key, NAME_SHOWN);
+                self.unknown.insert(format!("unknown field \"{}{dot}{key}\"", self.path));
+                if self.unknown.len() > STRICT_ERRORS_MAX {
+                    self.unknown.pop_last();
+                }
             }
             known
         });
@@ -185,7 +191,11 @@ mod tests {
     }
 
     fn restored(value: Value) -> Result<(Value, Vec<String>), String> {
-        decode::restore(value, &schema()).map(|(object, unknown)| (object.into_value(), unknown))
+        let restored = decode::restore(value, &crate::testing::NAMES, &schema());
+        restored.map(|(object, unknown)| (object.into_value(), unknown)).map_err(|refusal| match refusal {
+            decode::Refusal::Why(why) => why,
+            decode::Refusal::Answer(answer) => answer.status.message,
+        })
     }
 
     #[test]

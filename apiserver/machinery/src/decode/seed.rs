@@ -8,10 +8,12 @@ use serde_json::{Map, Value};
 use super::bytes::base64_text;
 use super::context::Context;
 use super::key::Key;
+use super::zero::{settle, zero};
 use crate::go_time;
+use crate::memory;
 use crate::object::canonical::{self, Budget};
 use crate::schema::common::MANAGED_FIELDS_ENTRY;
-use crate::schema::{Field, ObjectShape, Schema, Shape};
+use crate::schema::{ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};
 
 /// Deserializes one value by its schema; null is `None`, as if the field were absent. What an entry of managed fields
@@ -122,7 +124,10 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<Option<Value>, E> {
         self.context.spend(text.len())?;
         match self.schema.shape {
-            Shape::String | Shape::Raw | Shape::IntOrString => Ok(Some(text.into())),
+            Shape::String | Shape::Raw | Shape::IntOrString => {
+                self.context.take(memory::text(text.len()))?;
+                Ok(Some(text.into()))
+            }
             Shape::Bytes => self.bytes(text),
             Shape::Time | Shape::MicroTime => self.time(text),
             _ => Err(self.mismatch("string")),
@@ -132,7 +137,9 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
     fn visit_string<E: Error>(self, text: String) -> Result<Option<Value>, E> {
         match self.schema.shape {
             Shape::String | Shape::Raw | Shape::IntOrString => {
-                self.context.spend(text.len()).map(|()| Some(text.into()))
+                self.context.spend(text.len())?;
+                self.context.take(memory::text(text.len()))?;
+                Ok(Some(text.into()))
             }
             _ => self.visit_str(&text),
         }
@@ -145,11 +152,20 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
             Shape::Raw => self.schema,
             _ => return Err(self.mismatch("array")),
         };
-        let mut values = Vec::new();
-        while let Some(value) =
-            self.context.at_index(values.len(), |c| list.next_element_seed(Node::new(c, items)))?
-        {
-            values.push(value.unwrap_or_else(|| zero(items)));
+        let (mut values, max) = (Vec::new(), self.schema.max_items.unwrap_or(usize::MAX));
+        while values.len() < max {
+            let read =
+                self.context.at_index(values.len(), |c| list.next_element_seed(Node::new(c, items)))?;
+            let Some(value) = read else { return Ok(Some(values.into())) };
+            self.context.take(memory::item())?;
+            values.push(or_zero(self.context, value, items)?);
+        }
+        let mut more = 0;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            more += 1;
+        }
+        if more > 0 {
+            self.context.too_many(max.saturating_add(more), max);
         }
         Ok(Some(values.into()))
     }
@@ -184,11 +200,19 @@ fn read_struct<'de, A: MapAccess<'de>>(
         }
         let field = &shape.fields[index];
         match context.at_field(shape, field.name, |c| map.next_value_seed(Node::new(c, &field.schema)))? {
-            Some(value) => result.insert(key, value),
+            Some(value) => {
+                context.take(memory::entry(result.len(), &key))?;
+                result.insert(key, value)
+            }
             None => result.remove(&key),
         };
     }
-    shape.fields.iter().zip(seen).for_each(|(field, given)| settle(&mut result, field, given));
+    for (field, given) in shape.fields.iter().zip(seen) {
+        let entries = result.len();
+        if let Some(value) = settle(&mut result, field, given) {
+            context.take(memory::entry(entries, field.name) + memory::content(value))?;
+        }
+    }
     Ok(result)
 }
 
@@ -207,52 +231,20 @@ fn read_map<'de, A: MapAccess<'de>>(
                 _ => context.duplicate(&key),
             }
         }
-        result.insert(key, value.unwrap_or_else(|| zero(values)));
+        context.take(memory::entry(result.len(), &key))?;
+        let value = or_zero(context, value, values)?;
+        result.insert(key, value);
     }
     Ok(result)
 }
 
-/// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
-/// A pointer stays as given. Then the schema's default.
-/// What was not given is not looked for.
-fn settle(object: &mut Map<String, Value>, field: &Field, given: bool) {
-    if let Some(value) = given.then(|| object.get(field.name)).flatten() {
-        if field.always || field.is_pointer() || !is_empty(value, &field.schema.shape) {
-            return;
-        }
-        object.remove(field.name);
+/// What was read, or the zero value where that was null.
+fn or_zero<E: Error>(context: &mut Context, value: Option<Value>, schema: &Schema) -> Result<Value, E> {
+    if let Some(value) = value {
+        return Ok(value);
     }
-    let default = field.schema.default.and_then(|text| serde_json::from_str(text).ok());
-    match default.or_else(|| field.always.then(|| zero(&field.schema))) {
-        None | Some(Value::Null) => (),
-        Some(value) => drop(object.insert(field.name.to_owned(), value)),
-    }
-}
-
-fn is_empty(value: &Value, shape: &Shape) -> bool {
-    match (value, shape) {
-        (Value::String(text), _) => text.is_empty(),
-        (Value::Array(items), _) => items.is_empty(),
-        (Value::Object(map), Shape::Map(_)) => map.is_empty(),
-        (Value::Number(number), _) => number.as_i64() == Some(0),
-        (Value::Bool(set), _) => !set,
-        _ => false,
-    }
-}
-
-/// Go's zero value; null where that is a nil pointer, list or map.
-pub(super) fn zero(schema: &Schema) -> Value {
-    match &schema.shape {
-        Shape::Boolean => false.into(),
-        Shape::Int32 | Shape::Int64 | Shape::IntOrString => 0.into(),
-        Shape::String | Shape::Bytes => "".into(),
-        Shape::Object(shape) => {
-            let mut object = Map::new();
-            shape.fields.iter().for_each(|field| settle(&mut object, field, false));
-            Value::Object(object)
-        }
-        Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => Value::Null,
-    }
+    let zero = zero(schema);
+    context.take(memory::content(&zero)).map(|()| zero)
 }
 
 fn raw_integer(value: i128) -> Value {

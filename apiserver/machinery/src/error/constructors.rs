@@ -3,11 +3,20 @@
 use std::fmt::Display;
 
 use crate::error::{ApiError, Status, StatusCause, StatusDetails};
-use crate::field::{ErrorList, aggregate};
+use crate::field::{ERRORS_MAX, Error, ErrorList, aggregate, beginning, cut};
 use crate::quote::go_quote;
 
 /// Cause of a timeout that waited for a resourceVersion which the server has not reached.
 pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
+
+/// Bytes of all causes of one 422 together, unless the first alone is longer.
+pub const CAUSES_MAX_BYTES: usize = 256 << 10;
+
+/// Bytes of a message: some repeat what they are about.
+const MESSAGE_MAX: usize = 512 << 10;
+
+/// Bytes that a 422 shows of the name of its object; no valid name is as long.
+const NAME_SHOWN: usize = 1024;
 
 const OPTIMISTIC_LOCK: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -17,7 +26,7 @@ impl ApiError {
     pub fn new(code: u16, reason: &str, message: impl Into<String>, details: Option<StatusDetails>) -> Self {
         let status = Status {
             status: "Failure".into(),
-            message: message.into(),
+            message: cut(message.into(), MESSAGE_MAX),
             reason: reason.into(),
             details,
             code,
@@ -86,14 +95,17 @@ impl ApiError {
         Self::new(409, "Conflict", message, Some(StatusDetails { causes, ..StatusDetails::default() }))
     }
 
-    /// 422: every error of the object, one cause each.
+    /// 422: every error of the object, one cause each, as far as [`CAUSES_MAX_BYTES`] and
+    /// [`ERRORS_MAX`](crate::field::ERRORS_MAX) go; the message says if there are more.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: ErrorList) -> Self {
+        let name = beginning(name, NAME_SHOWN);
         let subject = format!("{} {} is invalid", qualified(group, kind), go_quote(name));
-        let message = match aggregate(&errors) {
-            Some(all) => format!("{subject}: {all}"),
+        let causes = causes(&errors);
+        let more = if causes.len() < errors.len() { ", and more" } else { "" };
+        let message = match aggregate(errors.get(..causes.len()).unwrap_or_default()) {
+            Some(all) => format!("{subject}: {all}{more}"),
             None => subject,
         };
-        let causes = errors.iter().map(crate::field::Error::to_cause).collect();
         Self::new(422, "Invalid", message, Some(StatusDetails { causes, ..details(group, kind, name) }))
     }
 
@@ -206,6 +218,17 @@ impl ApiError {
         let details = StatusDetails { retry_after_seconds, ..details(group, resource, verb) };
         Self::new(500, "ServerTimeout", message, Some(details))
     }
+}
+
+/// The errors as causes, as many as an answer tells.
+fn causes(errors: &[Error]) -> Vec<StatusCause> {
+    let mut bytes = 0;
+    let within = |cause: &StatusCause| {
+        let first = bytes == 0;
+        bytes += cause.message.len() + cause.field.len();
+        first || bytes <= CAUSES_MAX_BYTES
+    };
+    errors.iter().take(ERRORS_MAX).map(Error::to_cause).take_while(within).collect()
 }
 
 /// `resource.group`, or `resource` alone in the legacy group.

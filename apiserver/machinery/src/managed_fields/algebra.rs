@@ -1,5 +1,6 @@
 //! What two sets of paths have between them: union, intersection, difference.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::path::PathElement;
@@ -9,11 +10,27 @@ impl Set {
     /// Paths of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        let members = merge(&self.members, &other.members, |e| e, |a, _| Some(a.clone()), Unmatched::Kept);
-        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| Some((a.0.clone(), a.1.union(&b.1)));
-        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Unmatched::Kept) }
+        let members = merge(&self.members, &other.members, |e| e, |a, _| a.clone());
+        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| (a.0.clone(), a.1.union(&b.1));
+        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both) }
     }
 
+    /// Paths of any of the sets. They are joined two by two, and then what comes of it again: one after the other, each
+    /// path would be copied as often as there are sets.
+    #[must_use]
+    pub(super) fn union_of<'s>(sets: impl Iterator<Item = Cow<'s, Self>>) -> Self {
+        let mut sets: Vec<Cow<'s, Self>> = sets.collect();
+        while sets.len() > 1 {
+            sets = sets
+                .chunks(2)
+                .map(|pair| match pair {
+                    [a, b] => Cow::Owned(a.union(b)),
+                    other => other.first().cloned().unwrap_or_default(),
+                })
+                .collect();
+        }
+        sets.pop().unwrap_or_default().into_owned()
+    }
     /// The same of sets that nobody else needs: mostly one of them has all that is in the other.
     #[must_use]
     pub(super) fn join(self, other: Self) -> Self {
@@ -36,9 +53,16 @@ impl Set {
     /// Paths of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        let members = merge(&self.members, &other.members, |e| e, |a, _| Some(a.clone()), Unmatched::Dropped);
-        let both = |a: &(PathElement, Self), b: &(PathElement, Self)| filled(&a.0, a.1.intersection(&b.1));
-        Self { members, children: merge(&self.children, &other.children, |c| &c.0, both, Unmatched::Dropped) }
+        // Mostly one has few of the paths of the other, which are then looked up in it.
+        if other.members.len() + other.children.len() < self.members.len() + self.children.len() {
+            return other.intersection(self);
+        }
+        let common = |element: &&PathElement| other.has_member(element);
+        let members = self.members.iter().filter(common).cloned().collect();
+        let both = |(element, set): &(PathElement, Self)| {
+            other.child(element).and_then(|other| filled(element, set.intersection(other)))
+        };
+        Self { members, children: self.children.iter().filter_map(both).collect() }
     }
 
     /// Paths of this set that are not in `other`.
@@ -92,44 +116,28 @@ fn filled(element: &PathElement, set: Set) -> Option<(PathElement, Set)> {
     (!set.is_empty()).then(|| (element.clone(), set))
 }
 
-/// What a merge does with elements that one list alone has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unmatched {
-    Kept,
-    Dropped,
-}
-
-/// Walks two sorted lists side by side.
-fn merge<T: Clone>(
-    a: &[T],
-    b: &[T],
-    key: impl Fn(&T) -> &PathElement,
-    both: impl Fn(&T, &T) -> Option<T>,
-    unmatched: Unmatched,
-) -> Vec<T> {
-    let kept = unmatched == Unmatched::Kept;
-    let mut out = Vec::with_capacity(if kept { a.len() } else { 0 });
+/// Walks two sorted lists side by side, and keeps what either of them has.
+fn merge<T: Clone>(a: &[T], b: &[T], key: impl Fn(&T) -> &PathElement, both: impl Fn(&T, &T) -> T) -> Vec<T> {
+    let mut out = Vec::with_capacity(a.len());
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
         match key(&a[i]).cmp(key(&b[j])) {
             Ordering::Less => {
-                out.extend(kept.then(|| a[i].clone()));
+                out.push(a[i].clone());
                 i += 1;
             }
             Ordering::Greater => {
-                out.extend(kept.then(|| b[j].clone()));
+                out.push(b[j].clone());
                 j += 1;
             }
             Ordering::Equal => {
-                out.extend(both(&a[i], &b[j]));
+                out.push(both(&a[i], &b[j]));
                 (i, j) = (i + 1, j + 1);
             }
         }
     }
-    if kept {
-        out.extend_from_slice(&a[i..]);
-        out.extend_from_slice(&b[j..]);
-    }
+    out.extend_from_slice(&a[i..]);
+    out.extend_from_slice(&b[j..]);
     out
 }
 

@@ -4,6 +4,7 @@ use super::managed::{Manager, Operation};
 use super::path::PathElement;
 use super::set::Set;
 use crate::error::{ApiError, StatusCause};
+use crate::field::cut;
 use crate::quote::go_quote;
 
 /// What the configuration would change that others own, by manager.
@@ -11,18 +12,24 @@ pub(super) type Conflicts = Vec<(Manager, Set)>;
 
 /// Causes that are listed; a client that needs more has more than a conflict.
 const MAX_CAUSES: usize = 1000;
+/// Bytes that a cause shows of a path.
+const PATH_SHOWN: usize = 1024;
 
 /// 409 with a cause per field (managedfields/internal NewConflictError).
 pub(super) fn conflict_error(conflicts: &Conflicts) -> ApiError {
     let mut conflicts: Vec<&(Manager, Set)> = conflicts.iter().collect();
     conflicts.sort_by_cached_key(|(manager, _)| identifier(manager));
-    let mut fields: Vec<(usize, String)> = Vec::new();
+    let (mut fields, mut count): (Vec<(usize, String)>, usize) = (Vec::new(), 0);
     for (index, (_, set)) in conflicts.iter().enumerate() {
-        set.for_each(&mut |path| fields.push((index, print_path(path))));
+        set.for_each(&mut |path| {
+            count += 1;
+            if fields.len() < MAX_CAUSES {
+                fields.push((index, cut(print_path(path), PATH_SHOWN)));
+            }
+        });
     }
     let who: Vec<String> = conflicts.iter().map(|(manager, _)| print_manager(manager)).collect();
-    let message = message(&who, &fields);
-    fields.truncate(MAX_CAUSES);
+    let message = message(&who, &fields, count);
     let cause = |(index, field): (usize, String)| StatusCause {
         reason: "FieldManagerConflict".to_owned(),
         message: format!("conflict with {}", who[index]),
@@ -32,7 +39,8 @@ pub(super) fn conflict_error(conflicts: &Conflicts) -> ApiError {
     ApiError::conflict_with_causes(message, causes)
 }
 
-fn message(who: &[String], fields: &[(usize, String)]) -> String {
+/// `fields` are the first of `count`.
+fn message(who: &[String], fields: &[(usize, String)], count: usize) -> String {
     if let [(index, field)] = fields {
         return format!("Apply failed with 1 conflict: conflict with {}: {field}", who[*index]);
     }
@@ -41,7 +49,10 @@ fn message(who: &[String], fields: &[(usize, String)]) -> String {
         lines.push(format!("conflicts with {}:", who[group[0].0]));
         lines.extend(group.iter().map(|(_, field)| format!("- {field}")));
     }
-    format!("Apply failed with {} conflicts: {}", fields.len(), lines.join("\n"))
+    if count > fields.len() {
+        lines.push("- ...".to_owned());
+    }
+    format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
 }
 
 /// The text by which kube-apiserver tells managers apart, and sorts them (BuildManagerIdentifier).

@@ -1,6 +1,7 @@
 //! The field manager of one endpoint: what an update or an apply makes of an object and its managed fields
 //! (k8s.io/apimachinery/pkg/util/managedfields NewDefaultFieldManager, with its managers' order).
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -205,12 +206,14 @@ fn cap(managed: &mut Managed, api_version: &str) {
     let mut oldest = updates.into_iter().take(excess + 1);
     let first = oldest.next().and_then(|m| managed.remove(&m));
     let mut merged = first.unwrap_or_else(|| Owned::empty(api_version));
-    if let Some(old) = managed.remove(&bucket) {
-        merged.replace(merged.set.union(&old.set));
-    }
+    let mut sets = vec![merged.set.clone()];
+    sets.extend(managed.remove(&bucket).map(|old| old.set));
     for owned in oldest.filter_map(|m| managed.remove(&m)) {
-        merged.replace(merged.set.union(&owned.set));
+        sets.push(owned.set);
         merged.time = owned.time;
+    }
+    if sets.len() > 1 {
+        merged.replace(Set::union_of(sets.iter().map(|set| Cow::Borrowed(&**set))));
     }
     managed.insert(bucket, merged);
 }

@@ -1,5 +1,7 @@
 //! How a write changes who owns what (structured-merge-diff merge.Updater).
 
+use std::borrow::Cow;
+
 use super::conflict::Conflicts;
 use super::managed::{Managed, Manager, Operation, Owned};
 use super::set::{Set, step};
@@ -85,7 +87,7 @@ impl Updater<'_> {
         let mut pruned = merged.clone();
         remove_items(&mut pruned, &last, self.schema);
         let owned =
-            managed.values().fold(Set::default(), |all, o| all.union(&o.set)).with_named_fields(self.schema);
+            Set::union_of(managed.values().map(|o| Cow::Borrowed(&*o.set))).with_named_fields(self.schema);
         let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
         // Owned items come back...
         let mut pruned = merged.clone();
@@ -129,15 +131,22 @@ fn reaches_into_atomic(set: &Set, schema: &Schema) -> bool {
 }
 
 fn cut_at_atomic(set: &Set, schema: &Schema) -> Set {
-    let mut out = Set { members: set.members.clone(), children: Vec::new() };
+    let (mut ends, mut children) = (Vec::new(), Vec::new());
     for (element, below) in &set.children {
         match step(schema, element) {
-            Some(schema) if is_atomic(schema) => out.insert_member(element.clone()),
-            Some(schema) => out.insert_child(element.clone(), cut_at_atomic(below, schema)),
-            None => out.children.push((element.clone(), below.clone())),
+            Some(schema) if is_atomic(schema) => ends.push(element.clone()),
+            Some(schema) => {
+                let below = cut_at_atomic(below, schema);
+                if !below.is_empty() {
+                    children.push((element.clone(), below));
+                }
+            }
+            None => children.push((element.clone(), below.clone())),
         }
     }
-    out
+    // Both are in order: to put one after the other among the members would be quadratic.
+    let ends = Set { members: ends, children: Vec::new() };
+    Set { members: set.members.clone(), children }.union(&ends)
 }
 
 impl Manager {

@@ -1,6 +1,6 @@
 //! `metadata.managedFields` as clients may write it.
 
-use crate::field::{Error, ErrorList, Path};
+use crate::field::{Error, ErrorList, Path, SHOWN_MAX, is_full};
 use crate::object::ManagedFieldsEntry;
 use crate::quote::is_printable;
 
@@ -11,6 +11,9 @@ const SUBRESOURCE_MAX: usize = 256;
 pub(super) fn validate(entries: &[ManagedFieldsEntry], metadata: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, entry) in entries.iter().enumerate() {
+        if is_full(&errors) {
+            break;
+        }
         let path = |field: &str| metadata.child("managedFields").index(index).child(field);
         let (operation, fields_type) = (entry.operation.as_str(), entry.fields_type.as_str());
         if !matches!(operation, "Apply" | "Update") {
@@ -41,7 +44,11 @@ pub fn validate_field_manager(manager: &str, path: &Path) -> ErrorList {
     if manager.len() > MANAGER_MAX {
         errors.push(Error::too_long(path.clone(), MANAGER_MAX));
     }
-    for (index, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+    let looked_at = manager.char_indices().take_while(|(index, _)| *index < SHOWN_MAX);
+    for (index, c) in looked_at.filter(|(_, c)| !is_printable(*c)) {
+        if is_full(&errors) {
+            break;
+        }
         let detail = format!("invalid character U+{:04X} (at position {index})", u32::from(c));
         errors.push(Error::invalid(path.clone(), manager, detail));
     }

@@ -1,21 +1,31 @@
 //! `metadata.ownerReferences`.
 
+use std::cell::LazyCell;
+
 use serde_json::{Map, Value};
 
 use super::member;
-use crate::field::{Error, ErrorList, Path};
+use crate::field::{Error, ErrorList, Path, Shown, beginning, is_full};
+
+/// Bytes that an error shows of a kind or a name; no valid one is as long.
+const NAME_SHOWN: usize = 1024;
 
 pub(super) fn validate(references: &[Value], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut controller: Option<String> = None;
+    let all = LazyCell::new(|| Shown::of(&references.into()));
     for reference in references.iter().filter_map(Value::as_object) {
+        if is_full(&errors) {
+            break;
+        }
         errors.extend(validate_one(reference, path));
         if reference.get("controller") != Some(&Value::Bool(true)) {
             continue;
         }
-        let name = format!("{}/{}", member(reference, "kind"), member(reference, "name"));
+        let part = |field: &str| beginning(member(reference, field), NAME_SHOWN);
+        let name = format!("{}/{}", part("kind"), part("name"));
         match &controller {
-            Some(first) => errors.push(second_controller(references, first, &name, path)),
+            Some(first) => errors.push(second_controller((*all).clone(), first, &name, path)),
             None => controller = Some(name),
         }
     }
@@ -42,15 +52,15 @@ fn validate_one(reference: &Map<String, Value>, path: &Path) -> ErrorList {
 
 /// The version of `group/version`; empty where Kubernetes cannot parse it.
 fn version(api_version: &str) -> &str {
-    match api_version.split('/').collect::<Vec<_>>().as_slice() {
+    match api_version.splitn(3, '/').collect::<Vec<_>>().as_slice() {
         [version] | [_, version] => version,
         _ => "",
     }
 }
 
-fn second_controller(references: &[Value], first: &str, second: &str, path: &Path) -> Error {
+fn second_controller(all: Shown, first: &str, second: &str, path: &Path) -> Error {
     let detail = format!(
         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
     );
-    Error::invalid(path.clone(), references.to_vec(), detail)
+    Error::invalid_shown(path.clone(), all, detail)
 }

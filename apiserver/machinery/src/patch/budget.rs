@@ -2,22 +2,29 @@
 
 use serde_json::Value;
 
+use crate::memory;
+
 /// Bytes that all `copy` operations of a patch may add (kube-apiserver: JSONPatchMaxCopyBytes).
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
-/// Values visited or moved within lists.
+/// Bytes of memory that the copies may take.
+const MAX_COPIED_MEMORY: usize = 64 << 20;
+/// Values that are moved within lists, at a few bytes of memory each.
 const MAX_WORK: usize = 20_000_000;
+/// What it costs to look at a value: some ten times as much as to move one.
+const LOOK: usize = 10;
 /// Nesting that still decodes (serde_json refuses more).
 const MAX_DEPTH: usize = 120;
 
 /// What is left to spend.
 pub(super) struct Budget {
     bytes: usize,
+    memory: usize,
     work: usize,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { bytes: MAX_COPIED_BYTES, work: MAX_WORK }
+        Self { bytes: MAX_COPIED_BYTES, memory: MAX_COPIED_MEMORY, work: MAX_WORK }
     }
 
     /// Pays for shifting `items` list items.
@@ -28,7 +35,10 @@ impl Budget {
 
     /// Pays for a copy of `value`.
     pub(super) fn copy(&mut self, value: &Value) -> Result<(), String> {
-        self.spend_bytes(value)
+        self.spend_bytes(value)?;
+        let left = self.memory.checked_sub(memory::content(value));
+        self.memory = left.ok_or("the patch copies more than there is memory for")?;
+        Ok(())
     }
 
     /// Checks that `value` may stand `depth` levels down.
@@ -36,7 +46,7 @@ impl Budget {
         if depth > MAX_DEPTH {
             return Err(format!("the patch nests values more than {MAX_DEPTH} deep"));
         }
-        self.shift(1)?;
+        self.shift(LOOK)?;
         match value {
             Value::Array(items) => items.iter().try_for_each(|v| self.place(v, depth + 1)),
             Value::Object(map) => map.values().try_for_each(|v| self.place(v, depth + 1)),

@@ -14,11 +14,11 @@ const MAX_OPERATIONS: usize = 10_000;
 /// `doc` with the operations of the JSON text `ops` applied, all or none.
 ///
 /// # Errors
-/// 400 if `ops` is no patch, 413 beyond 10,000 operations, 422 if an operation fails (a `test`, a path that is not
+/// 400 if `ops` is no patch, 413 beyond 10,000 operations or if it takes too much memory, 422 if an operation fails (a `test`, a path that is not
 /// there) or asks for more than a patch may.
 pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
-    let ops =
-        operation::read(ops).map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+    let undecodable = |why| ApiError::bad_request(format!("error decoding patch: {why}"));
+    let ops = operation::read(ops).map_err(|refusal| refusal.or(undecodable))?;
     if ops.len() > MAX_OPERATIONS {
         return Err(too_many(ops.len()));
     }

@@ -2,16 +2,17 @@
 
 use serde_json::{Map, Value};
 
+use crate::decode::json_value;
 use crate::error::ApiError;
 use crate::go_json;
 
 /// `doc` with the merge patch of the JSON text `patch` applied: null removes, objects merge, all else replaces.
 ///
 /// # Errors
-/// 400 if `patch` is not a JSON object.
+/// 400 if `patch` is not a JSON object, 413 if it takes too much memory.
 pub fn merge_patch(doc: &Value, patch: &[u8]) -> Result<Value, ApiError> {
     let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
-    let read = serde_json::from_slice(patch).map_err(|e| refused(go_json::words(patch, &e)))?;
+    let read = json_value(patch).map_err(|refusal| refusal.or(refused))?;
     let patch: Map<String, Value> = match read {
         Value::Object(patch) => patch,
         Value::Null => return Err(ApiError::bad_request("Invalid JSON Patch")),

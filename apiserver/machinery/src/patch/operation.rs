@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::decode::{Refusal, json_value};
 use crate::go_json;
 
 /// One operation.
@@ -15,18 +16,24 @@ pub(super) struct Operation {
 
 /// The operations of a patch; of a key that stands twice the last counts. What is wrong is said as Go says it of
 /// `[]jsonPatchOp` (k8s.io/apiserver pkg/endpoints/handlers/patch.go).
-pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, String> {
-    match serde_json::from_slice(patch).map_err(|error| go_json::words(patch, &error))? {
-        Value::Array(operations) => operations.into_iter().map(operation).collect(),
+pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, Refusal> {
+    match json_value(patch)? {
+        Value::Array(operations) => {
+            operations.into_iter().map(operation).collect::<Result<_, _>>().map_err(Refusal::Why)
+        }
         Value::Null => Ok(Vec::new()),
-        other => Err(mismatch(&other, "value", "[]handlers.jsonPatchOp")),
+        other => Err(Refusal::Why(mismatch(&other, "value", "[]handlers.jsonPatchOp"))),
     }
 }
 
 /// The operations of a webhook's patch, of which only those that are reached must be ones
 /// (gopkg.in/evanphx/json-patch.v4, DecodePatch).
 pub(super) fn read_any(patch: &[u8]) -> Result<Vec<Operation>, String> {
-    match serde_json::from_slice(patch).map_err(|error| go_json::words(patch, &error))? {
+    let read = json_value(patch).map_err(|refusal| match refusal {
+        Refusal::Why(why) => why,
+        Refusal::Answer(answer) => answer.status.message,
+    })?;
+    match read {
         Value::Array(operations) => operations.into_iter().map(any).collect(),
         Value::Null => Ok(Vec::new()),
         other => Err(mismatch(&other, "value", "jsonpatch.Patch")),

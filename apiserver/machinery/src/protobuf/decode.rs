@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 use super::envelope::Envelope;
 use super::reader::{Reader, Wire};
 use super::scalar::{read_int_or_string, read_time, text};
+use crate::decode::{Refusal, json_value};
 use crate::error::ApiError;
+use crate::memory::{self, Memory};
 use crate::object::Object;
 use crate::schema::{ObjectShape, Schema, Shape};
 
@@ -15,7 +17,7 @@ use crate::schema::{ObjectShape, Schema, Shape};
 /// for the caller to say.
 ///
 /// # Errors
-/// 400 for bytes that are no such object.
+/// 400 for bytes that are no such object, 413 for one that takes too much memory.
 pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
     let envelope = Envelope::open(body)?;
     let mut map = decode_message(envelope.raw, schema)?;
@@ -30,34 +32,45 @@ pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
 /// A bare message of a struct.
 ///
 /// # Errors
-/// 400 for bytes that are no such message.
+/// 400 for bytes that are no such message, 413 for one that takes too much memory.
 pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value>, ApiError> {
-    match &schema.shape {
-        Shape::Object(shape) => message(bytes, shape),
+    let mut memory = Memory::of_body(bytes.len());
+    let read = match &schema.shape {
+        Shape::Object(shape) => message(bytes, shape, &mut memory),
         _ => Err("not a message".to_owned()),
-    }
-    .map_err(|why| ApiError::bad_request(format!("unable to decode protobuf: {why}")))
+    };
+    read.map_err(|why| {
+        if memory.is_exhausted() {
+            return memory.refusal();
+        }
+        ApiError::bad_request(format!("unable to decode protobuf: {why}"))
+    })
 }
 
 /// Goes no deeper than the schema does.
-fn message(bytes: &[u8], shape: &ObjectShape) -> Result<Map<String, Value>, String> {
+fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         let Some(field) = shape.fields.iter().find(|f| f.number == number) else { continue };
         let named = |why: String| format!("{}: {why}", field.name);
+        if !map.contains_key(field.name) {
+            take(memory, memory::entry(map.len(), field.name))?;
+        }
         match &field.schema.shape {
             Shape::List(items, _) => {
-                let item = read(wire, items).map_err(named)?.unwrap_or_else(|| zero(items));
+                take(memory, memory::item())?;
+                let item = read(wire, items, memory).map_err(named)?.unwrap_or_else(|| zero(items));
                 let list = map.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
                 if let Value::Array(list) = list {
                     list.push(item);
                 }
             }
             Shape::Map(values) => {
-                let (key, value) = entry(wire, values).map_err(named)?;
+                let (key, value) = entry(wire, values, memory).map_err(named)?;
                 let entries = map.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(entries) = entries {
+                    take(memory, memory::entry(entries.len(), &key))?;
                     entries.insert(key, value);
                 }
             }
@@ -65,7 +78,7 @@ fn message(bytes: &[u8], shape: &ObjectShape) -> Result<Map<String, Value>, Stri
                 let Wire::Bytes(bytes) = wire else { return Err(named("proto: wrong wireType".to_owned())) };
                 map.insert(field.name.to_owned(), text(bytes).map_err(named)?.into());
             }
-            _ => match read(wire, &field.schema).map_err(named)? {
+            _ => match read(wire, &field.schema, memory).map_err(named)? {
                 Some(value) => {
                     map.insert(field.name.to_owned(), value);
                 }
@@ -79,7 +92,12 @@ fn message(bytes: &[u8], shape: &ObjectShape) -> Result<Map<String, Value>, Stri
 }
 
 /// A value; None for one that Go's JSON would leave out.
-fn read(wire: Wire<'_>, schema: &Schema) -> Result<Option<Value>, String> {
+fn read(wire: Wire<'_>, schema: &Schema, memory: &mut Memory) -> Result<Option<Value>, String> {
+    if let Wire::Bytes(bytes) = &wire
+        && !matches!(schema.shape, Shape::Object(_) | Shape::Raw)
+    {
+        take(memory, memory::text(bytes.len()))?;
+    }
     let value = match (&schema.shape, wire) {
         (Shape::Boolean, Wire::Varint(v)) => Value::from(v != 0),
         // Go truncates as well.
@@ -93,21 +111,21 @@ fn read(wire: Wire<'_>, schema: &Schema) -> Result<Option<Value>, String> {
         (Shape::IntOrString, Wire::Bytes(b)) => read_int_or_string(b)?,
         (Shape::Time, Wire::Bytes(b)) => return read_time(b, false),
         (Shape::MicroTime, Wire::Bytes(b)) => return read_time(b, true),
-        (Shape::Raw, Wire::Bytes(b)) => return raw(b),
-        (Shape::Object(shape), Wire::Bytes(b)) => Value::Object(message(b, shape)?),
+        (Shape::Raw, Wire::Bytes(b)) => return raw(b, memory),
+        (Shape::Object(shape), Wire::Bytes(b)) => Value::Object(message(b, shape, memory)?),
         _ => return Err("proto: wrong wireType".to_owned()),
     };
     Ok(Some(value))
 }
 
-fn entry(wire: Wire<'_>, values: &Schema) -> Result<(String, Value), String> {
+fn entry(wire: Wire<'_>, values: &Schema, memory: &mut Memory) -> Result<(String, Value), String> {
     let Wire::Bytes(bytes) = wire else { return Err("proto: wrong wireType".to_owned()) };
     let (mut key, mut value) = (String::new(), None);
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         match (number, wire) {
             (1, Wire::Bytes(b)) => key = text(b)?,
-            (2, wire) => value = read(wire, values)?,
+            (2, wire) => value = read(wire, values, memory)?,
             (1, _) => return Err("proto: wrong wireType".to_owned()),
             _ => {}
         }
@@ -116,18 +134,31 @@ fn entry(wire: Wire<'_>, values: &Schema) -> Result<(String, Value), String> {
 }
 
 /// JSON text in field 1; serde_json bounds its depth.
-fn raw(bytes: &[u8]) -> Result<Option<Value>, String> {
+fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
     let mut value = None;
     let mut reader = Reader::new(bytes);
     while let Some((number, wire)) = reader.next()? {
         if let (1, Wire::Bytes(text)) = (number, wire) {
             value = match text {
                 b"" => None,
-                text => Some(serde_json::from_slice(text).map_err(|e| e.to_string())?),
+                text => Some(raw_value(text, memory)?),
             };
         }
     }
     Ok(value)
+}
+
+fn raw_value(text: &[u8], memory: &mut Memory) -> Result<Value, String> {
+    match json_value(text) {
+        Ok(value) => take(memory, memory::content(&value)).map(|()| value),
+        Err(Refusal::Why(why)) => Err(why),
+        Err(Refusal::Answer(answer)) => Err(answer.status.message),
+    }
+}
+
+/// Takes memory; whoever asked for all of it tells the client.
+fn take(memory: &mut Memory, bytes: usize) -> Result<(), String> {
+    if memory.take(bytes) { Ok(()) } else { Err("too large".to_owned()) }
 }
 
 fn zero(schema: &Schema) -> Value {

@@ -8,6 +8,15 @@ use super::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 /// Definition of an entry of `metadata.managedFields`.
 pub const MANAGED_FIELDS_ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
 
+/// Most entries of managed fields of an object. Kubernetes has no such bound, nor those below.
+pub const MANAGERS_MAX: usize = 10_000;
+/// Most conditions of an object.
+pub const CONDITIONS_MAX: usize = 100;
+/// Most terms of a node selector, and most requirements in one list of a selector.
+pub const SELECTOR_ITEMS_MAX: usize = 1000;
+/// Most values of one requirement of a selector.
+pub const SELECTOR_VALUES_MAX: usize = 4096;
+
 /// `metadata` of an object.
 pub fn meta_schema() -> Schema {
     let fields = vec![
@@ -36,8 +45,12 @@ pub fn meta_schema() -> Schema {
         ),
         optional("finalizers", 14, finalizers()),
         // An empty list is told apart from none: it resets them.
-        optional("managedFields", 17, list("Who manages which fields.", managed_entry(), ListType::Atomic))
-            .pointer(),
+        optional(
+            "managedFields",
+            17,
+            list("Who manages which fields.", managed_entry(), ListType::Atomic).at_most(MANAGERS_MAX),
+        )
+        .pointer(),
     ];
     object("Metadata that every object has.", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", fields)
 }
@@ -55,7 +68,7 @@ pub fn list_meta_schema() -> Schema {
 
 /// A list of metav1.Condition, merged by type.
 pub fn conditions_schema(description: &'static str) -> Schema {
-    list(description, condition_schema(), ListType::Map(&["type"]))
+    list(description, condition_schema(), ListType::Map(&["type"])).at_most(CONDITIONS_MAX)
 }
 
 /// metav1.Condition.
@@ -84,7 +97,8 @@ pub fn label_selector_schema(description: &'static str) -> Schema {
         optional(
             "matchExpressions",
             2,
-            list("Requirements, all of which must hold.", requirement, ListType::Atomic),
+            list("Requirements, all of which must hold.", requirement, ListType::Atomic)
+                .at_most(SELECTOR_ITEMS_MAX),
         ),
     ];
     atomic(object(description, "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", fields))
@@ -92,22 +106,24 @@ pub fn label_selector_schema(description: &'static str) -> Schema {
 
 /// core/v1 NodeSelector.
 pub fn node_selector_schema(description: &'static str) -> Schema {
-    let terms = list("Terms, one of which must hold.", node_selector_term(), ListType::Atomic);
+    let terms = list("Terms, one of which must hold.", node_selector_term(), ListType::Atomic)
+        .at_most(SELECTOR_ITEMS_MAX);
     let fields = vec![required("nodeSelectorTerms", 1, terms)];
     atomic(object(description, "io.k8s.api.core.v1.NodeSelector", fields))
 }
 
 fn node_selector_term() -> Schema {
-    let requirement = || {
-        object(
+    let requirements = |description| {
+        let requirement = object(
             "A key, an operator and values.",
             "io.k8s.api.core.v1.NodeSelectorRequirement",
             requirement_fields(),
-        )
+        );
+        list(description, requirement, ListType::Atomic).at_most(SELECTOR_ITEMS_MAX)
     };
     let fields = vec![
-        optional("matchExpressions", 1, list("Requirements on labels.", requirement(), ListType::Atomic)),
-        optional("matchFields", 2, list("Requirements on fields.", requirement(), ListType::Atomic)),
+        optional("matchExpressions", 1, requirements("Requirements on labels.")),
+        optional("matchFields", 2, requirements("Requirements on fields.")),
     ];
     atomic(object("Requirements, all of which must hold.", "io.k8s.api.core.v1.NodeSelectorTerm", fields))
 }
@@ -116,7 +132,11 @@ fn requirement_fields() -> Vec<Field> {
     vec![
         required_text("key", 1, "What is looked at."),
         required_text("operator", 2, "How it is compared."),
-        optional("values", 3, list("What it is compared with.", string(), ListType::Atomic)),
+        optional(
+            "values",
+            3,
+            list("What it is compared with.", string(), ListType::Atomic).at_most(SELECTOR_VALUES_MAX),
+        ),
     ]
 }
 

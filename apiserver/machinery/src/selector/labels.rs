@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
-use crate::field::{Error, ErrorList, Path, aggregate};
+use crate::field::{Error, ErrorList, Path, aggregate, is_full};
 use crate::names::{label_value, qualified_name};
 use crate::object::Object;
 
@@ -125,6 +125,9 @@ impl Requirement {
         let shown: Vec<&str> = self.values.iter().map(String::as_str).collect();
         errors.extend(self.count_error().map(|why| Error::invalid(path.clone(), shown, why)));
         for (index, value) in self.values.iter().enumerate() {
+            if is_full(&errors) {
+                break;
+            }
             let path = path.index(index);
             if self.compares_integers() && value.parse::<i64>().is_err() {
                 let why = "for 'Gt', 'Lt' operators, the value must be an integer";

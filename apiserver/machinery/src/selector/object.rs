@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::{Error, ErrorList, Path};
+use crate::field::{Error, ErrorList, Path, is_full};
 use crate::meta::{validate_label_name, validate_label_value, validate_labels};
 
 /// Errors of a metav1.LabelSelector (ValidateLabelSelector).
@@ -10,6 +10,9 @@ pub fn validate_label_selector(selector: &Value, path: &Path) -> ErrorList {
     let labels = selector.get("matchLabels").and_then(Value::as_object);
     let mut errors = validate_labels(labels.into_iter().flatten(), &path.child("matchLabels"));
     for (index, expression) in expressions(selector).enumerate() {
+        if is_full(&errors) {
+            break;
+        }
         errors.extend(validate_expression(expression, &path.child("matchExpressions").index(index)));
     }
     errors
@@ -33,6 +36,9 @@ fn validate_expression(expression: &Value, path: &Path) -> ErrorList {
     let mut errors: ErrorList = rule.into_iter().collect();
     errors.extend(validate_label_name(text(expression, "key"), &path.child("key")));
     for (index, value) in values(expression).enumerate() {
+        if is_full(&errors) {
+            break;
+        }
         errors.extend(validate_label_value(value, &path.child("values").index(index)));
     }
     errors

@@ -109,9 +109,9 @@ fn bad_label_selectors_are_told_in_kubernetes_words() {
 #[test]
 fn selectors_are_bounded() {
     let many = vec!["a"; TERMS_MAX + 1].join(",");
-    assert_eq!(message(LabelSelector::parse(&many)), "a selector may not have more than 1000 terms");
+    assert_eq!(message(LabelSelector::parse(&many)), "a selector may not have more than 100 terms");
     let many = vec!["metadata.name=a"; TERMS_MAX + 1].join(",");
-    assert_eq!(message(FieldSelector::parse(&many, &[])), "a selector may not have more than 1000 terms");
+    assert_eq!(message(FieldSelector::parse(&many, &[])), "a selector may not have more than 100 terms");
 }
 
 #[test]

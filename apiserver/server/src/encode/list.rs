@@ -11,8 +11,8 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
-use super::object::{ObjectView, in_format, object_bytes, partial};
-use super::{compress, protobuf, response, table};
+use super::object::{ObjectView, object_bytes, partial};
+use super::{compress, list_yaml, pretty, protobuf, response, table};
 use crate::codec;
 use crate::negotiate::{Format, Output, Transform};
 
@@ -39,14 +39,39 @@ pub fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<B
     let output = view.output;
     let pieces = match output.format {
         Format::Protobuf => Box::new(gathered(protobuf_pieces(page, &view))),
-        _ => json_pieces(page, view),
+        Format::Yaml => yaml_pieces(page, view),
+        Format::Json if output.pretty => indented(json_pieces(page, view)),
+        Format::Json => json_pieces(page, view),
     };
-    if output.format == Format::Yaml || output.pretty && output.format == Format::Json {
-        let json: Vec<Bytes> = pieces.collect();
-        let body = in_format(json.concat().into(), output);
-        return response::bytes(StatusCode::OK, output.format.media_type(), body, headers);
-    }
     send(pieces, output, headers)
+}
+
+/// Each piece ends with an item, and so never within what has to be seen as a whole.
+fn indented(pieces: Pieces) -> Pieces {
+    let mut indent = pretty::Indent::default();
+    Box::new(pieces.map(move |piece| indent.push(&piece)))
+}
+
+fn yaml_pieces(page: ListPage, view: ObjectView) -> Pieces {
+    let mut head = json_head(&page, &view).to_vec();
+    head.extend_from_slice(b"]}");
+    let document: Value = serde_json::from_slice(&head).unwrap_or_default();
+    let field = items_field(&view);
+    let prefix = type_prefix(&view);
+    let items = page.items.iter().map(move |stored| {
+        let mut item = BytesMut::new();
+        json_item(&stored, &view, &prefix, &mut item);
+        serde_json::from_slice(&item).unwrap_or_default()
+    });
+    Box::new(list_yaml::pieces(document, field, items, PIECE))
+}
+
+/// What a list calls its items.
+fn items_field(view: &ObjectView) -> &'static str {
+    match view.output.transform {
+        Transform::Table(_) => "rows",
+        _ => "items",
+    }
 }
 
 /// A page as a whole in compact JSON, however it is sent.
@@ -141,11 +166,12 @@ fn json_pieces(page: ListPage, view: ObjectView) -> Pieces {
 /// `{"kind":...,"apiVersion":...,"metadata":{...},"items":[` and its like for tables.
 fn json_head(page: &ListPage, view: &ObjectView) -> Bytes {
     let kind = view.kind.names().kind;
-    let (kind, version, field) = match view.output.transform {
-        Transform::None => (format!("{kind}List"), view.api_version(), "items"),
-        Transform::Table(v) => ("Table".to_owned(), format!("meta.k8s.io/{v}"), "rows"),
+    let field = items_field(view);
+    let (kind, version) = match view.output.transform {
+        Transform::None => (format!("{kind}List"), view.api_version()),
+        Transform::Table(v) => ("Table".to_owned(), format!("meta.k8s.io/{v}")),
         Transform::Partial(v) | Transform::PartialList(v) => {
-            ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{v}"), "items")
+            ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{v}"))
         }
     };
     let metadata = Value::Object(list_meta(&page.revision.to_string(), &page.continue_, page.remaining));

@@ -10,6 +10,7 @@
 
 mod compress;
 mod list;
+mod list_yaml;
 mod object;
 mod pretty;
 pub mod protobuf;

@@ -4,8 +4,27 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 /// Indents compact JSON.
 pub fn indent(json: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(json.len() + json.len() / 2);
-    let mut depth = 0;
+    Indent::default().push(json)
+}
+
+/// Indents compact JSON that comes in pieces. No piece ends within a string, or between a bracket and the one that
+/// closes it.
+#[derive(Default)]
+pub struct Indent {
+    depth: usize,
+}
+
+impl Indent {
+    /// The next piece.
+    pub fn push(&mut self, json: &[u8]) -> Bytes {
+        let mut out = BytesMut::with_capacity(json.len() + json.len() / 2);
+        self.depth = indent_from(self.depth, json, &mut out);
+        out.freeze()
+    }
+}
+
+/// Appends indented JSON that begins so deep; returns how deep it ends.
+fn indent_from(mut depth: usize, json: &[u8], out: &mut BytesMut) -> usize {
     let mut rest = json;
     while let Some((&byte, after)) = rest.split_first() {
         let closes = matches!(after.first(), Some(b'}' | b']'));
@@ -18,16 +37,16 @@ pub fn indent(json: &[u8]) -> Bytes {
             b'{' | b'[' => {
                 depth += 1;
                 out.put_u8(byte);
-                new_line(&mut out, depth);
+                new_line(out, depth);
             }
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
+                new_line(out, depth);
                 out.put_u8(byte);
             }
             b',' => {
                 out.put_u8(byte);
-                new_line(&mut out, depth);
+                new_line(out, depth);
             }
             b':' => out.put_slice(b": "),
             b'"' => {
@@ -39,7 +58,7 @@ pub fn indent(json: &[u8]) -> Bytes {
             _ => out.put_u8(byte),
         }
     }
-    out.freeze()
+    depth
 }
 
 /// Length of a string's rest, with its closing quote.

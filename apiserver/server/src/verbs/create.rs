@@ -14,19 +14,19 @@ use http::{Response, StatusCode};
 use super::call::{Call, Write};
 use super::{metadata, quota, size};
 use crate::admission::{Operation, Phase};
+use crate::body::{self, Read};
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{body, codec, managed};
+use crate::{codec, managed};
 
 /// Attempts at a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;
 
 /// POST to a collection.
-pub async fn create(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+pub async fn create(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
     let format = body::format(&call.headers)?;
-    let bytes = body::read(request).await?;
     let options = write_options(&call.info.query, &call.headers, WriteKind::Create)?;
-    let mut object = codec::decode(&bytes, format, call.kind(), options.field_validation, &call.warnings)?;
+    let mut object = codec::decode(body, format, call.kind(), options.field_validation, &call.warnings)?;
     call.audit.request(&object);
     wipe_system_fields(&mut object);
     metadata::check_namespace(call, &mut object)?;

@@ -14,12 +14,13 @@ use super::delete_options::DeleteOptions;
 use super::metadata::mark_deleting;
 use super::transition::{self, Next, Outcome, Step};
 use crate::admission::Phase;
+use crate::body::Read;
 use crate::encode;
 
 /// DELETE of an object.
-pub async fn delete(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
-    let options = DeleteOptions::read(call, request).await?;
+    let options = DeleteOptions::read(call, body)?;
     match remove(call, &call.key(), &options, None).await? {
         Outcome::Deleted(last) => {
             let success = Status::success(details(call, &last));

@@ -12,6 +12,7 @@ use super::call::Call;
 use super::delete::{admit, remove};
 use super::delete_options::DeleteOptions;
 use super::{list, selection};
+use crate::body::Read;
 use crate::encode;
 use crate::list_options::ListOptions;
 
@@ -20,12 +21,12 @@ use crate::list_options::ListOptions;
 const AT_ONCE: usize = 16;
 
 /// DELETE of a collection; answers what was removed.
-pub async fn delete_collection(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+pub async fn delete_collection(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
     let list_options = ListOptions::parse(&call.info.query, false)?;
     let read = list_options.read()?;
     selection::scope(call)?;
-    let options = DeleteOptions::read(call, request).await?;
+    let options = DeleteOptions::read(call, body)?;
     let page = list::read(call, &read).await?;
     let listed: Vec<_> = page.items.iter().collect();
     let all = || stream::iter(listed.iter().map(Ok));

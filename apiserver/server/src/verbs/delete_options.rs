@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
+use crate::body::{self, Read};
 use crate::options::{dry_run_error, dry_run_values};
 use crate::query::Query;
-use crate::{body, codec, list_options};
+use crate::{codec, list_options};
 
 /// The options.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -38,16 +39,18 @@ pub struct Preconditions {
 
 impl DeleteOptions {
     /// Reads the options of a delete or deletecollection.
-    pub async fn read(call: &Call, request: axum::body::Body) -> Result<Self, ApiError> {
-        let bytes = body::read(request).await?;
-        let options = if bytes.is_empty() {
+    pub fn read(call: &Call, body: &Read) -> Result<Self, ApiError> {
+        let options = if body.is_empty() {
             Self::from_query(&call.info.query)?
         } else {
-            let unreadable = |e: ApiError| {
-                let why = e.status.message;
-                ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+            let unreadable = |e: ApiError| match e.code() {
+                400 => {
+                    let why = e.status.message;
+                    ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+                }
+                _ => e,
             };
-            let value = codec::value(&bytes, body::format(&call.headers)?).map_err(unreadable)?;
+            let value = codec::value(body, body::format(&call.headers)?).map_err(unreadable)?;
             call.audit.request_body(|| value.to_string().into());
             Self::from_value(value)?
         };

@@ -24,10 +24,16 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, names};
 use http::Response;
 
+use crate::body::Read;
 use crate::request_info::Verb;
 
+/// Whether the body of such a request is looked at.
+pub fn takes_body(verb: &Verb) -> bool {
+    matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
+}
+
 /// Answers a request on a resource.
-pub async fn serve(call: &Call, body: Body) -> Result<Response<Body>, ApiError> {
+pub async fn serve(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     check_name(&call.info.name)?;
     match call.info.verb {
         Verb::Get => get::get(call).await,

@@ -1,7 +1,6 @@
 //! A change to an object: JSON patch, merge patch, strategic merge patch, server-side apply.
 
 use axum::body::Body;
-use bytes::Bytes;
 use drydock_machinery::error::StatusDetails;
 use drydock_machinery::patch::{json_patch, merge_patch};
 use drydock_machinery::{ApiError, Object};
@@ -13,8 +12,9 @@ use super::call::Call;
 use super::transition::{self, Next, Outcome, Step};
 use super::update::changed;
 use super::{create, metadata};
+use crate::body::{self, Read};
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{body, codec, managed};
+use crate::{codec, managed};
 
 /// How a body changes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,23 +26,22 @@ enum PatchType {
 }
 
 /// PATCH of an object or its status.
-pub async fn patch(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+pub async fn patch(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     let type_ = patch_type(&body::media_type(&call.headers))?;
     let view = call.view()?;
-    let bytes = body::read(request).await?;
     let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
     let options = write_options(&call.info.query, &call.headers, kind)?;
-    call.audit.request_body(|| bytes.clone());
+    call.audit.request_body(|| body.bytes().clone());
     let errors = match type_ {
         // These look at what is said twice when they read the body.
         PatchType::Apply | PatchType::Strategic => Vec::new(),
-        PatchType::Merge => codec::patch_errors(&bytes, &options),
+        PatchType::Merge => codec::patch_errors(body, &options),
         PatchType::Json => {
-            let errors = codec::patch_errors(&bytes, &options).into_iter();
+            let errors = codec::patch_errors(body, &options).into_iter();
             errors.map(|error| format!("json patch {error}")).collect()
         }
     };
-    let patch = Patching { call, type_, bytes, errors, options: &options };
+    let patch = Patching { call, type_, body, errors, options: &options };
     loop {
         return match transition::run(call, &call.key(), "patch", options.dry_run, &patch).await? {
             Outcome::Stored(stored) | Outcome::Deleted(stored) => {
@@ -76,7 +75,7 @@ fn patch_type(media_type: &str) -> Result<PatchType, ApiError> {
 struct Patching<'a> {
     call: &'a Call,
     type_: PatchType,
-    bytes: Bytes,
+    body: &'a Read,
     /// What fieldValidation has to say of the body itself.
     errors: Vec<String>,
     options: &'a WriteOptions,
@@ -94,8 +93,8 @@ impl Patching<'_> {
     fn patched(&self, present: &Object) -> Result<Object, ApiError> {
         let call = self.call;
         let new = match self.type_ {
-            PatchType::Apply => managed::applied(call, &self.bytes, Some(present), self.options)?,
-            PatchType::Strategic => codec::strategically_patched(present, &self.bytes, call, self.options)?,
+            PatchType::Apply => managed::applied(call, self.body, Some(present), self.options)?,
+            PatchType::Strategic => codec::strategically_patched(present, self.body, call, self.options)?,
             PatchType::Json => self.patched_as_json(present, json_patch)?,
             PatchType::Merge => self.patched_as_json(present, merge_patch)?,
         };
@@ -112,7 +111,7 @@ impl Patching<'_> {
         present: &Object,
         patch: impl Fn(&Value, &[u8]) -> Result<Value, ApiError>,
     ) -> Result<Object, ApiError> {
-        let patched = patch(&present.to_value(), &self.bytes)?;
+        let patched = patch(&present.to_value(), self.body)?;
         codec::patched(patched, &self.errors, self.call, self.options)
     }
 
@@ -130,7 +129,7 @@ impl Patching<'_> {
         let Some(authorizer) = &call.authorizer else {
             return Err(ApiError::internal("no authorizer provided, unable to authorize a create on update"));
         };
-        let mut new = managed::applied(call, &self.bytes, None, self.options)?;
+        let mut new = managed::applied(call, self.body, None, self.options)?;
         if !new.uid().is_empty() {
             return Err(call.conflict(format_args!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use bytes::Bytes;
 use drydock_machinery::meta::{carry_system_fields, validate_object_meta_update, wipe_system_fields};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::storage::Stored;
@@ -14,17 +13,17 @@ use super::call::{Call, Write};
 use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata, size};
 use crate::admission::{Operation, Phase};
+use crate::body::{self, Read};
 use crate::negotiate::Format;
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{body, codec, managed};
+use crate::{codec, managed};
 
 /// PUT of an object or its status.
-pub async fn update(call: &Call, request: Body) -> Result<Response<Body>, ApiError> {
+pub async fn update(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
-    let bytes = body::read(request).await?;
     let options = write_options(&call.info.query, &call.headers, WriteKind::Update)?;
     let format = body::format(&call.headers)?;
-    let replace = Replace { call, bytes, format, object: Mutex::default(), options: &options };
+    let replace = Replace { call, body, format, object: Mutex::default(), options: &options };
     let mut object = replace.decoded()?;
     call.audit.request(&object);
     replace.fit(&mut object)?;
@@ -55,7 +54,7 @@ async fn create_instead(
 
 struct Replace<'a> {
     call: &'a Call,
-    bytes: Bytes,
+    body: &'a Read,
     format: Format,
     /// The object of the body, until the first try takes it: there is hardly ever a second one.
     object: Mutex<Option<Object>>,
@@ -87,8 +86,8 @@ impl Replace<'_> {
 
     /// What the body says.
     fn decoded(&self) -> Result<Object, ApiError> {
-        let Self { call, bytes, format, options, .. } = self;
-        codec::decode(bytes, *format, call.kind(), options.field_validation, &call.warnings)
+        let Self { call, body, format, options, .. } = self;
+        codec::decode(body, *format, call.kind(), options.field_validation, &call.warnings)
     }
 
     /// Checks it against the URL.

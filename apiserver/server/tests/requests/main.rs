@@ -10,6 +10,7 @@ mod dispatch;
 mod documents;
 mod fixture;
 mod gadget;
+mod hostile;
 mod list;
 mod mutation;
 mod patch;

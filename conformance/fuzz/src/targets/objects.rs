@@ -76,7 +76,8 @@ fn in_protobuf(kind: &dyn Kind, object: &Object) {
     let trip = |object: &Object| {
         let read = wire::decode(&wire::encode(object, kind.schema()), kind.schema());
         let mut read = read.unwrap_or_else(|e| panic!("{}: {object:?}", e.status.message));
-        conform(&mut read, kind.schema()).unwrap_or_else(|e| panic!("{}: {object:?}", e.status.message));
+        conform(&mut read, kind.names(), kind.schema())
+            .unwrap_or_else(|e| panic!("{}: {object:?}", e.status.message));
         read
     };
     let once = trip(object);

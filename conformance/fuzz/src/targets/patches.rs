@@ -35,7 +35,7 @@ pub fn strategic(data: &[u8]) {
         }
         let length = |map: &serde_json::Map<String, Value>| Value::Object(map.clone()).to_string().len();
         assert!(length(&document) <= length(&before) + length(&patch), "a patch adds more than it is long");
-        if let Ok((new, _)) = restore(Value::Object(document), kind.schema()) {
+        if let Ok((new, _)) = restore(Value::Object(document), kind.names(), kind.schema()) {
             tracked(kind, &sample, new);
         }
     }
@@ -59,7 +59,7 @@ fn with_kind<E>(data: &[u8], patch: impl Fn(&dyn Kind, &Value) -> Result<Value, 
 
 /// What fits the schema is tracked without a panic, and tracking it again changes nothing.
 fn tracked(kind: &dyn Kind, old: &Object, mut new: Object) {
-    if conform(&mut new, kind.schema()).is_err() {
+    if conform(&mut new, kind.names(), kind.schema()).is_err() {
         return;
     }
     with_manager(kind, |manager| {
@@ -77,7 +77,9 @@ pub fn apply(data: &[u8]) {
             let applied = |live: &Object, force: bool| {
                 manager.apply(live, Object::raw(config.clone()), "fuzz", force, kinds::now())
             };
-            let restored = |new: Object| restore(new.into_value(), kind.schema()).map(|(object, _)| object);
+            let restored = |new: Object| {
+                restore(new.into_value(), kind.names(), kind.schema()).map(|(object, _)| object)
+            };
             let _ = applied(&sample, false);
             let Ok(Some(Ok(once))) = applied(&sample, true).map(|new| new.map(restored)) else { return };
             match applied(&once, false).map(|new| new.map(restored)) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::list::item_element;
 use super::to_set::descend;
 use super::{Form, form};
+use crate::field::{SHOWN_MAX, beginning};
 use crate::go_format::{plain, syntax, type_name};
 use crate::managed_fields::path::PathElement;
 use crate::object::Object;
@@ -43,7 +44,7 @@ fn walk_fields(map: &Map<String, Value>, schema: &Schema, path: &mut String, err
             None => {
                 // What else is wrong with the map is not looked at.
                 let element = PathElement::entry(name);
-                within(path, &element, |path| errors.push(format!("{path}: field not declared in schema")));
+                within(path, &element, |path| errors.push(message(path, "field not declared in schema")));
                 return;
             }
         }
@@ -86,6 +87,7 @@ fn within(path: &mut String, element: &PathElement, f: impl FnOnce(&mut String))
 }
 
 fn message(path: &str, why: &str) -> String {
+    let (path, why) = (beginning(path, SHOWN_MAX), beginning(why, SHOWN_MAX));
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 

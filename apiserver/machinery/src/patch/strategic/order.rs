@@ -153,9 +153,11 @@ pub(super) fn arrange(
         keys_of(wanted, key)?;
         keys_of(live, key)?;
     }
-    let identity = |item: &Value| key.map_or_else(|| Some(item.clone()), |key| item.get(key).cloned());
     let standing = Places::of(live.iter().map(|item| key.map_or(Some(item), |key| item.get(key))));
-    let place = |places: &Places, item: &Value| identity(item).and_then(|v| places.find(&v).ok().flatten());
+    let place = |places: &Places, item: &Value| {
+        let identity = key.map_or(Some(item), |key| item.get(key));
+        identity.and_then(|identity| places.find(identity).ok().flatten())
+    };
     let of_patch = sorted(of_patch, |item| place(&named, item));
     let of_server = sorted(of_server, |item| place(&standing, item));
     Ok(interleave(of_server, of_patch, |item| place(&standing, item)))
@@ -207,16 +209,17 @@ fn interleave(
     place: impl Fn(&Value) -> Option<usize>,
 ) -> Vec<Value> {
     let mut all = Vec::with_capacity(of_server.len() + of_patch.len());
-    let mut of_server = of_server.into_iter().peekable();
+    // Each is looked up once: the next of the server's may have to wait for the whole patch.
+    let mut of_server = of_server.into_iter().map(|item| (place(&item), item)).peekable();
     for item in of_patch {
         let here = place(&item);
-        while let Some(next) =
-            of_server.next_if(|next| matches!((place(next), here), (Some(a), Some(b)) if a < b))
+        while let Some((_, next)) =
+            of_server.next_if(|(there, _)| matches!((there, here), (Some(a), Some(b)) if *a < b))
         {
             all.push(next);
         }
         all.push(item);
     }
-    all.extend(of_server);
+    all.extend(of_server.map(|(_, item)| item));
     all
 }

@@ -1,0 +1,55 @@
+//! What the worst bodies cost: `cargo run --release -p drydock-api --example body_cost`. Each is about as long as a body
+//! may be, and runs in a process of its own, whose growth of memory is shown beside its CPU time.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod cases;
+mod objects;
+mod patches;
+mod texts;
+
+use std::fs::read_to_string;
+use std::process::Command;
+
+use drydock_machinery::ApiError;
+
+/// Longest body.
+const MAX: usize = 3 << 20;
+
+/// What is measured.
+type Work = Box<dyn FnOnce() -> Result<(), ApiError>>;
+/// Makes ready what is measured.
+type Prepare = Box<dyn Fn() -> Work>;
+
+fn main() {
+    let wanted = std::env::args().nth(1);
+    for (name, prepare) in cases::all() {
+        match &wanted {
+            None => {
+                let out = Command::new(std::env::current_exe().unwrap()).arg(name).output().unwrap();
+                print!("{}", String::from_utf8_lossy(&out.stdout));
+            }
+            Some(wanted) if wanted == name => run(name, prepare()),
+            Some(_) => {}
+        }
+    }
+}
+
+fn run(name: &str, work: Work) {
+    let (before, start) = (peak(), cpu());
+    let outcome = work();
+    let (took, grown) = ((cpu() - start) / 1_000_000, peak().saturating_sub(before) >> 10);
+    let said = outcome.err().map(|error| format!("{} {:.70}", error.code(), error.status.message));
+    println!("{name:40} {took:6} ms {grown:6} MiB  {}", said.unwrap_or_default());
+}
+
+/// Most memory so far, in KiB.
+fn peak() -> u64 {
+    let status = read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Nanoseconds of CPU so far.
+fn cpu() -> u64 {
+    read_to_string("/proc/self/schedstat").unwrap().split(' ').next().unwrap().parse().unwrap()
+}

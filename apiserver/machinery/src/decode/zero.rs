@@ -1,0 +1,57 @@
+//! What a field is that nobody gave, as Go has it.
+
+use serde_json::{Map, Value};
+
+use crate::schema::{Field, Schema, Shape};
+
+/// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
+/// A pointer stays as given. Then the schema's default.
+/// What was not given is not looked for. Returns what it filled in.
+pub(super) fn settle<'o>(
+    object: &'o mut Map<String, Value>,
+    field: &Field,
+    given: bool,
+) -> Option<&'o Value> {
+    if let Some(value) = given.then(|| object.get(field.name)).flatten() {
+        if field.always || field.is_pointer() || !is_empty(value, &field.schema.shape) {
+            return None;
+        }
+        object.remove(field.name);
+    }
+    let default = field.schema.default.and_then(|text| serde_json::from_str(text).ok());
+    match default.or_else(|| field.always.then(|| zero(&field.schema))) {
+        None | Some(Value::Null) => None,
+        Some(value) => {
+            object.insert(field.name.to_owned(), value);
+            object.get(field.name)
+        }
+    }
+}
+
+fn is_empty(value: &Value, shape: &Shape) -> bool {
+    match (value, shape) {
+        (Value::String(text), _) => text.is_empty(),
+        (Value::Array(items), _) => items.is_empty(),
+        (Value::Object(map), Shape::Map(_)) => map.is_empty(),
+        (Value::Number(number), _) => number.as_i64() == Some(0),
+        (Value::Bool(set), _) => !set,
+        _ => false,
+    }
+}
+
+/// Go's zero value; null where that is a nil pointer, list or map.
+pub(super) fn zero(schema: &Schema) -> Value {
+    match &schema.shape {
+        Shape::Boolean => false.into(),
+        Shape::Int32 | Shape::Int64 | Shape::IntOrString => 0.into(),
+        Shape::String | Shape::Bytes => "".into(),
+        Shape::Object(shape) => {
+            let mut object = Map::new();
+            for field in &shape.fields {
+                settle(&mut object, field, false);
+            }
+            Value::Object(object)
+        }
+        Shape::Time | Shape::MicroTime | Shape::Raw | Shape::Map(_) | Shape::List(..) => Value::Null,
+    }
+}
