@@ -28,9 +28,10 @@ pub fn request(info: &RequestInfo, audit_id: &str) -> Span {
     )
 }
 
-/// Tells of an answer that took long. Watches are meant to.
+/// Tells of an answer that took long. Watches are meant to; and a failure of the server is told of by what failed, once
+/// and not for each request that waited for it.
 pub fn answered(info: &RequestInfo, audit_id: &str, status: StatusCode, took: Duration) {
-    if took <= SLOW || info.verb == Verb::Watch {
+    if took <= SLOW || info.verb == Verb::Watch || status.is_server_error() {
         return;
     }
     tracing::warn!(

@@ -100,6 +100,11 @@ impl Daemon {
         Ok(self.child.try_wait()?.is_none())
     }
 
+    /// How many lines it has said.
+    pub fn lines(&self) -> usize {
+        self.said.all().len()
+    }
+
     /// Nothing that it said tells of a panic.
     pub fn has_panicked(&self) -> bool {
         self.said.all().iter().any(|line| line.contains("panicked"))

@@ -12,7 +12,7 @@ use crate::host::free_ports;
 
 /// A port of our own that leads to a server, or to nothing.
 pub struct Link {
-    /// `https://127.0.0.1:PORT`
+    /// `https://127.0.0.1:PORT`, or `http` if the server's is.
     pub url: String,
     port: u16,
     server: SocketAddr,
@@ -22,10 +22,10 @@ pub struct Link {
 impl Link {
     /// To the server of this URL; cut at first.
     pub fn new(url: &str) -> Result<Link> {
-        let server =
-            url.trim_start_matches("https://").parse().with_context(|| format!("not an address: {url}"))?;
+        let (scheme, server) = url.split_once("://").with_context(|| format!("not a URL: {url}"))?;
+        let server = server.parse().with_context(|| format!("not an address: {url}"))?;
         let port = free_ports(1)?.first().copied().context("no free port")?;
-        Ok(Link { url: format!("https://127.0.0.1:{port}"), port, server, up: None })
+        Ok(Link { url: format!("{scheme}://127.0.0.1:{port}"), port, server, up: None })
     }
 
     /// Connections reach the server from now on.

@@ -4,6 +4,7 @@ mod audit_log;
 mod bad_input;
 mod data;
 mod database;
+mod etcd_away;
 mod host_away;
 mod metrics;
 mod ports;
