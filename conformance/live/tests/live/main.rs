@@ -11,6 +11,7 @@ mod clients;
 mod daemons;
 mod deploy;
 mod documents;
+mod filling;
 mod garbage;
 mod go_clients;
 mod host;
