@@ -252,9 +252,11 @@ impl Drydock {
     }
 }
 
-/// Creates namespace, service accounts and roles, as deploy/ has them: the programs run under no other rights.
+/// Creates namespace, service accounts, roles and flow schemas, as deploy/ has them: the programs run under no other
+/// rights.
 pub fn grant(host: &Host) -> Result<()> {
-    for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml"] {
+    for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml", "flow-schemas.yaml"]
+    {
         let path = repository().join("deploy/base").join(file);
         host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
     }

@@ -1,5 +1,5 @@
 //! Who is served and who waits, by kube-apiserver's names (k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go).
-//! There are no flow schemas here, and no label tells a flow: its name is a tenant's choice.
+//! Each level is its own flow schema here, and no label tells a flow: its name is a tenant's choice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,19 +22,33 @@ impl fmt::Debug for Levels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
+struct Level {
     priority_level: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Rejected {
+struct Requests {
     priority_level: &'static str,
+    flow_schema: &'static str,
+}
+
+impl Requests {
+    fn of(level: &'static str) -> Self {
+        Self { priority_level: level, flow_schema: level }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rejected {
+    #[prometheus(flatten)]
+    requests: Requests,
     reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Waited {
-    priority_level: &'static str,
+    #[prometheus(flatten)]
+    requests: Requests,
     execute: &'static str,
 }
 
@@ -46,8 +60,8 @@ struct Kind {
 /// A figure of a level.
 type Figure = fn(&LevelFigures) -> u64;
 
-/// What rises and falls, by name and with what it is.
-const GAUGES: [(&str, &str, Figure); 6] = [
+/// The seats of a level, by name and with what they are.
+const LIMITS: [(&str, &str, Figure); 3] = [
     ("apiserver_flowcontrol_nominal_limit_seats", "Share of the seats", |of| of.share.nominal.into()),
     ("apiserver_flowcontrol_lower_limit_seats", "Seats of the share that are never lent", |of| {
         of.share.lower.into()
@@ -55,6 +69,10 @@ const GAUGES: [(&str, &str, Figure); 6] = [
     ("apiserver_flowcontrol_upper_limit_seats", "Most seats, borrowed ones among them", |of| {
         of.share.upper.into()
     }),
+];
+
+/// Requests of a level, by name and with what they are.
+const REQUESTS: [(&str, &str, Figure); 3] = [
     ("apiserver_flowcontrol_current_inqueue_requests", "Requests that wait for seats", |of| of.waiting),
     ("apiserver_flowcontrol_current_executing_requests", "Requests that hold seats", |of| of.executing),
     ("apiserver_flowcontrol_current_executing_seats", "Seats that requests hold", |of| of.seats),
@@ -64,11 +82,18 @@ impl Collector for Levels {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let levels: Vec<_> = self.0.figures().into_iter().map(|(of, figures)| (of.name(), figures)).collect();
         self.requests(&mut encoder)?;
-        for (name, what, figure) in GAUGES {
+        for (name, what, figure) in LIMITS {
             let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Gauge)?;
             for (priority_level, figures) in &levels {
-                let of = Of { priority_level };
-                ConstGauge::new(number(figure(figures))).encode(metric.encode_family(&of)?)?;
+                let gauge = ConstGauge::new(number(figure(figures)));
+                gauge.encode(metric.encode_family(&Level { priority_level })?)?;
+            }
+        }
+        for (name, what, figure) in REQUESTS {
+            let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Gauge)?;
+            for (level, figures) in &levels {
+                let gauge = ConstGauge::new(number(figure(figures)));
+                gauge.encode(metric.encode_family(&Requests::of(level))?)?;
             }
         }
         outcomes(&levels, &mut encoder)?;
@@ -96,17 +121,17 @@ fn outcomes(
 ) -> Result<(), fmt::Error> {
     let (name, what) = ("apiserver_flowcontrol_dispatched_requests", "Requests that got their seats");
     let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Counter)?;
-    for (priority_level, figures) in levels {
-        ConstCounter::new(figures.dispatched).encode(metric.encode_family(&Of { priority_level })?)?;
+    for (level, figures) in levels {
+        ConstCounter::new(figures.dispatched).encode(metric.encode_family(&Requests::of(level))?)?;
     }
     let what =
         "Requests that got no seats: too many waited already, or they waited too long, or were given up";
     let name = "apiserver_flowcontrol_rejected_requests";
     let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Counter)?;
-    for (priority_level, figures) in levels {
-        for (reason, requests) in figures.rejected {
-            let of = Rejected { priority_level, reason };
-            ConstCounter::new(requests).encode(metric.encode_family(&of)?)?;
+    for (level, figures) in levels {
+        for (reason, rejected) in figures.rejected {
+            let of = Rejected { requests: Requests::of(level), reason };
+            ConstCounter::new(rejected).encode(metric.encode_family(&of)?)?;
         }
     }
     Ok(())
@@ -118,9 +143,10 @@ fn waits(
 ) -> Result<(), fmt::Error> {
     let (name, what) = ("apiserver_flowcontrol_request_wait_duration_seconds", "Time that requests waited");
     let mut metric = encoder.encode_descriptor(name, what, None, MetricType::Histogram)?;
-    for (priority_level, figures) in levels {
+    for (level, figures) in levels {
         for (execute, waits) in [("true", &figures.waits.served), ("false", &figures.waits.rejected)] {
-            waits.encode(metric.encode_family(&Waited { priority_level, execute })?)?;
+            let of = Waited { requests: Requests::of(level), execute };
+            waits.encode(metric.encode_family(&of)?)?;
         }
     }
     Ok(())

@@ -5,7 +5,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::drydock::grant;
-use drydock_conformance::host::{Host, repository};
+use drydock_conformance::host::{Host, client_of, repository};
+use drydock_conformance::wait::until_some;
+use http::Request;
+
+use crate::shared::{LIMIT, shared};
 
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 
@@ -17,7 +21,7 @@ async fn a_host_takes_every_installation() -> Result<()> {
     for folder in [".", "overlays/sqlite", "overlays/etcd"] {
         let path = deploy().join(folder).display().to_string();
         let said = host.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-k", &path])?;
-        for object in [API_SERVICE, "deployment.apps/drydock-apiserver", "networkpolicy"] {
+        for object in [API_SERVICE, "deployment.apps/drydock-apiserver", "networkpolicy", "flowschema"] {
             assert!(said.contains(object), "{folder} has no {object}:\n{said}");
         }
     }
@@ -62,6 +66,27 @@ async fn the_certificate_that_is_made_is_the_one_that_the_aggregator_expects() -
     assert!(renewed.trim_end().ends_with(first.trim_end()), "who trusts the old one still does:\n{renewed}");
     assert_eq!(renewed.matches("BEGIN CERTIFICATE").count(), 2);
     Ok(())
+}
+
+/// What a tenant can fill, the host's level workload-low, is not what we are served from.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_serves_us_by_the_flow_schemas() -> Result<()> {
+    let shared = shared().await?;
+    let host = &shared.drydock.host;
+    let tenant = host.kubeconfig("flow-schema-tester", &[])?;
+    let requests = "/apis/coordination.k8s.io/v1alpha1/namespaces/default/evictionrequests";
+    let asked = client_of(&tenant).await?.request_text(Request::get(requests).body(Vec::new())?).await;
+    ensure!(asked.is_err(), "the host was asked, and says that nobody gave the right");
+    let levels = [("drydock-apiserver-reviews", "exempt"), ("drydock", "workload-high")];
+    let of = levels.map(|(schema, level)| {
+        format!("dispatched_requests_total{{flow_schema=\"{schema}\",priority_level=\"{level}\"}}")
+    });
+    let client = host.client().await?;
+    let counted = async || {
+        let metrics = client.request_text(Request::get("/metrics").body(Vec::new())?).await?;
+        Ok(of.iter().all(|series| metrics.contains(series)).then_some(()))
+    };
+    until_some(LIMIT, || format!("{of:?} are not counted"), counted).await
 }
 
 fn deploy() -> PathBuf {

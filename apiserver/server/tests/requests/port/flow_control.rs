@@ -73,11 +73,13 @@ impl Aggregated {
     }
 
     async fn seats(&self, level: &str) -> u64 {
-        self.figure("current_executing_seats", &format!(r#"priority_level="{level}""#)).await
+        self.figure("current_executing_seats", &format!(r#"priority_level="{level}",flow_schema="{level}""#))
+            .await
     }
 
     async fn waiting(&self, level: &str) -> u64 {
-        self.figure("current_inqueue_requests", &format!(r#"priority_level="{level}""#)).await
+        self.figure("current_inqueue_requests", &format!(r#"priority_level="{level}",flow_schema="{level}""#))
+            .await
     }
 
     async fn until(&self, what: impl AsyncFn(&Self) -> bool) {
@@ -125,7 +127,12 @@ async fn unread_lists_of_one_tenant_keep_nobody_else_out() {
     let waited = server.send(TENANT, &format!("GET {GADGETS}/none?timeout=40ms")).await;
     assert_eq!(code(&waited), 429, "{waited}");
     assert_eq!(
-        server.figure("rejected_requests_total", r#"priority_level="everybody",reason="time-out""#).await,
+        server
+            .figure(
+                "rejected_requests_total",
+                r#"priority_level="everybody",flow_schema="everybody",reason="time-out""#
+            )
+            .await,
         1
     );
 }
@@ -172,7 +179,12 @@ async fn a_queue_that_is_full_is_429_at_once() {
     assert!(refused.contains("retry-after: 1") && refused.contains("content-type: text/plain"), "{refused}");
     assert!(refused.ends_with("Too many requests, please try again later.\n"), "{refused}");
     assert_eq!(
-        server.figure("rejected_requests_total", r#"priority_level="everybody",reason="queue-full""#).await,
+        server
+            .figure(
+                "rejected_requests_total",
+                r#"priority_level="everybody",flow_schema="everybody",reason="queue-full""#
+            )
+            .await,
         1
     );
     server.serves_everybody_but_the_tenant().await;
@@ -222,7 +234,7 @@ async fn a_watch_holds_seats_until_its_initial_events_are_sent() {
     drop(unread);
     server.until(async |it| it.seats("everybody").await == 0).await;
 
-    let dispatched = r#"priority_level="everybody""#;
+    let dispatched = r#"priority_level="everybody",flow_schema="everybody""#;
     let before = server.figure("dispatched_requests_total", dispatched).await;
     let _later = server.begin(TENANT, &format!("GET {GADGETS}?watch=1&resourceVersion=5")).await;
     server.until(async |it| it.figure("dispatched_requests_total", dispatched).await > before).await;
@@ -235,7 +247,7 @@ async fn a_watch_whose_initial_events_are_not_read_holds_seats_until_its_deadlin
     let server = Aggregated::open(Settings { request_timeout, ..settings() }).await;
     server.fill().await;
     let mut unread = server.begin(TENANT, &format!("GET {GADGETS}?watch=1")).await;
-    let dispatched = r#"priority_level="everybody""#;
+    let dispatched = r#"priority_level="everybody",flow_schema="everybody""#;
     server.until(async |it| it.figure("dispatched_requests_total", dispatched).await == 1).await;
     server.until(async |it| it.seats("everybody").await == 0).await;
     unread.read_exact(&mut vec![0; 12_000_000]).await.expect("the watch goes on");
