@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use http::{Request, Response};
+use http::Response;
+use http::request::Parts;
 use kube::Client;
 
 use crate::authn::{Peer, TokenReviewer, token};
@@ -33,22 +34,17 @@ impl Gate {
     }
 
     /// The refusal of a request, unless its user may do what it does.
-    pub async fn refusal(&self, request: &Request<Body>, peer: &Peer) -> Option<Response<Body>> {
-        let info = request_info::parse(request.method(), request.uri());
+    pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
+        let info = request_info::parse(&request.method, &request.uri);
         let admitted = tokio::time::timeout(LIMIT, self.admit(request, &Attributes::from(&info), peer)).await;
         let late = || Err(ApiError::service_unavailable("the host has not said in time who may do this"));
         let refused = admitted.unwrap_or_else(|_| late()).err()?;
-        Some(encode::refusal(&refused, request.headers(), &info.query))
+        Some(encode::refusal(&refused, &request.headers, &info.query))
     }
 
-    async fn admit(
-        &self,
-        request: &Request<Body>,
-        attributes: &Attributes,
-        peer: &Peer,
-    ) -> Result<(), ApiError> {
+    async fn admit(&self, request: &Parts, attributes: &Attributes, peer: &Peer) -> Result<(), ApiError> {
         let origin = peer.origin(Instant::now() + LIMIT);
-        let token = token::bearer(request.headers()).ok_or_else(ApiError::unauthorized)?;
+        let token = token::bearer(&request.headers).ok_or_else(ApiError::unauthorized)?;
         let caller = Caller::new(self.tokens.review(token, &origin).await?, origin);
         self.authorizer.require(&caller, &caller.user, attributes).await
     }
@@ -60,6 +56,7 @@ mod tests {
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+    use http::Request;
     use http_body_util::BodyExt;
     use serde_json::{Value, json};
 
@@ -92,7 +89,7 @@ mod tests {
             let value = format!("Bearer {token}").parse().unwrap();
             request.headers_mut().insert(http::header::AUTHORIZATION, value);
         }
-        let refused = gate.refusal(&request, &Peer::default()).await;
+        let refused = gate.refusal(&request.into_parts().0, &Peer::default()).await;
         refused.map_or(200, |refused| refused.status().as_u16())
     }
 

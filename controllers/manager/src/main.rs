@@ -4,7 +4,6 @@
 
 mod controllers;
 mod flags;
-mod gate;
 mod run;
 mod serve;
 

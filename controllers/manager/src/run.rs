@@ -11,6 +11,7 @@ use drydock_runtime::events::Recorder;
 use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::{Caches, Context};
+use drydock_server::gate::Gate;
 use drydock_server::health::Health;
 use drydock_server::host;
 use kube::Client;
@@ -20,7 +21,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::flags::Flags;
-use crate::{controllers, gate, serve};
+use crate::serve::Paths;
+use crate::{controllers, serve};
 
 /// Reported as the source of events.
 const COMPONENT: &str = "drydock-controller-manager";
@@ -41,10 +43,13 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     stop_on_signal(shutdown.clone())?;
     let context = build(client, lease, &shutdown);
     if let Some(port) = port {
-        let health = health(&context.caches);
-        let metrics = router(context.metrics.clone(), gate::by_host(context.client.clone()));
+        let paths = Paths {
+            health: health(&context.caches),
+            gate: Gate::new(context.client.clone()),
+            metrics: router(context.metrics.clone()),
+        };
         // Probes are answered to the end.
-        tokio::spawn(serve::serve(port, health, metrics, CancellationToken::new()));
+        tokio::spawn(serve::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !client::wait_for_server(&context.client, &shutdown).await {

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use drydock_server::authn::Peer;
+use drydock_server::gate::Gate;
 use drydock_server::health::Health;
 use drydock_server::query::Query;
 use drydock_server::serve::{self, Answer, Bounds};
@@ -39,27 +40,36 @@ pub async fn bind(address: SocketAddr, serving: &Serving) -> anyhow::Result<Port
 }
 
 /// Serves until `stop`.
-pub async fn serve(port: Port, health: Health, metrics: Router, stop: CancellationToken) {
-    serve_within(port, Paths { health, metrics }, stop, BOUNDS).await;
+pub async fn serve(port: Port, paths: Paths, stop: CancellationToken) {
+    serve_within(port, paths, stop, BOUNDS).await;
 }
 
 async fn serve_within(port: Port, paths: Paths, stop: CancellationToken, bounds: Bounds) {
     serve::serve(port.listener, port.tls, Arc::new(paths), stop, bounds).await;
 }
 
-/// Answers by path: probes to everybody, without reasons; metrics to whom their own gate lets through. The paths of
-/// single checks, which tell reasons, are not served.
-struct Paths {
-    health: Health,
-    metrics: Router,
+/// What is served by path: probes to everybody, without reasons; anything else to whom the gate lets through. The paths
+/// of single checks, which tell reasons, are not served.
+pub struct Paths {
+    /// What probes are answered.
+    pub health: Health,
+    /// Who may read the rest.
+    pub gate: Gate,
+    /// /metrics.
+    pub metrics: Router,
 }
 
 impl Answer for Paths {
-    async fn answer(&self, request: Request<Body>, _: &Peer) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         if let Some(answer) = self.health.probe(request.method(), request.uri().path(), &query) {
             return answer;
         }
+        let (parts, body) = request.into_parts();
+        if let Some(refusal) = self.gate.refusal(&parts, peer).await {
+            return refusal;
+        }
+        let request = Request::from_parts(parts, body);
         self.metrics.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 }
@@ -67,6 +77,9 @@ impl Answer for Paths {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::convert::Infallible;
+
+    use kube::Client;
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, ServerName};
     use rustls::{ClientConfig, RootCertStore};
@@ -76,19 +89,28 @@ mod tests {
 
     use super::*;
 
+    /// A gate whose host knows nobody.
+    fn closed() -> Gate {
+        let nobody = |_: Request<kube::client::Body>| async {
+            Ok::<_, Infallible>(Response::new(kube::client::Body::from(b"{}".to_vec())))
+        };
+        Gate::new(Client::new(tower::service_fn(nobody), "default"))
+    }
+
     /// /readyz said to whoever asked what was missing.
     #[tokio::test]
     async fn probes_are_answered_without_reasons_and_nothing_else_is_open() {
         let ready = Arc::new(|| Err("caches of pods are not complete".to_owned()));
         let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", ready);
-        let paths = Paths { health, metrics: Router::new() };
+        let paths = Paths { health, gate: closed(), metrics: Router::new() };
         for (path, code) in [
             ("/livez", 200),
             ("/healthz?verbose", 200),
             ("/readyz", 500),
             ("/readyz?verbose", 500),
-            ("/readyz/caches", 404),
-            ("/livez/ping", 404),
+            ("/readyz/caches", 401),
+            ("/livez/ping", 401),
+            ("/metrics", 401),
         ] {
             let request = Request::get(path).body(Body::empty()).unwrap();
             let answer = paths.answer(request, &Peer::default()).await;
@@ -107,7 +129,7 @@ mod tests {
         let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let bounds = Bounds { headers: Duration::from_millis(50), ..BOUNDS };
-        let paths = Paths { health: Health::default(), metrics: Router::new() };
+        let paths = Paths { health: Health::default(), gate: closed(), metrics: Router::new() };
         tokio::spawn(serve_within(port, paths, CancellationToken::new(), bounds));
 
         let mut roots = RootCertStore::empty();

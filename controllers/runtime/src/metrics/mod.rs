@@ -12,7 +12,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use queue::QueueFamilies;
 pub use queue::QueueMetrics;
-pub use serve::{Gate, router};
+pub use serve::router;
 
 /// The registry. Clones share it.
 #[derive(Clone)]
