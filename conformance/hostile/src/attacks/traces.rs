@@ -13,7 +13,7 @@ use crate::door::Ask;
 use crate::field::Field;
 
 /// The most series that one metric may have, whatever its labels say: tenants choose some of them.
-const SERIES: usize = 5_000;
+const SERIES: usize = 20_000;
 const LIMIT: Duration = Duration::from_secs(120);
 const WARNED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
 
@@ -33,7 +33,7 @@ pub fn all() -> Vec<Attack> {
 async fn metric_series(field: Field) -> Findings {
     let node = format!("node-of-{}", field.tenant.namespace);
     field.stage.node(&node).await?;
-    let count = field.pick(100, 500);
+    let count = field.pick(220, 500);
     let pods = field.stage.pods(&field.tenant, &node, count, true).await?;
     let path = field.tenant.requests();
     let asks = pods.iter().enumerate().map(|(at, (pod, uid))| {
