@@ -73,9 +73,10 @@ impl Place {
         self.retired.cancelled().await;
     }
 
-    /// Retires the connection if a request on it was nobody's.
+    /// Retires the connection if a request on it was nobody's, unless it has turned out to be a front proxy's since.
     pub(super) fn retire_if_nobodys(&self) {
-        if self.is_nobodys.load(Ordering::Relaxed) {
+        let is_proxied = self.known.load(Ordering::Relaxed) == FRONT_PROXY;
+        if self.is_nobodys.load(Ordering::Relaxed) && !is_proxied {
             self.since.get_or_init(Instant::now);
             self.retired.cancel();
         }
