@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
 use crate::review::Caller;
-use crate::sending;
+use crate::sending::{self, Sending, Terms};
 use crate::spans;
 use crate::user::User;
 use crate::watch::InitialEvents;
@@ -52,6 +52,8 @@ pub struct Chain {
     pub api: ApiGroup,
     /// Longest time that a request which does not stream may take.
     pub request_timeout: Duration,
+    /// Answers on their way out.
+    pub sending: Sending,
 }
 
 /// Media type of server-side apply, which metrics tell from other patches.
@@ -59,7 +61,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// What an answer holds on to until it has been sent.
 enum Kept {
-    /// Nothing: it is at hand, or a stream that bounds itself.
+    /// Nothing: it took no place, or has given it back.
     Nothing,
     /// The seats of the request.
     Seats(Seats),
@@ -75,7 +77,8 @@ impl Chain {
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
-        let asked = Asked { info: info.clone(), audit: audit.clone(), peer };
+        let caller = OnceLock::new();
+        let asked = Asked { info: info.clone(), audit: audit.clone(), peer, caller: &caller };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
         let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
@@ -87,10 +90,12 @@ impl Chain {
         spans::answered(&info, &audit_id, response.status(), took);
         let info = self.countable(&info);
         self.metrics.answered(&info, applies, response.status(), took);
-        match kept {
-            Kept::Nothing => response,
-            Kept::Seats(seats) => sending::bounded(response, by, seats, self.metrics.sizes(&info)),
-        }
+        let (guard, sizes, deadline) = match kept {
+            Kept::Nothing => (None, None, started + took + self.request_timeout),
+            Kept::Seats(seats) => (Some(seats), self.metrics.sizes(&info), by),
+        };
+        let (user, connection) = (caller.into_inner(), peer.connection().clone());
+        self.sending.send(response, Terms { deadline, user, connection, guard, sizes })
     }
 
     async fn answer(
@@ -168,6 +173,7 @@ impl Chain {
     ) -> Result<(Caller, Arc<User>, Seats), ApiError> {
         let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer, deadline).await?;
+        let _ = asked.caller.set(caller.user.clone());
         audit.received(&caller.user, info).await?;
         let attributes = Attributes::from(&**info);
         let (impersonation, headers) = (self.authenticator.impersonation(), &mut parts.headers);
@@ -227,6 +233,8 @@ struct Asked<'a> {
     info: Arc<RequestInfo>,
     audit: Trail,
     peer: &'a Peer,
+    /// Who sent it, once that is known.
+    caller: &'a OnceLock<Arc<User>>,
 }
 
 async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {

@@ -49,7 +49,7 @@ pub mod options;
 pub mod query;
 pub mod request;
 pub mod request_info;
-mod sending;
+pub mod sending;
 mod spans;
 pub mod storage_error;
 pub mod user;

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use crate::cache::Stretch;
+use crate::pinned::{Age, Pinned};
 use crate::stored::Stored;
 
 /// Objects in key order. A long list is not put together before it is read: whoever sends it begins at once, and holds
 /// the snapshot that it is read from.
 #[derive(Clone)]
-pub struct Items(Source);
+pub struct Items {
+    source: Source,
+    /// Of the state that they are of; absent where they are shared with nobody.
+    age: Option<Age>,
+}
 
 #[derive(Clone)]
 enum Source {
@@ -19,12 +24,18 @@ enum Source {
 impl Items {
     /// Objects of a snapshot.
     pub(crate) fn of_snapshot(stretch: Stretch) -> Self {
-        Self(Source::Snapshot(stretch))
+        Self { source: Source::Snapshot(stretch), age: None }
+    }
+
+    /// They are of a cache's state of this age.
+    #[must_use]
+    pub(crate) fn aged(self, age: Age) -> Self {
+        Self { age: Some(age), ..self }
     }
 
     /// The objects, one after another.
     pub fn iter(&self) -> Box<dyn Iterator<Item = Arc<Stored>> + Send> {
-        match &self.0 {
+        match &self.source {
             Source::Held(held) => {
                 let held = held.clone();
                 Box::new((0..held.len()).filter_map(move |index| held.get(index).cloned()))
@@ -36,8 +47,22 @@ impl Items {
 
 impl From<Vec<Arc<Stored>>> for Items {
     fn from(items: Vec<Arc<Stored>>) -> Self {
-        Self(Source::Held(items.into()))
+        Self { source: Source::Held(items.into()), age: None }
     }
+}
+
+impl Pinned for Items {
+    fn bytes(&self) -> usize {
+        let older = self.age.as_ref().map_or(usize::MAX, Age::bytes);
+        match &self.source {
+            Source::Held(_) if older == 0 => 0,
+            Source::Held(held) => older.min(held.iter().map(|stored| stored.json_len()).sum()),
+            Source::Snapshot(_) => older,
+        }
+    }
+
+    /// A list is of one state, and goes on in it.
+    fn let_go(&self) {}
 }
 
 impl IntoIterator for Items {

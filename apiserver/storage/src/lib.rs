@@ -33,6 +33,7 @@ pub mod place;
 
 pub mod failpoints;
 mod items;
+mod pinned;
 pub mod progress;
 mod stored;
 mod values;

@@ -15,6 +15,7 @@ use drydock_machinery::{ApiError, Object};
 use crate::backend::{BackendError, Guard, Revision};
 
 pub use crate::items::Items;
+pub use crate::pinned::Pinned;
 pub use crate::stored::Stored;
 
 /// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
@@ -119,6 +120,10 @@ pub trait Watcher: Send {
     /// A revision up to which this watcher has been told everything, for a periodic bookmark; 0 while the initial
     /// events are on their way, when there is no such revision.
     fn progress(&self) -> Revision;
+    /// What the watcher holds for its initial events, where it has them from a past state.
+    fn pinned(&self) -> Option<Arc<dyn Pinned>> {
+        None
+    }
 }
 
 impl dyn Watcher + '_ {

@@ -15,6 +15,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::{HostConfig, request_header, x509};
 use crate::review::Origin;
+use crate::sending::Connection;
 use crate::tls::ClientCa;
 use crate::tls::client_cert::expiry;
 use crate::user::User;
@@ -44,11 +45,12 @@ pub trait Observer: Send + Sync {
 /// The client of one connection.
 #[derive(Default)]
 pub struct Peer {
-    connection: u64,
+    id: u64,
     address: Option<IpAddr>,
     observer: Option<Arc<dyn Observer>>,
     certificates: Vec<CertificateDer<'static>>,
     verdict: ArcSwapOption<Verdict>,
+    connection: Arc<Connection>,
 }
 
 /// What the certificates prove, under one configuration.
@@ -69,8 +71,8 @@ impl Peer {
     /// A client that showed these certificates, and proved that it holds the first one's key.
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
-        let connection = CONNECTIONS.fetch_add(1, Relaxed);
-        Self { connection, certificates, ..Self::default() }
+        let id = CONNECTIONS.fetch_add(1, Relaxed);
+        Self { id, certificates, ..Self::default() }
     }
 
     /// What its requests prove is told to `observer`.
@@ -82,6 +84,9 @@ impl Peer {
 
     /// A request of it proves this.
     pub fn proves(&self, proof: Proof<'_>) {
+        if let Proof::FrontProxy = proof {
+            self.connection.share();
+        }
         if let Some(observer) = &self.observer {
             observer.observe(proof);
         }
@@ -101,7 +106,12 @@ impl Peer {
 
     /// Where a request of it comes from that must be answered by `deadline`.
     pub fn origin(&self, deadline: Instant) -> Origin {
-        Origin { address: self.address, connection: self.connection, deadline }
+        Origin { address: self.address, connection: self.id, deadline }
+    }
+
+    /// Its connection.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
     }
 
     /// Whether it showed any.

@@ -1,11 +1,12 @@
 //! A page of objects: a head, the objects' own bytes, a tail; made piece by piece while it is sent.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::table::list_meta;
-use drydock_storage::storage::{Items, Stored};
+use drydock_storage::storage::{Items, Pinned, Stored};
 use futures::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -15,6 +16,7 @@ use super::object::{ObjectView, object_bytes, partial};
 use super::{compress, list_yaml, pretty, protobuf, response, table};
 use crate::codec;
 use crate::negotiate::{Format, Output, Transform};
+use crate::sending::{Backlog, Streaming};
 
 /// A page.
 #[derive(Clone)]
@@ -36,14 +38,17 @@ type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 
 /// A response with a page.
 pub fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<Body> {
-    let output = view.output;
-    let pieces = match output.format {
-        Format::Protobuf => Box::new(gathered(protobuf_pieces(page, &view))),
-        Format::Yaml => yaml_pieces(page, view),
-        Format::Json if output.pretty => indented(json_pieces(page, view)),
-        Format::Json => json_pieces(page, view),
+    let (output, items) = (view.output, page.items.clone());
+    let (pieces, made): (Pieces, usize) = match output.format {
+        Format::Protobuf => {
+            let (pieces, made) = protobuf_pieces(page, &view);
+            (Box::new(gathered(pieces)), made)
+        }
+        Format::Yaml => (yaml_pieces(page, view), 0),
+        Format::Json if output.pretty => (indented(json_pieces(page, view)), 0),
+        Format::Json => (json_pieces(page, view), 0),
     };
-    send(pieces, output, headers)
+    send(pieces, Streamed { items, made }, output, headers)
 }
 
 /// Each piece ends with an item, and so never within what has to be seen as a whole.
@@ -80,7 +85,7 @@ pub fn list_json(page: &ListPage, view: &ObjectView) -> Bytes {
 }
 
 /// Small bodies whole, large ones as a stream.
-fn send(mut pieces: Pieces, output: Output, headers: &HeaderMap) -> Response<Body> {
+fn send(mut pieces: Pieces, held: Streamed, output: Output, headers: &HeaderMap) -> Response<Body> {
     let (mut first, mut length) = (Vec::new(), 0);
     while length <= compress::THRESHOLD {
         let Some(piece) = pieces.next() else {
@@ -104,7 +109,26 @@ fn send(mut pieces: Pieces, output: Output, headers: &HeaderMap) -> Response<Bod
     };
     let media_type = HeaderValue::from_static(output.format.media_type());
     response.headers_mut().insert(CONTENT_TYPE, media_type);
+    let backlog = Arc::new(held);
+    response.extensions_mut().insert(Streaming { ends: None, backlog });
     response
+}
+
+/// What a list holds while it streams.
+struct Streamed {
+    items: Items,
+    /// Bytes that were made before the first was sent.
+    made: usize,
+}
+
+impl Backlog for Streamed {
+    /// Its objects' state, the pieces that were made to see whether it is large, and room for gzip.
+    fn bytes(&self) -> usize {
+        self.items.bytes().saturating_add(self.made + compress::THRESHOLD + 2 * PIECE)
+    }
+
+    /// It is of one state, and has a deadline.
+    fn let_go(&self) {}
 }
 
 fn streamed(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
@@ -210,7 +234,8 @@ fn json_item(stored: &Stored, view: &ObjectView, prefix: &[u8], out: &mut BytesM
     out.put_slice(own.to_string().as_bytes());
 }
 
-fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
+/// The pieces of a page, which are made at once because its length comes first, and that length.
+fn protobuf_pieces(page: ListPage, view: &ObjectView) -> (Pieces, usize) {
     let (kind, version) = match view.output.transform {
         Transform::Partial(v) | Transform::PartialList(v) => {
             ("PartialObjectMetadataList".to_owned(), format!("meta.k8s.io/{v}"))
@@ -224,7 +249,7 @@ fn protobuf_pieces(page: ListPage, view: &ObjectView) -> Pieces {
     head.put_slice(&meta);
     let items = items.into_iter().flat_map(|item| [protobuf::item_head(item.len()), item]);
     let tail = Bytes::from_static(protobuf::ENVELOPE_TAIL);
-    Box::new(std::iter::once(head.freeze()).chain(items).chain(std::iter::once(tail)))
+    (Box::new(std::iter::once(head.freeze()).chain(items).chain(std::iter::once(tail))), length)
 }
 
 fn protobuf_item(stored: &Stored, view: &ObjectView) -> Bytes {

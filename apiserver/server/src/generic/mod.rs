@@ -48,6 +48,7 @@ use crate::health::{Check, Health};
 use crate::host::{self, HostNamespaces};
 use crate::metrics::Metrics;
 use crate::review::Turns;
+use crate::sending::Sending;
 use crate::serve::{self, Bounds};
 use crate::tls;
 use stop::Stop;
@@ -195,7 +196,8 @@ impl Server {
         }
         let health = self.health();
         let options = self.options;
-        let mut metrics = self.metrics;
+        let (mut metrics, sending) = (self.metrics, Sending::default());
+        sending.register(metrics.registry());
         let kinds = self.resources.iter().map(|resource| resource.kind.names());
         metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
         let levels = PriorityLevels::new(options.controller_users);
@@ -221,6 +223,7 @@ impl Server {
             audit: self.audit,
             api,
             request_timeout: options.request_timeout,
+            sending,
         };
         (self.listener, self.tls, chain)
     }

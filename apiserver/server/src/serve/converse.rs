@@ -8,19 +8,19 @@ use axum::body::Body;
 use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use super::gather::gather;
+use super::gather::{MOST, gather};
 use super::place::Place;
 use super::requests::Requests;
 use super::turns::Turns;
 use super::{Answer, Bounds};
 use crate::authn::Peer;
-use crate::sending::Held;
+use crate::sending::{Held, Streams};
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
@@ -51,6 +51,7 @@ pub(super) async fn converse<A: Answer>(
 ) {
     let (peer, requests) = (Arc::new(peer(&stream, place)), Requests::default());
     let builder = http_settings(bounds, answers.is_front_proxy(&peer));
+    let connection = peer.connection().clone();
     let (answers, counted, here) = (answers.clone(), requests.clone(), place.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
@@ -76,6 +77,8 @@ pub(super) async fn converse<A: Answer>(
     let ended = loop {
         tokio::select! {
             ended = &mut serving => break ended,
+            // Nobody reads its answers.
+            () = connection.closed() => break Ok(()),
             () = farewell(place, stop), if !is_retiring => {
                 serving.connection.as_mut().graceful_shutdown();
                 is_retiring = true;
@@ -112,14 +115,16 @@ fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
 }
 
 /// A front proxy sends the requests of all users over one connection, which nothing that one of them does may end.
-fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams);
     builder.http1().timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_headers(HEADERS);
     let mut http2 = builder.http2();
     http2
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(HEADER_BYTES)
+        // More than the outbox takes would only wait.
+        .max_send_buf_size(MOST)
         .keep_alive_interval(bounds.idle)
         .keep_alive_timeout(PONG);
     if is_front_proxy {

@@ -2,11 +2,12 @@
 //! (k8s.io/apiserver/pkg/endpoints/handlers/watch.go).
 //!
 //! ```text
-//!   Watcher ──batch──▶ pending ──frame──▶ pieces of at most 64 KiB ──▶ body
+//!   Watcher ──batch──▶ pending ──frame──▶ pieces of about 16 KiB ──▶ body
 //!   deadline, shutdown ──▶ end        bookmark timer ──▶ bookmark
 //! ```
 
 mod alarm;
+mod backlog;
 mod bookmarks;
 mod frame;
 mod initial;
@@ -31,7 +32,9 @@ use tokio_util::sync::CancellationToken;
 use crate::encode::ObjectView;
 use crate::metrics::WatchEvents;
 use crate::negotiate::Format;
+use crate::sending::Streaming;
 use alarm::{Alarm, Rang};
+use backlog::Backlog;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
 pub use initial::InitialEvents;
@@ -57,8 +60,8 @@ pub struct Opening {
     pub initial: bool,
 }
 
-/// A piece is sent when it has grown to this.
-const PIECE: usize = 64 * 1024;
+/// A piece is sent when it has grown to this: an unread watch holds one or two of them.
+const PIECE: usize = 16 * 1024;
 
 /// The response that streams a watch.
 pub fn serve(opening: Opening) -> Response<Body> {
@@ -67,7 +70,11 @@ pub fn serve(opening: Opening) -> Response<Body> {
         _ => "application/json",
     };
     let initial = opening.initial.then(InitialEvents::default);
-    let mut response = Response::new(Body::new(Stream::new(opening, initial.clone())));
+    let ends = Some(opening.ends);
+    let stream = Stream::new(opening, initial.clone());
+    let backlog = stream.backlog.clone();
+    let mut response = Response::new(Body::new(stream));
+    response.extensions_mut().insert(Streaming { ends, backlog });
     if let Some(initial) = initial {
         response.extensions_mut().insert(initial);
     }
@@ -79,6 +86,7 @@ struct Stream {
     framer: Framer,
     watcher: Option<Box<dyn Watcher>>,
     pending: VecDeque<WatchEvent>,
+    backlog: Arc<Backlog>,
     failure: Option<ApiError>,
     /// Until they have been sent.
     initial: Option<InitialEvents>,
@@ -114,10 +122,12 @@ impl Stream {
         };
         let bookmarks = opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends));
         let alarm = Alarm::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
+        let pinned = watcher.as_ref().and_then(|watcher| watcher.pinned());
         Self {
             framer: Framer::new(opening.view, &opening.counts, opening.recent),
             watcher,
             pending: VecDeque::new(),
+            backlog: Arc::new(Backlog::new(pinned)),
             failure,
             initial,
             bookmarks,
@@ -131,6 +141,7 @@ impl Stream {
         // What has come since the last wait is sent at once; what is left of it may have grown old.
         if !self.pending.is_empty() && self.is_over(context) {
             self.pending.clear();
+            self.backlog.clear();
         }
         loop {
             if let Some(error) = self.failure.take() {
@@ -163,6 +174,10 @@ impl Stream {
             return Poll::Ready(if ends(rang, self.ends) { Wake::End } else { Wake::Bookmark });
         }
         let more = ready!(watcher.poll_next(context, &mut self.pending));
+        if self.pending.len() > 1 {
+            // One alone is sent at once.
+            self.backlog.set(self.pending.iter());
+        }
         Poll::Ready(if more { Wake::Events } else { Wake::End })
     }
 
@@ -182,6 +197,7 @@ impl Stream {
         let mut out = BytesMut::new();
         while out.len() < PIECE && self.failure.is_none() {
             let Some(event) = self.pending.pop_front() else { break };
+            self.backlog.less(&event);
             self.frame(event, &mut out);
         }
         out.freeze()
@@ -198,6 +214,7 @@ impl Stream {
         };
         let piece = self.framer.alone(type_, stored);
         self.pending.clear();
+        self.backlog.clear();
         Some(piece)
     }
 

@@ -59,12 +59,13 @@ impl Follower {
         let (items, revision, damaged) = readable(&self.shared.store).await?;
         // What was announced until now is in the list; events of these writes do not come.
         self.shared.store.own_writes().clear();
-        let epoch = self.shared.state.load().snapshot.epoch;
         if let Some(usage) = &self.shared.usage {
             usage.fill(&items, revision);
         }
+        let Snapshot { epoch, taken_in, .. } = self.shared.state.load().snapshot;
+        let taken_in = taken_in + items.iter().map(|stored| stored.json_len() as u64).sum::<u64>();
         let objects = Objects::from_sorted(items, damaged);
-        let snapshot = Snapshot { epoch, revision, objects };
+        let snapshot = Snapshot { epoch, revision, objects, taken_in };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
         self.shared.publish(state.clone(), self.shared.interests.everyone());

@@ -19,6 +19,8 @@ pub struct Metrics {
     pub ring_events: AtomicU64,
     /// Bytes accounted to the ring.
     pub ring_bytes: AtomicU64,
+    /// Bytes of all the objects and changes that the cache was ever told, with what keeping the changes costs.
+    pub taken_in: AtomicU64,
     /// Watchers that read from the ring.
     pub watchers: AtomicU64,
     /// Revisions by which the cache was behind the backend at the last check.
@@ -48,6 +50,7 @@ impl Metrics {
         self.revision.store(state.snapshot.revision.0, Relaxed);
         self.ring_events.store(state.ring.len() as u64, Relaxed);
         self.ring_bytes.store(state.ring.bytes() as u64, Relaxed);
+        self.taken_in.store(state.snapshot.taken_in, Relaxed);
     }
 
     pub(super) fn checked(&self, authority: &Result<Revision, BackendError>, cached: Revision) {

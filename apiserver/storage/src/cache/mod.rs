@@ -14,6 +14,7 @@
 
 mod authority;
 mod follow;
+mod initial;
 mod interests;
 mod metrics;
 mod objects;
@@ -36,6 +37,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::{Guard, Revision};
+use crate::pinned::Age;
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
@@ -181,7 +183,9 @@ impl Storage for Cache {
         match self.in_time(self.view(options.at)).await? {
             View::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
-                Ok(page::page(&snapshot, scope, options))
+                let mut page = page::page(&snapshot, scope, options);
+                page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
+                Ok(page)
             }
             View::Store => self.shared.store.list(scope, options).await,
         }

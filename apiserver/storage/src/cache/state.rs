@@ -29,6 +29,8 @@ pub(super) struct Snapshot {
     pub(super) epoch: u64,
     pub(super) revision: Revision,
     pub(super) objects: Objects,
+    /// Bytes that the cache had taken in by then; of a past state too few, by no more than the ring holds.
+    pub(super) taken_in: u64,
 }
 
 impl State {
@@ -59,7 +61,9 @@ impl State {
         if !self.ready || revision < self.floor() || revision > self.snapshot.revision {
             return None;
         }
-        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects: self.ring.objects_at(revision) })
+        let taken_in = self.snapshot.taken_in.saturating_sub(self.ring.bytes() as u64);
+        let objects = self.ring.objects_at(revision);
+        Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, taken_in })
     }
 
     /// Takes in one change; `bytes` is the size of its value.
@@ -74,7 +78,7 @@ impl State {
         let damaged = self.snapshot.objects.get(key).is_err();
         let previous = self.snapshot.objects.replace(key, current.clone());
         if damaged || current.is_some() || previous.is_some() {
-            self.ring.push(Change::new(revision, key, current, previous, bytes));
+            self.push(Change::new(revision, key, current, previous, bytes));
         }
     }
 
@@ -83,7 +87,12 @@ impl State {
         self.begin(revision);
         let why = Arc::<str>::from(why);
         let previous = self.snapshot.objects.damage(key, why.clone());
-        self.ring.push(Change::damaged(revision, key, previous, why));
+        self.push(Change::damaged(revision, key, previous, why));
+    }
+
+    fn push(&mut self, change: Change) {
+        self.snapshot.taken_in += change.bytes as u64;
+        self.ring.push(change);
     }
 
     /// Whoever reads an exact revision makes only a few changes again. One revision is never parted.

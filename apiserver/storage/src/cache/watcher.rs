@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::Shared;
+use super::initial::Initial;
 use super::interests::Registered;
 use super::objects::damage;
 use super::page::in_scope;
 use super::ring::Change;
 use super::state::{Snapshot, State};
 use crate::backend::Revision;
+use crate::pinned::Pinned;
 use crate::scope::transition;
 use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
 use crate::store::StoreWatcher;
@@ -34,12 +36,6 @@ pub(super) struct Cursor {
     over: bool,
 }
 
-/// Present objects still to be told.
-struct Initial {
-    snapshot: Snapshot,
-    start: String,
-}
-
 impl Cursor {
     /// Changes above `after`, which must not be below the state's floor.
     pub(super) fn after(shared: Arc<Shared>, scope: Scope, after: Revision, state: &State) -> Self {
@@ -50,7 +46,7 @@ impl Cursor {
     /// The snapshot's objects, then changes above it.
     pub(super) fn with_initial_events(shared: Arc<Shared>, scope: Scope, snapshot: Snapshot) -> Self {
         let (epoch, revision) = (snapshot.epoch, snapshot.revision);
-        let initial = Initial { start: scope.prefix.clone(), snapshot };
+        let initial = Initial::new(&shared, &scope, snapshot);
         Self::new(shared, scope, epoch, revision, revision, Some(initial))
     }
 
@@ -69,8 +65,12 @@ impl Cursor {
 
     /// Adds the next of the initial events, then the bookmark that ends them.
     fn initial_events(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) {
+        let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.told)) else {
+            let expired = self.expire(&self.shared.state.load_full());
+            return events.push_back(expired);
+        };
         let (known, mut left) = (events.len(), None);
-        for stored in in_scope(&initial.snapshot, &self.scope, &initial.start) {
+        for stored in in_scope(&snapshot, &self.scope, &initial.start) {
             if events.len() - known == BATCH {
                 left = Some(stored.key.to_string());
                 break;
@@ -84,7 +84,10 @@ impl Cursor {
                 initial.start = start;
                 self.initial = Some(initial);
             }
-            None => events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true }),
+            None => {
+                initial.held.let_go();
+                events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
+            }
         }
     }
 
@@ -170,6 +173,10 @@ impl Watcher for Cursor {
         let state = self.shared.state.load();
         let same = state.snapshot.epoch == self.epoch;
         if same { self.progress.max(self.slept_through(&state)) } else { self.progress }
+    }
+
+    fn pinned(&self) -> Option<Arc<dyn Pinned>> {
+        self.initial.as_ref().map(|initial| initial.held.clone() as Arc<dyn Pinned>)
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::vec::IntoIter;
 
 use tokio::sync::mpsc;
 
 use super::{Store, codec, list};
 use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
+use crate::pinned::{Fetched, Pinned};
 use crate::scope::transition;
-use crate::storage::{Scope, StorageError, Stored, WatchEvent, WatchFrom, Watcher};
+use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
 
 /// Most initial events handed over at once.
 const INITIAL_BATCH: usize = 500;
@@ -20,12 +20,18 @@ pub(crate) struct StoreWatcher {
     store: Store,
     scope: Scope,
     items: mpsc::Receiver<WatchItem>,
-    initial: Option<IntoIter<Arc<Stored>>>,
+    initial: Option<Initial>,
     /// Events up to here are not delivered (again).
     told: Revision,
     /// As `told`, but never ahead of what the backend has committed.
     progress: Revision,
     over: bool,
+}
+
+/// Present objects still to be told, so many of them.
+struct Initial {
+    objects: Arc<Fetched>,
+    left: usize,
 }
 
 impl StoreWatcher {
@@ -36,7 +42,8 @@ impl StoreWatcher {
             }
             WatchFrom::InitialEvents(at) => {
                 let (items, revision) = list::everything(store, &scope, at).await?;
-                (Some(items.into_iter()), revision, revision)
+                let left = items.len();
+                (Some(Initial { objects: Arc::new(Fetched::new(items)), left }), revision, revision)
             }
         };
         let items = store.backend.watch(scope.keys(&store.prefix), told).await?;
@@ -52,18 +59,29 @@ impl StoreWatcher {
         if self.over {
             return Poll::Ready(false);
         }
-        if let Some(initial) = &mut self.initial {
-            let known = events.len();
-            events.extend(initial.by_ref().take(INITIAL_BATCH).map(WatchEvent::Added));
-            if events.len() == known {
-                self.initial = None;
-                events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
-            }
+        if let Some(initial) = self.initial.take() {
+            self.initial_events(initial, events);
             return Poll::Ready(true);
         }
         let item = ready!(self.items.poll_recv(context));
         events.extend(self.deliver(item));
         Poll::Ready(true)
+    }
+
+    fn initial_events(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) {
+        let next = initial.objects.next(INITIAL_BATCH);
+        if initial.left == 0 {
+            return events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
+        }
+        if next.is_empty() {
+            // They were let go of, and the cache that could have them does not follow.
+            let (requested, oldest) = (self.told.0, self.told.0);
+            let expired = self.fail(StorageError::Expired { requested, oldest });
+            return events.push_back(expired);
+        }
+        initial.left -= next.len();
+        self.initial = Some(initial);
+        events.extend(next.into_iter().map(WatchEvent::Added));
     }
 
     /// Whether it has delivered [`WatchEvent::Failed`].
@@ -139,5 +157,9 @@ impl Watcher for StoreWatcher {
 
     fn progress(&self) -> Revision {
         if self.initial.is_some() { Revision(0) } else { self.progress }
+    }
+
+    fn pinned(&self) -> Option<Arc<dyn Pinned>> {
+        self.initial.as_ref().map(|initial| initial.objects.clone() as Arc<dyn Pinned>)
     }
 }

@@ -17,6 +17,7 @@ use drydock_server::health::Health;
 use drydock_server::host::{self, Patience};
 use drydock_server::metrics::Metrics;
 use drydock_server::review::Turns;
+use drydock_server::sending::Sending;
 use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
@@ -74,6 +75,7 @@ pub struct Settings {
     pub audit: Option<Arc<Audit>>,
     pub admission: Vec<Arc<dyn Admission>>,
     pub store: SqliteOptions,
+    pub sending: Sending,
 }
 
 impl Default for Settings {
@@ -88,6 +90,7 @@ impl Default for Settings {
             audit,
             admission,
             store: SqliteOptions::default(),
+            sending: Sending::default(),
         }
     }
 }
@@ -101,6 +104,7 @@ impl Port {
         let kinds = [Gadget::namespaced(), Gadget::cluster()];
         metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
         let (asked, tokens) = (Arc::default(), Arc::default());
+        settings.sending.register(metrics.registry());
         let (host_answers, answers) = watch::channel(true);
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
         let counted = (Arc::clone(&asked), Arc::clone(&tokens));
@@ -126,6 +130,7 @@ impl Port {
             audit: settings.audit,
             api,
             request_timeout: settings.request_timeout,
+            sending: settings.sending,
         };
         let dir = tempfile::tempdir().unwrap();
         let files = self_signed::ensure(dir.path(), &["localhost".to_owned()]).unwrap();

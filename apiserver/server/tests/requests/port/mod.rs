@@ -14,3 +14,4 @@ mod probes;
 mod resets;
 mod series;
 mod strangers;
+mod unread;

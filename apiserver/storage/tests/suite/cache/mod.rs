@@ -2,6 +2,7 @@
 
 mod failures;
 mod gate;
+mod pins;
 mod reads;
 mod sleepers;
 mod watchers;

@@ -1,0 +1,202 @@
+//! All open answers of one server, and what they hold together.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use http::Response;
+use hyper::body::Body as _;
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::answer::{Answer, Open, Record};
+use super::outgoing::Outgoing;
+use super::sweep::look_after;
+use super::{Connection, Streaming};
+use crate::metrics::Sizes;
+use crate::user::User;
+
+/// What open answers may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes that all of them hold together.
+    pub bytes: usize,
+    /// Time without progress after which one lets go of a past state.
+    pub patience: Duration,
+    /// Time between two looks at them.
+    pub period: Duration,
+}
+
+impl Default for Limits {
+    /// Room for the watches of 5,000 node agents that all begin at once, in a process of 1 GiB.
+    fn default() -> Self {
+        Self { bytes: 256 << 20, patience: Duration::from_secs(30), period: Duration::from_secs(1) }
+    }
+}
+
+/// A stream that ends by itself is given this longer to do so.
+const LATE: Duration = Duration::from_secs(1);
+
+/// The open answers of one server.
+#[derive(Clone)]
+pub struct Sending(pub(super) Arc<Shared>);
+
+/// To whom, and on what terms, an answer is sent.
+pub struct Terms<G> {
+    /// When it has to be sent; a [`Streaming`] that says when it ends has until then.
+    pub deadline: Instant,
+    /// Who asked, where that is known: all others are one user.
+    pub user: Option<Arc<User>>,
+    /// The client's connection.
+    pub connection: Arc<Connection>,
+    /// Kept until it has been sent, at most until the deadline: its seat.
+    pub guard: G,
+    /// Counts its size.
+    pub sizes: Option<Sizes>,
+}
+
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    open: Mutex<Slots>,
+    /// Whether somebody looks after the open answers.
+    pub(super) armed: AtomicBool,
+    /// There is more than room for.
+    short: Arc<Notify>,
+    held: Gauge,
+    pub(super) ended: Family<Why, Counter>,
+}
+
+/// Why an answer was ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Why {
+    pub(super) reason: &'static str,
+}
+
+impl Default for Sending {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Sending {
+    /// Keeps to `limits`.
+    pub fn new(limits: Limits) -> Self {
+        Self(Arc::new(Shared {
+            limits,
+            open: Mutex::default(),
+            armed: AtomicBool::new(false),
+            short: Arc::default(),
+            held: Gauge::default(),
+            ended: Family::default(),
+        }))
+    }
+
+    /// Counts what open answers hold, and those that were ended.
+    pub fn register(&self, registry: &mut Registry) {
+        let what =
+            "What answers hold that are being sent: those that are unread, and a little for each stream";
+        registry.register("drydock_open_answers_bytes", what, self.0.held.clone());
+        let what = "Answers that were ended because nobody read them";
+        registry.register("drydock_ended_answers", what, self.0.ended.clone());
+    }
+
+    /// Bytes that open answers are charged for.
+    pub fn held(&self) -> usize {
+        usize::try_from(self.0.held.get()).unwrap_or_default()
+    }
+
+    /// The response, to be sent on these terms.
+    pub fn send<G: Send + 'static>(&self, mut response: Response<Body>, terms: Terms<G>) -> Response<Body> {
+        let streaming = response.extensions_mut().remove::<Streaming>();
+        let Terms { deadline, user, connection, guard, mut sizes } = terms;
+        if let Some(size) = response.body().size_hint().exact() {
+            sizes.take().inspect(|sizes| sizes.observe(size));
+        }
+        if response.body().is_end_stream() {
+            return response;
+        }
+        let ends = streaming.as_ref().and_then(|streaming| streaming.ends);
+        let deadline = ends.map_or(deadline, |ends| ends + LATE);
+        let backlog = streaming.map(|streaming| streaming.backlog);
+        let answer = Arc::new_cyclic(|answer: &Weak<Answer<G>>| {
+            let slot = self.0.open.lock().enter(answer.clone());
+            let place = (self.0.clone(), slot);
+            let record = Record::open(place, (user, connection), deadline, backlog);
+            Answer { record, guard: Mutex::new(Some(guard)) }
+        });
+        response.map(|body| Body::new(Outgoing::new(body, answer, sizes)))
+    }
+}
+
+impl Shared {
+    /// Open answers hold more by so many bytes.
+    pub(super) fn charge(self: &Arc<Self>, bytes: usize) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let before = self.held.inc_by(bytes);
+        if usize::try_from(before.saturating_add(bytes)).is_ok_and(|held| held > self.limits.bytes) {
+            self.arm();
+            self.short.notify_one();
+        }
+    }
+
+    /// They hold less.
+    pub(super) fn free(&self, bytes: usize) {
+        self.held.dec_by(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// An answer is open no more.
+    pub(super) fn leave(&self, slot: usize) {
+        let _left = self.open.lock().leave(slot);
+    }
+
+    /// All open answers.
+    pub(super) fn all(&self) -> Vec<Arc<dyn Open>> {
+        self.open.lock().all()
+    }
+
+    /// Sees to it that somebody looks after the open answers.
+    pub(super) fn arm(self: &Arc<Self>) {
+        if self.armed.load(SeqCst) || self.armed.swap(true, SeqCst) {
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(look_after(Arc::downgrade(self), self.short.clone()))),
+            Err(_) => self.armed.store(false, SeqCst),
+        }
+    }
+}
+
+/// The open answers, each in a slot of its own.
+#[derive(Default)]
+struct Slots {
+    taken: Vec<Option<Weak<dyn Open>>>,
+    free: Vec<usize>,
+}
+
+impl Slots {
+    fn enter(&mut self, answer: Weak<dyn Open>) -> usize {
+        if let Some(slot) = self.free.pop() {
+            self.taken[slot] = Some(answer);
+            return slot;
+        }
+        self.taken.push(Some(answer));
+        self.taken.len() - 1
+    }
+
+    fn leave(&mut self, slot: usize) -> Option<Weak<dyn Open>> {
+        self.free.push(slot);
+        self.taken.get_mut(slot).and_then(Option::take)
+    }
+
+    fn all(&self) -> Vec<Arc<dyn Open>> {
+        self.taken.iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+}

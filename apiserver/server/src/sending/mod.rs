@@ -1,0 +1,53 @@
+//! Answers on their way out: what they hold, how long they may take, and who loses his when there is no room.
+//!
+//! ```text
+//!   body ──frames──▶ Outgoing ──pieces of at most 16 KiB──▶ HTTP ──▶ TLS, socket
+//!                       │ counts what each piece keeps alive, until the transport has taken it
+//!                    Answer ◀── Sending: looks at all open answers once a second while any is unread
+//!                       ├ past its deadline: its stream is reset, and its seat given back
+//!                       ├ no progress for 30 s: lets go of the past state that it holds
+//!                       └ its user is beyond the share, and there is no room: its stream is reset
+//! ```
+//!
+//! A client decides how fast it reads, and nobody polls a body that nobody reads. So whatever bounds an answer is
+//! enforced from outside: the task of its HTTP/2 stream is aborted, or the HTTP/1.1 connection closed.
+//!
+//! Bounds. An answer keeps its seat until the transport has taken its last byte, at most until its deadline
+//! (k8s.io/apiserver pkg/server/filters/timeout.go aborts the request); a watch ends at its own timeout. An unread
+//! stream has at most 128 KiB and one piece in HTTP's buffers, or two pieces where the client's window is shut; the rest
+//! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open answer and an upper
+//! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
+//! largest lose answers, those without progress for longest first, until all is within seven eighths of it. Nobody whose
+//! part is at most an equal share of that loses any. A user is [`crate::user::User::flow`].
+
+mod answer;
+mod budget;
+mod held;
+mod ledger;
+mod outgoing;
+mod stream;
+mod sweep;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+pub use held::{Held, held};
+pub use ledger::{Limits, Sending, Terms};
+pub use stream::{Connection, Streams};
+
+/// What a streaming body keeps in memory that was not handed to the transport yet.
+pub trait Backlog: Send + Sync {
+    /// About how many bytes.
+    fn bytes(&self) -> usize;
+    /// Lets go of what can be made again: the client has not read for long.
+    fn let_go(&self);
+}
+
+/// Goes with a response, as an extension, whose body streams.
+#[derive(Clone)]
+pub struct Streaming {
+    /// When the stream ends by itself, if that is not the deadline of its request.
+    pub ends: Option<Instant>,
+    /// What it holds.
+    pub backlog: Arc<dyn Backlog>,
+}
