@@ -19,6 +19,14 @@ pub(super) const NAME_SHOWN: usize = 1024;
 /// once, and is known for a repeat by its text.
 const TELLING_MAX: usize = 1 << 20;
 
+/// What Kubernetes' parser says of a document whose aliases repeat too much.
+const ALIASING: &str = "yaml: document contains excessive aliasing";
+
+/// Nodes and bytes of text that a body may yield, aliases included.
+fn nodes_and_text(body: usize) -> usize {
+    body.saturating_mul(4).saturating_add(1 << 16)
+}
+
 /// What a body has too much of.
 pub(super) enum Excess {
     /// The 413.
@@ -37,6 +45,8 @@ pub(super) struct Context {
     strict: Vec<String>,
     seen: BTreeSet<String>,
     fatal: Option<String>,
+    /// Bytes of the body, and nodes and bytes of text that it may still yield.
+    body: usize,
     budget: usize,
     memory: Memory,
     /// Lists with more items than their schema takes.
@@ -51,7 +61,7 @@ impl Budget for Context {
     fn spend<E: serde::de::Error>(&mut self, text: usize) -> Result<(), E> {
         match self.budget.checked_sub(text.saturating_add(1)) {
             Some(rest) => self.budget = rest,
-            None => return Err(self.fail("yaml: document contains excessive aliasing".to_owned())),
+            None => return Err(self.fail(ALIASING.to_owned())),
         }
         Ok(())
     }
@@ -60,8 +70,7 @@ impl Budget for Context {
 impl Context {
     /// YAML aliases can repeat what they name; nothing else yields more nodes and text than it has bytes.
     pub(super) fn new(body: usize) -> Self {
-        let budget = body.saturating_mul(4).saturating_add(1 << 16);
-        Self { budget, memory: Memory::of_body(body), ..Self::of_patched() }
+        Self { body, budget: nodes_and_text(body), memory: Memory::of_body(body), ..Self::of_patched() }
     }
 
     /// For what a patch made.
@@ -73,7 +82,8 @@ impl Context {
             strict: Vec::new(),
             seen: BTreeSet::new(),
             fatal: None,
-            budget: usize::MAX,
+            body: usize::MAX,
+            budget: nodes_and_text(usize::MAX),
             memory: Memory::of_patched(),
             too_long: ErrorList::new(),
             telling: TELLING_MAX,
@@ -88,7 +98,16 @@ impl Context {
 
     /// Takes memory for what is about to be made.
     pub(super) fn take<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
-        if self.memory.take(bytes) { Ok(()) } else { Err(self.fail("too large".to_owned())) }
+        match self.memory.take(bytes) {
+            true => Ok(()),
+            false if self.repeats_itself() => Err(self.fail(ALIASING.to_owned())),
+            false => Err(self.fail("too large".to_owned())),
+        }
+    }
+
+    /// Whether the body has yielded more than it has bytes, which only aliases do.
+    fn repeats_itself(&self) -> bool {
+        nodes_and_text(self.body) - self.budget > self.body
     }
 
     /// Notes that the list at hand has more items than its schema takes.
@@ -102,7 +121,7 @@ impl Context {
     /// The refusal of a body for what it holds, not for how it is written: 413 for what takes too much memory, and
     /// the lists that are too long.
     pub(super) fn excess(&mut self) -> Result<(), Excess> {
-        if self.memory.is_exhausted() {
+        if self.memory.is_exhausted() && !self.repeats_itself() {
             return Err(Excess::Memory(self.memory.refusal()));
         }
         if self.too_long.is_empty() { Ok(()) } else { Err(Excess::Items(std::mem::take(&mut self.too_long))) }
