@@ -112,6 +112,8 @@ pub async fn serve<A: Answer>(
             Ok((stream, from)) => {
                 let (door, place) = (door.clone(), Arc::new(places.take(from.ip())));
                 connections.spawn(async move { door.serve(stream, &place).await });
+                // It has a turn before so many others are accepted that it loses its place again.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 // Out of file descriptors, most likely: the next one has more luck.
@@ -175,9 +177,12 @@ impl<A: Answer> Door<A> {
     /// Nobody's turn is waited in for what a client has not sent.
     async fn handshake(&self, stream: TcpStream, place: &Place) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        place.stepped();
         let turn = self.handshakes.turn(place.source, place.id).await;
         let shaking = hello.into_stream(self.tls.clone());
         drop(turn);
-        shaking.await
+        let shaken = shaking.await?;
+        place.stepped();
+        Ok(shaken)
     }
 }

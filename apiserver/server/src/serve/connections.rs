@@ -3,8 +3,10 @@
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
 //! user. A new one always gets a place, so that a probe is answered whoever else connects:
 //!
-//! - an address at its bound loses its oldest connection that has authenticated nobody;
-//! - when all places are taken, the address with the most such connections loses its oldest one;
+//! - an address at its bound loses the connection that took no step for longest, of those that have authenticated nobody;
+//!   a step is that it opens, that its client says hello, that the handshake ends, and that a request begins. So a probe
+//!   that goes on is not closed for those who wait, say nothing or send slowly;
+//! - when all places are taken, the address with the most such connections loses one in the same way;
 //! - a quarter of all places is for connections that have authenticated nobody yet. When users take the rest, the user
 //!   with the most connections loses the newest one: the long-lived connections of many clients stay.
 //!
@@ -15,7 +17,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::groups::{Groups, Id};
+use super::groups::{Groups, Id, Member};
 
 /// Where a connection comes from: an IPv4 address, or the /64 network of an IPv6 address, of which a host has all
 /// addresses. Many hosts share one behind a masquerading NAT.
@@ -41,12 +43,21 @@ impl From<IpAddr> for Source {
 pub(super) struct Connections<T> {
     places: usize,
     per_address: usize,
-    next: Id,
-    open: HashMap<Id, (Holder, T)>,
+    /// Number of the next step; that of its first one is a connection's own.
+    next: u64,
+    open: HashMap<Id, Open<T>>,
     /// Those that have authenticated nobody.
     strangers: Groups<Source>,
     /// Those that have, by the flow of the user.
     users: Groups<Arc<str>>,
+}
+
+/// A connection that has a place.
+struct Open<T> {
+    holder: Holder,
+    /// Number of its last step.
+    step: u64,
+    closes: T,
 }
 
 /// Whom a connection counts for.
@@ -73,22 +84,38 @@ impl<T> Connections<T> {
             None
         };
         let loses = loses.and_then(|id| self.leave(id));
-        let id = self.next;
-        self.next += 1;
-        self.open.insert(id, (Holder::Address(source), closes));
-        self.strangers.insert(&source, id);
+        let id = self.number();
+        self.open.insert(id, Open { holder: Holder::Address(source), step: id, closes });
+        self.strangers.insert(&source, (id, id));
         (id, loses)
+    }
+
+    /// A connection that has authenticated nobody took a step.
+    pub(super) fn stepped(&mut self, id: Id) {
+        let step = self.number();
+        let Some(Open { holder: Holder::Address(source), step: last, .. }) = self.open.get_mut(&id) else {
+            return;
+        };
+        self.strangers.remove(source, (*last, id));
+        self.strangers.insert(source, (step, id));
+        *last = step;
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
     }
 
     /// A connection has authenticated a user of this flow: it counts for that flow from now on, if it counted for its
     /// address. Returns a connection that has lost its place for it, which may be the same one.
     pub(super) fn authenticated(&mut self, id: Id, flow: &str) -> Option<T> {
-        let (holder, _) = self.open.get_mut(&id)?;
+        let Open { holder, step, .. } = self.open.get_mut(&id)?;
         let Holder::Address(source) = holder else { return None };
         let (source, flow) = (*source, Arc::<str>::from(flow));
         *holder = Holder::User(flow.clone());
-        self.strangers.remove(&source, id);
-        self.users.insert(&flow, id);
+        let last = std::mem::replace(step, id);
+        self.strangers.remove(&source, (last, id));
+        self.users.insert(&flow, (id, id));
         let for_users = self.places - self.places / 4;
         let is_full = self.users.total() > for_users;
         is_full.then(|| self.newest_of_the_largest_user()).flatten().and_then(|id| self.leave(id))
@@ -96,15 +123,15 @@ impl<T> Connections<T> {
 
     /// A connection is a verified front proxy's: it is not counted from now on.
     pub(super) fn exempt(&mut self, id: Id) {
-        let Some((holder, _)) = self.open.get_mut(&id) else { return };
-        let before = std::mem::replace(holder, Holder::Nobody);
-        self.uncount(&before, id);
+        let Some(Open { holder, step, .. }) = self.open.get_mut(&id) else { return };
+        let (before, step) = (std::mem::replace(holder, Holder::Nobody), *step);
+        self.uncount(&before, (step, id));
     }
 
     /// A connection has ended, if it had not lost its place before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
-        let (holder, closes) = self.open.remove(&id)?;
-        self.uncount(&holder, id);
+        let Open { holder, step, closes } = self.open.remove(&id)?;
+        self.uncount(&holder, (step, id));
         Some(closes)
     }
 
@@ -113,10 +140,10 @@ impl<T> Connections<T> {
         self.least_wanted().and_then(|id| self.leave(id))
     }
 
-    fn uncount(&mut self, holder: &Holder, id: Id) {
+    fn uncount(&mut self, holder: &Holder, member: Member) {
         match holder {
-            Holder::Address(source) => self.strangers.remove(source, id),
-            Holder::User(flow) => self.users.remove(flow, id),
+            Holder::Address(source) => self.strangers.remove(source, member),
+            Holder::User(flow) => self.users.remove(flow, member),
             Holder::Nobody => {}
         }
     }
@@ -156,6 +183,22 @@ mod tests {
         let (opened, closed) = open(&mut table, "10.0.0.1", 6);
         assert_eq!(closed, opened[..2]);
         assert!(table.leave(other[0]).is_some(), "nobody else's was closed");
+    }
+
+    /// A probe from the address of an attacker was closed as the oldest, before it was answered.
+    #[test]
+    fn who_takes_steps_is_not_closed_for_those_who_wait() {
+        let mut table = Connections::new(100, 4);
+        let (probe, _) = open(&mut table, "10.0.0.1", 1);
+        for _ in 0..20 {
+            let (_, closed) = open(&mut table, "10.0.0.1", 3);
+            assert!(!closed.contains(&probe[0]));
+            table.stepped(probe[0]);
+        }
+        let (_, closed) = open(&mut table, "10.0.0.1", 4);
+        assert!(closed.contains(&probe[0]), "until it waits itself");
+        table.stepped(probe[0]);
+        assert_eq!((table.open.len(), table.strangers.total()), (4, 4));
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub(super) async fn converse<A: Answer>(
     let (answers, counted, here) = (answers.clone(), requests.clone(), place.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
+        here.stepped();
         here.close_if_overstayed(bounds.headers);
         // Its state is of many KiB, and would be moved about by those who wrap it.
         Box::pin(async move {

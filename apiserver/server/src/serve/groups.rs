@@ -1,14 +1,18 @@
-//! Members of groups, each known by its number: who is the oldest of a group, and which group is the largest.
+//! Members of groups, each with the number of its last step: who of a group took none for longest, and which group is the
+//! largest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// Number of a member; a later one has a larger number.
+/// Number of a connection; a later one has a larger number.
 pub(super) type Id = u64;
+
+/// A member: the number of its last step, of which a later one is larger, and its own.
+pub(super) type Member = (u64, Id);
 
 /// Members by their group. A group takes memory only while it has members.
 pub(super) struct Groups<K> {
-    members: HashMap<K, BTreeSet<Id>>,
+    members: HashMap<K, BTreeSet<Member>>,
     by_size: BTreeSet<(usize, K)>,
     total: usize,
 }
@@ -30,19 +34,19 @@ impl<K: Clone + Eq + Hash + Ord> Groups<K> {
         self.members.get(group).map_or(0, BTreeSet::len)
     }
 
-    pub(super) fn insert(&mut self, group: &K, id: Id) {
+    pub(super) fn insert(&mut self, group: &K, member: Member) {
         let members = self.members.entry(group.clone()).or_default();
         let before = members.len();
-        if members.insert(id) {
+        if members.insert(member) {
             self.total += 1;
             self.resize(group, before, before + 1);
         }
     }
 
-    pub(super) fn remove(&mut self, group: &K, id: Id) {
+    pub(super) fn remove(&mut self, group: &K, member: Member) {
         let Some(members) = self.members.get_mut(group) else { return };
         let before = members.len();
-        if members.remove(&id) {
+        if members.remove(&member) {
             self.total -= 1;
             if before == 1 {
                 self.members.remove(group);
@@ -51,12 +55,14 @@ impl<K: Clone + Eq + Hash + Ord> Groups<K> {
         }
     }
 
+    /// Who of a group took no step for longest.
     pub(super) fn oldest(&self, group: &K) -> Option<Id> {
-        self.members.get(group)?.first().copied()
+        self.members.get(group)?.first().map(|(_, id)| *id)
     }
 
+    /// Who of a group took the latest step.
     pub(super) fn newest(&self, group: &K) -> Option<Id> {
-        self.members.get(group)?.last().copied()
+        self.members.get(group)?.last().map(|(_, id)| *id)
     }
 
     /// The group with the most members.
@@ -83,14 +89,14 @@ mod tests {
         let mut groups = Groups::default();
         assert_eq!(groups.largest(), None);
         for (group, id) in [("a", 1), ("b", 2), ("a", 3), ("b", 4), ("b", 5)] {
-            groups.insert(&group, id);
+            groups.insert(&group, (id, id));
         }
         assert_eq!(
             (groups.largest(), groups.oldest(&"b"), groups.newest(&"b")),
             (Some(&"b"), Some(2), Some(5))
         );
-        groups.remove(&"b", 2);
-        groups.remove(&"b", 4);
+        groups.remove(&"b", (2, 2));
+        groups.remove(&"b", (4, 4));
         assert_eq!((groups.largest(), groups.size(&"b"), groups.total()), (Some(&"a"), 1, 3));
     }
 
@@ -98,10 +104,10 @@ mod tests {
     fn an_empty_group_takes_no_memory() {
         let mut groups = Groups::default();
         for id in 0..100 {
-            groups.insert(&id, id);
-            groups.insert(&id, id);
-            groups.remove(&id, id);
-            groups.remove(&id, id);
+            groups.insert(&id, (id, id));
+            groups.insert(&id, (id, id));
+            groups.remove(&id, (id, id));
+            groups.remove(&id, (id, id));
         }
         assert_eq!((groups.members.len(), groups.by_size.len(), groups.total()), (0, 0, 0));
     }

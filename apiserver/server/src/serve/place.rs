@@ -73,6 +73,14 @@ impl Place {
         self.retired.cancelled().await;
     }
 
+    /// The connection took a step towards an answer (see [`Connections`]); of no consequence once it has authenticated
+    /// somebody.
+    pub(super) fn stepped(&self) {
+        if self.known.load(Ordering::Relaxed) == STRANGER {
+            self.table.lock().stepped(self.id);
+        }
+    }
+
     /// Retires the connection if a request on it was nobody's, unless it has turned out to be a front proxy's since.
     pub(super) fn retire_if_nobodys(&self) {
         let is_proxied = self.known.load(Ordering::Relaxed) == FRONT_PROXY;
