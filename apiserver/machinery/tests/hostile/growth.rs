@@ -1,6 +1,8 @@
 //! Bodies that are many times larger once they are decoded.
 
-use drydock_machinery::decode::{Decoded, Format, Refusal, conform, decode, decode_value, restore};
+use drydock_machinery::decode::{
+    Decoded, Format, Refusal, conform, decode, decode_value, decode_yaml_strictly, restore,
+};
 use drydock_machinery::patch::{json_patch, merge_patch};
 use drydock_machinery::{ApiError, Object, protobuf};
 use serde_json::{Value, json};
@@ -133,4 +135,17 @@ fn aliases_of_aliases_are_bounded() {
     }
     let error = decode_value(yaml.as_bytes(), Format::Yaml).unwrap_err();
     assert_eq!(error.code(), 413, "{error}");
+}
+
+/// The memory of short items that aliases repeat is used up before there are too many of them: the answer was 413.
+#[test]
+fn aliases_that_repeat_short_items_are_refused_in_the_words_of_the_parser() {
+    let mut yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let below = vec![format!("*a{}", level - 1); 10].join(", ");
+        yaml.push_str(&format!("a{level}: &a{level} [{below}]\n"));
+    }
+    let refused = decode_yaml_strictly(yaml.as_bytes()).unwrap_err();
+    assert_eq!(refused.code(), 400, "{refused}");
+    assert_eq!(refused.status.message, "yaml: document contains excessive aliasing");
 }
