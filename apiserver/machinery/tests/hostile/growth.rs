@@ -126,17 +126,6 @@ fn yaml_of_nothing_but_marks_is_refused_before_it_is_parsed() {
     assert!(decode_value(text.as_bytes(), Format::Yaml).is_ok());
 }
 
-#[test]
-fn aliases_of_aliases_are_bounded() {
-    let mut yaml = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
-    for n in 1..12 {
-        let alias = vec![format!("*a{}", n - 1); 10].join(",");
-        yaml.push_str(&format!("a{n}: &a{n} [{alias}]\n"));
-    }
-    let error = decode_value(yaml.as_bytes(), Format::Yaml).unwrap_err();
-    assert_eq!(error.code(), 413, "{error}");
-}
-
 /// The memory of short items that aliases repeat is used up before there are too many of them: the answer was 413.
 #[test]
 fn aliases_that_repeat_short_items_are_refused_in_the_words_of_the_parser() {
@@ -145,7 +134,11 @@ fn aliases_that_repeat_short_items_are_refused_in_the_words_of_the_parser() {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");
         yaml.push_str(&format!("a{level}: &a{level} [{below}]\n"));
     }
-    let refused = decode_yaml_strictly(yaml.as_bytes()).unwrap_err();
-    assert_eq!(refused.code(), 400, "{refused}");
-    assert_eq!(refused.status.message, "yaml: document contains excessive aliasing");
+    for refused in [
+        decode_yaml_strictly(yaml.as_bytes()).map(drop).unwrap_err(),
+        decode_value(yaml.as_bytes(), Format::Yaml).map(drop).unwrap_err(),
+    ] {
+        assert_eq!(refused.code(), 400, "{refused}");
+        assert_eq!(refused.status.message, "yaml: document contains excessive aliasing");
+    }
 }
