@@ -1,6 +1,7 @@
 //! Namespaces: the host's namespace controller empties them of our objects, and nothing new comes in meanwhile.
 
 use anyhow::Result;
+use drydock_conformance::host::audit;
 use drydock_conformance::kinds::{eviction_request, eviction_requests};
 use drydock_conformance::wait::until;
 use k8s_openapi::api::core::v1::Namespace;
@@ -22,6 +23,30 @@ async fn a_namespace_takes_its_requests_with_it() -> Result<()> {
     namespace.held_request("two", &node).await?;
     namespace.kubectl.ok(&["delete", "namespace", "ns-emptied", "--timeout=60s"]).await?;
     assert_eq!(namespace.kubectl.ok(&["get", "evreq", "--output=name"]).await?, "");
+    Ok(())
+}
+
+/// The host was asked about every pod of the namespace, one after another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_of_many_requests_is_deleted_with_few_reviews() -> Result<()> {
+    const MANY: usize = 300;
+    let shared = shared().await?;
+    let namespace = shared.namespace("ns-many").await?;
+    let requests = eviction_requests(&namespace.client, "ns-many");
+    for i in 0..MANY {
+        let request = eviction_request("p", &format!("0a3c1a1c-7f3e-4f5e-9d0e-{i:012}"), "test.example.com");
+        requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
+    }
+    namespace.kubectl.ok(&["delete", "namespace", "ns-many", "--timeout=120s"]).await?;
+    let asked = audit::requests(&shared.drydock.host.dir.join("audit.log"))?.into_iter().filter(|request| {
+        let about = &request.request_object["spec"]["resourceAttributes"];
+        request.object_ref.resource == "subjectaccessreviews"
+            && about["resource"] == "pods"
+            && about["namespace"] == "ns-many"
+    });
+    let asked = asked.count();
+    // The namespace controller, the garbage collector and our own controllers, each perhaps more than once in 10 s.
+    assert!((1..=20).contains(&asked), "{asked} reviews for {MANY} requests");
     Ok(())
 }
 
