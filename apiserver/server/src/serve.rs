@@ -46,7 +46,7 @@ pub struct Bounds {
     /// authenticated nobody yet. There are fewer where the limit of open files is low.
     pub connections: usize,
     /// Connections from one address, or one /64 network, that have authenticated nobody yet: when there is another one,
-    /// the oldest is closed.
+    /// that which stands still for longest is closed.
     pub connections_per_address: usize,
     /// Time for a handshake, for the first request, and for each request's headers.
     pub headers: Duration,
