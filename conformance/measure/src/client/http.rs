@@ -59,9 +59,10 @@ impl HttpClient {
         self.api.object(name, size)
     }
 
-    /// How a create was answered, by a server that may refuse it.
+    /// How a create that stores nothing was answered, by a server that may refuse it.
     pub async fn try_create(&self, lane: usize, object: Bytes) -> Result<StatusCode> {
-        status(self.send(lane, "POST", &self.collection, object).await?).await
+        let path = format!("{}?dryRun=All", self.collection);
+        status(self.send(lane, "POST", &path, object).await?).await
     }
 
     /// How a GET was answered, by a server that may refuse it.

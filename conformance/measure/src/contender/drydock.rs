@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use drydock_conformance::drydock::program;
 use drydock_conformance::host::{Host, free_ports};
 
-use super::{Command, Contender, DRYDOCK_API, Settings, Who, bench_user, etcd, host, slow_disk};
+use super::{BENCH_USER, Command, Contender, DRYDOCK_API, Settings, Who, bench_user, etcd, host, slow_disk};
 
 /// Starts it and waits until it is ready.
 pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Contender> {
@@ -16,6 +16,9 @@ pub async fn start(host: &Arc<Host>, who: Who, settings: Settings) -> Result<Con
     let mut flags = flags(host, &server, port);
     // A question to the host for every new name, which neither K nor G asks.
     flags.push(format!("--require-pod-delete-permission={access_checks}"));
+    // More objects than a tenant may have waiting, but asked about like any tenant's.
+    flags.push(format!("--controller-users={BENCH_USER}"));
+    flags.push("--unnamed-review-users=".to_owned());
     if !default_limits {
         flags.extend(host::IN_FLIGHT.map(String::from));
     }

@@ -28,7 +28,7 @@ const TIMES: usize = 10;
 /// Connections of each user.
 const LANES: usize = 8;
 
-/// Users who create objects, each with as many requests on their way as its share; one of them then with more.
+/// Users who create objects without storing them, whose number is bounded, each with as many requests on their way as its share; one of them then with more.
 pub struct NoisyUser {
     limit: Limit,
     users: RefCell<HashMap<Who, Vec<Arc<HttpClient>>>>,
@@ -143,7 +143,7 @@ impl Row for NoisyUser {
 
     fn title(&self) -> String {
         format!(
-            "creates of {OTHERS} users, {SHARE} at a time each, beside one with {TIMES} times as many that retries at once"
+            "dry-run creates of {OTHERS} users, {SHARE} at a time each, beside one with {TIMES} times as many that retries at once"
         )
     }
 
