@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use drydock_server::authn::Caller;
 use drydock_server::authz::{Attributes, Authorizer};
-use drydock_server::review::Caller;
 use drydock_server::user::User;
 use tokio::runtime::Handle;
 

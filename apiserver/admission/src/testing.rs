@@ -11,8 +11,8 @@ use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
 use drydock_server::admission::{Attributes, Operation, RequestOptions, Warnings};
 use drydock_server::audit::Trail;
+use drydock_server::authn::{Caller, Origin};
 use drydock_server::query::Query;
-use drydock_server::review::{Caller, Origin};
 use drydock_server::user::User;
 use serde_json::{Value, json};
 

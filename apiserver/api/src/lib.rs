@@ -15,6 +15,8 @@ pub mod time;
 mod cells;
 mod decode;
 
+pub use drydock_machinery::object::json_len;
+
 /// API group of both kinds.
 pub const GROUP: &str = "coordination.k8s.io";
 /// Version of both kinds.

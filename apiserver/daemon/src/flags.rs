@@ -113,7 +113,7 @@ pub struct Flags {
     /// Users of the priority level of controllers: 30% of the seats are theirs when they need them, and they alone may write in terms of a lease (name the controller manager)
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     pub controller_users: Vec<String>,
-    /// Connections from one address, or one IPv6 /64, on which nobody has been authenticated yet; for another one, that which stands still for longest is closed
+    /// Connections from one address, or one IPv6 /64, on which nobody has been authenticated yet; for another one, one whose client stands still is closed
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub max_connections_per_address: usize,
     /// Longest time that a request may take which does not stream

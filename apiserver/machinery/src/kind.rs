@@ -51,8 +51,8 @@ pub struct Column {
     pub priority: i32,
 }
 
-/// A limit on how many objects of a namespace may be in a state that its makers can bring about at will, as a
-/// ResourceQuota would set it.
+/// Limits on what a namespace may have of a kind, as a ResourceQuota would set them: on the number of objects in a state
+/// that their makers can bring about at will, and on the bytes of all.
 #[derive(Clone, Copy, Debug)]
 pub struct Quota {
     /// What a refusal calls it.
@@ -63,6 +63,19 @@ pub struct Quota {
     pub looks_at: &'static [&'static str],
     /// Whether an object that has these fields at least counts.
     pub counts: fn(&Object) -> bool,
+    /// What a refusal says that can be done.
+    pub mend: &'static str,
+    /// Bytes of all objects of a namespace, from which on it gets no more.
+    pub bytes: BytesQuota,
+}
+
+/// The part of a [`Quota`] that is about bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesQuota {
+    /// What a refusal calls it.
+    pub name: &'static str,
+    /// As many are enough; requests in flight may go beyond it by what they add.
+    pub hard: u64,
     /// What a refusal says that can be done.
     pub mend: &'static str,
 }

@@ -8,7 +8,7 @@ mod size;
 
 pub use fields_v1::FieldsV1;
 pub use managed_fields::ManagedFieldsEntry;
-pub use size::Size;
+pub use size::{Size, json_len};
 
 use std::sync::Arc;
 

@@ -19,18 +19,15 @@ use crate::body::{self, Read};
 use crate::discovery::Discovery;
 use crate::fair_budget::FairBudget;
 use crate::fence::{Refusal, Term, Terms};
-use crate::flow_control::{Listed, PriorityLevels};
+use crate::flow_control::Listed;
 pub use crate::identity::Identity;
 use crate::metrics::WatchEvents;
-use crate::offload::Offload;
+use crate::offload::{LARGE_BODY, Offload};
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
-use crate::verbs::{self, Call, CreateAuthorizer};
+use crate::verbs::{self, Call, CreateAuthorizer, ReplacedBytes};
 use crate::watch::Recent;
 use crate::{encode, negotiate, openapi};
-
-/// Bytes of a body that takes a few milliseconds to decode, merge and validate.
-const LARGE_BODY: usize = 64 << 10;
 
 /// One resource that is served, with its status subresource.
 pub struct Resource {
@@ -58,7 +55,8 @@ pub struct ApiGroup {
     version: Value,
     watch_events: WatchEvents,
     recent: Arc<Recent>,
-    levels: Arc<PriorityLevels>,
+    /// What each flow has put into the history lately.
+    replaced_bytes: Arc<ReplacedBytes>,
     /// Of all bodies in flight.
     bodies: Arc<FairBudget>,
     offload: Offload,
@@ -81,7 +79,7 @@ impl ApiGroup {
             version: identity.info(),
             watch_events: WatchEvents::default(),
             recent: Arc::default(),
-            levels: Arc::default(),
+            replaced_bytes: Arc::default(),
             bodies: body::budget(),
             offload: Offload::default(),
         }
@@ -117,13 +115,6 @@ impl ApiGroup {
         self
     }
 
-    /// Tells whose writes no limit on what a tenant may store refuses.
-    #[must_use]
-    pub fn with_priority_levels(mut self, levels: Arc<PriorityLevels>) -> Self {
-        self.levels = levels;
-        self
-    }
-
     /// Counts the events of watches.
     #[must_use]
     pub fn with_watch_events(mut self, watch_events: WatchEvents) -> Self {
@@ -156,14 +147,14 @@ impl ApiGroup {
             Ok(resource) => resource.clone(),
             Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
         };
-        let Request { method, info, caller, user, headers, body, deadline, audit } = request;
+        let Request { method, info, caller, user, level, headers, body, audit } = request;
         let mut call = Call {
             resource,
             info,
             caller,
             user,
+            level,
             headers,
-            deadline,
             audit,
             warnings: Arc::new(Warnings::default()),
             now: jiff::Timestamp::now(),
@@ -171,7 +162,7 @@ impl ApiGroup {
             shutdown: self.shutdown.clone(),
             watch_events: self.watch_events.clone(),
             recent: self.recent.clone(),
-            levels: self.levels.clone(),
+            replaced_bytes: self.replaced_bytes.clone(),
             term: None,
         };
         match self.admit(&mut call, &method, body).await {
@@ -190,15 +181,15 @@ impl ApiGroup {
         if !verbs::takes_body(&call.info.verb) {
             return Ok(Read::nothing());
         }
-        body::read(body, &self.bodies, &call.user, call.deadline).await
+        body::read(body, self.bodies.holding(&call.user, call.level, call.caller.deadline())).await
     }
 
     /// Decoding, merging and validating a large body would hold up whoever shares the worker.
     async fn serve_large(&self, call: Call, body: Read) -> Response<Body> {
-        let (user, deadline, call) = (call.user.clone(), call.deadline, Arc::new(call));
+        let call = Arc::new(call);
         let of_request = call.clone();
         let request = async move { verbs::serve(&of_request, &body).await };
-        let served = self.offload.run(&user, deadline, request).await;
+        let served = self.offload.run(&call.user, call.level, call.caller.deadline(), request).await;
         answered(&call, served.unwrap_or_else(Err))
     }
 
@@ -208,7 +199,7 @@ impl ApiGroup {
         let Some(terms) = self.terms.as_ref().filter(|_| call.info.verb.is_mutating() && !pretends) else {
             return Ok(None);
         };
-        let admitted = terms.admit(&call.user, &call.headers).await;
+        let admitted = terms.admit(call.level, &call.user, &call.headers).await;
         admitted.map_err(|refusal| match refusal {
             Refusal::Malformed(error) => error,
             Refusal::Stranger(why) => {

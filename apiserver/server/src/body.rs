@@ -2,7 +2,6 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -14,7 +13,6 @@ use hyper::body::Body as _;
 
 use crate::fair_budget::{FairBudget, Holding};
 use crate::negotiate::{Format, MEDIA_TYPES};
-use crate::user::User;
 
 /// Largest body that is read (k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -56,17 +54,11 @@ impl Deref for Read {
     }
 }
 
-/// Reads the whole body of a request by `user`, as the budget has room for it.
+/// Reads the whole body of a request, as the budget of its holding has room for it.
 ///
 /// # Errors
 /// 413 past the limit, 400 if it breaks off, 429 if there is no room for it in time.
-pub async fn read(
-    mut body: Body,
-    budget: &Arc<FairBudget>,
-    user: &Arc<User>,
-    deadline: Instant,
-) -> Result<Read, ApiError> {
-    let mut holding = budget.share(user, deadline);
+pub async fn read(mut body: Body, mut holding: Holding) -> Result<Read, ApiError> {
     let announced = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let announced = announced.unwrap_or_default().min(MAX_BODY_BYTES);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
@@ -120,22 +112,28 @@ pub fn media_type(headers: &HeaderMap) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::convert::Infallible;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use futures::{FutureExt, StreamExt, stream};
 
     use super::*;
+    use crate::flow_control::PriorityLevel;
+    use crate::user::User;
 
     fn chunked(chunks: Vec<Vec<u8>>) -> Body {
         Body::from_stream(stream::iter(chunks.into_iter().map(Ok::<_, Infallible>)))
     }
+
+    /// What is not the controllers' alone.
+    const COMMON: usize = BUDGET - BUDGET / 4;
 
     fn user(name: &str) -> Arc<User> {
         Arc::new(User { name: name.to_owned(), ..User::default() })
     }
 
     async fn read_by(name: &str, body: Body, budget: &Arc<FairBudget>) -> Result<Read, ApiError> {
-        read(body, budget, &user(name), Instant::now() + Duration::from_secs(34)).await
+        let deadline = Instant::now() + Duration::from_secs(34);
+        read(body, budget.holding(&user(name), PriorityLevel::Everybody, deadline)).await
     }
 
     #[tokio::test]
@@ -144,9 +142,9 @@ mod tests {
         let pieces: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![n; usize::from(n)]).collect();
         let read = read_by("a", chunked(pieces.clone()), &budget).await.unwrap();
         assert_eq!(read.to_vec(), pieces.concat());
-        assert_eq!(budget.free(), BUDGET - read.len());
+        assert_eq!(budget.free(), COMMON - read.len());
         drop(read);
-        assert_eq!(budget.free(), BUDGET);
+        assert_eq!(budget.free(), COMMON);
         assert!(read_by("a", Body::empty(), &budget).await.unwrap().is_empty());
     }
 
@@ -157,7 +155,7 @@ mod tests {
         assert_eq!(read_by("a", too_long, &budget).await.unwrap_err().code(), 413);
         let broken = Body::from_stream(stream::iter([Ok(vec![0; 9]), Err(std::io::Error::other("gone"))]));
         assert_eq!(read_by("a", broken, &budget).await.unwrap_err().code(), 400);
-        assert_eq!(budget.free(), BUDGET);
+        assert_eq!(budget.free(), COMMON);
     }
 
     /// 200 bodies of 3 MiB took 1.2 GB.
@@ -170,11 +168,11 @@ mod tests {
         };
         let mut held: Vec<_> = (0..200).map(|_| Box::pin(read_by("a", endless(), &budget))).collect();
         assert!(held.iter_mut().all(|read| read.now_or_never().is_none()));
-        assert_eq!(budget.free(), BUDGET / 2);
+        assert_eq!(budget.free(), COMMON / 2);
         let other = read_by("b", chunked(vec![vec![0; 1 << 20]; 3]), &budget).now_or_never();
         assert_eq!(other.unwrap().unwrap().len(), 3 << 20);
         drop(held);
-        assert_eq!(budget.free(), BUDGET);
+        assert_eq!(budget.free(), COMMON);
     }
 
     #[test]

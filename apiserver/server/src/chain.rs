@@ -1,6 +1,6 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
-//! panics -> audit id -> request info -> cache control -> probes -> deadline -> authentication -> audit -> impersonation
+//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> authentication -> audit -> impersonation
 //! -> flow control -> authorization -> single health checks, metrics, the API
 
 use std::any::Any;
@@ -18,21 +18,19 @@ use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
 use crate::audit::{Audit, Trail};
-use crate::authn::{Authenticator, Peer, Proof};
+use crate::authn::{Authenticator, Caller, Peer, Proof};
 use crate::authz::{Attributes, Authorizer};
 use crate::body;
 use crate::deadline;
 use crate::encode;
-use crate::flow_control::{FlowControl, Seats, Work};
+use crate::flow_control::{FlowControl, PriorityLevel, Seats, Work};
 use crate::health::Health;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, OpenWatch};
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
-use crate::review::Caller;
-use crate::sending::{self, Sending, Terms};
+use crate::sending::{Outgoing, Sending, Streaming, Terms};
 use crate::spans;
 use crate::user::User;
-use crate::watch::InitialEvents;
 
 /// Everything that a request passes through.
 pub struct Chain {
@@ -60,16 +58,18 @@ pub struct Chain {
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// What an answer holds on to until it has been sent.
-enum Kept {
+pub enum Kept {
     /// Nothing: it took no place, or has given it back.
     Nothing,
     /// The seats of the request.
     Seats(Seats),
+    /// The count of open watches.
+    Watch(OpenWatch),
 }
 
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
-    pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Body> {
+    pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Outgoing<Kept>> {
         let started = Instant::now();
         let info = Arc::new(request_info::parse(request.method(), request.uri()));
         let audit_id = audit_id(request.headers());
@@ -90,12 +90,12 @@ impl Chain {
         spans::answered(&info, &audit_id, response.status(), took);
         let info = self.countable(&info);
         self.metrics.answered(&info, applies, response.status(), took);
-        let (guard, sizes, deadline) = match kept {
-            Kept::Nothing => (None, None, started + took + self.request_timeout),
-            Kept::Seats(seats) => (Some(seats), self.metrics.sizes(&info), by),
+        let (sizes, deadline) = match kept {
+            Kept::Nothing | Kept::Watch(_) => (None, started + took + self.request_timeout),
+            Kept::Seats(_) => (self.metrics.sizes(&info), by),
         };
         let (user, connection) = (caller.into_inner(), peer.connection().clone());
-        self.sending.send(response, Terms { deadline, user, connection, guard, sizes })
+        self.sending.send(response, Terms { deadline, user, connection, guard: kept, sizes })
     }
 
     async fn answer(
@@ -112,7 +112,7 @@ impl Chain {
             asked.peer.proves(Proof::Unasked);
             return (answer, Kept::Nothing);
         }
-        let deadline = match deadline {
+        let deadline = match info.check_path().and(deadline) {
             Ok(time) => Instant::now() + time,
             Err(error) => {
                 audit.status(&error.status);
@@ -122,13 +122,14 @@ impl Chain {
         let sent = body.size_hint().upper();
         let let_in = self.let_in(&mut parts, sent, &asked, deadline);
         let let_in = tokio::time::timeout_at(deadline.into(), let_in);
-        let (caller, user, seats) = match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
-            Ok(let_in) => let_in,
-            Err(error) => {
-                audit.status(&error.status);
-                return (encode::refusal(&error, &parts.headers, &info.query), Kept::Nothing);
-            }
-        };
+        let LetIn { caller, user, level, seats } =
+            match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+                Ok(let_in) => let_in,
+                Err(error) => {
+                    audit.status(&error.status);
+                    return (encode::refusal(&error, &parts.headers, &info.query), Kept::Nothing);
+                }
+            };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
             return (answer, Kept::Seats(seats));
         }
@@ -136,21 +137,21 @@ impl Chain {
             return (self.metrics.answer(), Kept::Seats(seats));
         }
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
-        let request = Request { method, info: info.clone(), caller, user, headers, body, deadline, audit };
+        let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
         self.handle(request, &info, seats).await
     }
 
     /// The API's own answer: a watch bounds itself, anything else must come within its time.
     async fn handle(&self, request: Request, info: &RequestInfo, seats: Seats) -> (Response<Body>, Kept) {
-        let (deadline, audit) = (request.deadline, request.audit.clone());
+        let (deadline, audit) = (request.caller.deadline(), request.audit.clone());
         let answer = self.api.handle(request);
         if info.verb == Verb::Watch {
             let open = self.api.is_mounted(info).then(|| self.metrics.watch_opened(info));
-            let mut answer = answer.await;
-            if let Some(initial) = answer.extensions_mut().remove::<InitialEvents>() {
-                initial.keep(seats, deadline);
+            let answer = answer.await;
+            if let Some(streaming) = answer.extensions().get::<Streaming>() {
+                streaming.keep(seats, deadline);
             }
-            return (sending::held(answer, open), Kept::Nothing);
+            return (answer, open.map_or(Kept::Nothing, Kept::Watch));
         }
         match tokio::time::timeout_at(deadline.into(), answer).await {
             Ok(answer) => (answer, Kept::Seats(seats)),
@@ -170,7 +171,7 @@ impl Chain {
         sent: Option<u64>,
         asked: &Asked<'_>,
         deadline: Instant,
-    ) -> Result<(Caller, Arc<User>, Seats), ApiError> {
+    ) -> Result<LetIn, ApiError> {
         let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer, deadline).await?;
         let _ = asked.caller.set(caller.user.clone());
@@ -185,9 +186,10 @@ impl Chain {
                 other.user
             },
         );
-        let seats = self.seats(&user, Work { info, body: sent }, deadline).await?;
+        let level = self.flow_control.level_of(&user);
+        let seats = self.seats(level, &user, Work { info, body: sent }, deadline).await?;
         self.authorize(&caller, &user, &attributes, audit).await?;
-        Ok((caller, user, seats))
+        Ok(LetIn { caller, user, level, seats })
     }
 
     /// 403 with the host's wording unless the user may.
@@ -212,11 +214,17 @@ impl Chain {
     }
 
     /// 429 where too many wait already, or the request has waited for as long as it may.
-    async fn seats(&self, user: &User, work: Work<'_>, deadline: Instant) -> Result<Seats, ApiError> {
+    async fn seats(
+        &self,
+        level: PriorityLevel,
+        user: &User,
+        work: Work<'_>,
+        deadline: Instant,
+    ) -> Result<Seats, ApiError> {
         let info = work.info;
         let left = deadline.saturating_duration_since(Instant::now());
         let listed_bytes = |listed: &_, enough| self.api.listed_bytes(info, listed, enough);
-        self.flow_control.admit(user, work, left, listed_bytes).await.map_err(|_| {
+        self.flow_control.admit(level, user, work, left, listed_bytes).await.map_err(|_| {
             self.metrics.terminated(&self.countable(info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
@@ -235,6 +243,14 @@ struct Asked<'a> {
     peer: &'a Peer,
     /// Who sent it, once that is known.
     caller: &'a OnceLock<Arc<User>>,
+}
+
+/// A request that may be answered.
+struct LetIn {
+    caller: Caller,
+    user: Arc<User>,
+    level: PriorityLevel,
+    seats: Seats,
 }
 
 async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {

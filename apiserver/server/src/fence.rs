@@ -11,7 +11,7 @@ use drydock_storage::backend::Guard;
 use drydock_storage::fence::{FenceError, Fences};
 use http::HeaderMap;
 
-use crate::flow_control::{PriorityLevel, PriorityLevels};
+use crate::flow_control::PriorityLevel;
 use crate::user::User;
 
 /// Carries the term, a number that grows with each of them. Terms belong to the user that writes: nobody can end
@@ -22,7 +22,6 @@ pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 #[derive(Clone)]
 pub struct Terms {
     fences: Arc<Fences>,
-    levels: PriorityLevels,
 }
 
 /// A term that was admitted.
@@ -44,19 +43,24 @@ pub enum Refusal {
 
 impl Terms {
     /// Terms of the controllers among the users, and of system:masters.
-    pub fn new(fences: Arc<Fences>, levels: PriorityLevels) -> Self {
-        Self { fences, levels }
+    pub fn new(fences: Arc<Fences>) -> Self {
+        Self { fences }
     }
 
     /// The term that the headers of an authorized write name, if they name one.
-    pub async fn admit(&self, user: &User, headers: &HeaderMap) -> Result<Option<Term>, Refusal> {
+    pub async fn admit(
+        &self,
+        level: PriorityLevel,
+        user: &User,
+        headers: &HeaderMap,
+    ) -> Result<Option<Term>, Refusal> {
         let Some(value) = headers.get(EPOCH_HEADER) else { return Ok(None) };
         let term = value.to_str().ok().and_then(|text| text.parse::<u64>().ok()).ok_or_else(|| {
             let message =
                 format!("the header {EPOCH_HEADER} is {value:?}: it takes a whole number from 0 on");
             Refusal::Malformed(ApiError::bad_request(message))
         })?;
-        if !matches!(self.levels.of(user), PriorityLevel::Controllers | PriorityLevel::Exempt) {
+        if !level.has_terms() {
             let why =
                 format!("the header {EPOCH_HEADER} may be sent by the users of --controller-users alone");
             return Err(Refusal::Stranger(why));

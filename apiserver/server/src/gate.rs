@@ -10,11 +10,11 @@ use http::Response;
 use http::request::Parts;
 use kube::Client;
 
-use crate::authn::{Peer, TokenReviewer, token};
+use crate::authn::{Caller, Peer, TokenReviewer, token};
 use crate::authz::{Attributes, Authorizer};
 use crate::encode;
 use crate::request_info;
-use crate::review::{Caller, Turns};
+use crate::review::Turns;
 
 /// Longest time until a request is let in.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -1,27 +1,31 @@
 //! Requests that compute for long, on threads of their own: the workers that serve everybody, probes among them, are
 //! not held up by them.
 //!
-//! Such a request keeps its thread while it waits for others; while it computes it takes turns with the rest, so that
-//! at most half of the cores work for them.
+//! Such a request keeps its thread while it waits for others. While it computes it has one of the [cores](cores), at most
+//! half of the machine's.
+
+mod cores;
 
 use std::num::NonZero;
 use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
 use drydock_machinery::ApiError;
-use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::fair_budget::FairBudget;
+use crate::flow_control::PriorityLevel;
 use crate::user::User;
+use cores::{Computing, Cores};
 
+/// A request with a longer body is one of these: such a body takes milliseconds to decode, merge and validate.
+pub const LARGE_BODY: usize = 64 << 10;
 /// Threads for such requests, shared fairly between users.
 const THREADS: usize = 64;
 
@@ -29,16 +33,14 @@ const THREADS: usize = 64;
 #[derive(Debug)]
 pub struct Offload {
     threads: Arc<FairBudget>,
-    turns: Arc<[Mutex<()>]>,
-    next: AtomicUsize,
+    cores: Arc<Cores>,
 }
 
 impl Default for Offload {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        let turns = (0..(cores / 2).max(1)).map(|_| Mutex::new(())).collect();
         let why = "Too many requests with large bodies, please try again later.";
-        Self { threads: Arc::new(FairBudget::new(THREADS, why)), turns, next: AtomicUsize::new(0) }
+        Self { threads: Arc::new(FairBudget::new(THREADS, why)), cores: Arc::new(Cores::new(cores / 2)) }
     }
 }
 
@@ -50,19 +52,20 @@ impl Offload {
     pub async fn run<T: Send + 'static>(
         &self,
         user: &Arc<User>,
+        level: PriorityLevel,
         deadline: Instant,
         request: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let mut place = self.threads.share(user, deadline);
-        place.take(1).await?;
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.turns.len();
-        let request = Box::pin(request.instrument(Span::current()));
-        let request = InTurn { request, turns: self.turns.clone(), turn };
+        let mut thread = self.threads.holding(user, level, deadline);
+        thread.take(1).await?;
+        let comes_first = level.has_own_room() || !level.waits_for_room();
+        let computing = self.cores.request(user.flow(), comes_first);
+        let request = OnCore { request: Box::pin(request.instrument(Span::current())), computing };
         let abandoned = CancellationToken::new();
         let _abandon = abandoned.clone().drop_guard();
         let runtime = Handle::current();
         let work = move || {
-            let _place = place;
+            let _thread = thread;
             runtime.block_on(abandoned.run_until_cancelled(request))
         };
         match tokio::task::spawn_blocking(work).await {
@@ -75,21 +78,20 @@ impl Offload {
     }
 }
 
-/// A request that computes only while it has its turn.
-struct InTurn<T> {
+/// A request that computes only while it has a core.
+struct OnCore<T> {
     request: Pin<Box<dyn Future<Output = T> + Send>>,
-    turns: Arc<[Mutex<()>]>,
-    turn: usize,
+    computing: Computing,
 }
 
-impl<T> Future for InTurn<T> {
+impl<T> Future for OnCore<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        let turns = self.turns.clone();
-        // The thread belongs to this request: nobody else waits while it does.
-        let _turn = turns.get(self.turn).map(Mutex::lock);
-        self.request.as_mut().poll(context)
+        let Self { request, computing } = &mut *self;
+        // The thread is the request's own: nobody else waits while it does.
+        let _core = computing.core();
+        request.as_mut().poll(context)
     }
 }
 
@@ -113,9 +115,12 @@ mod tests {
     async fn what_computes_does_so_on_another_thread() {
         let here = std::thread::current().id();
         let offload = Offload::default();
-        let there = offload.run(&user(), soon(), async { std::thread::current().id() }).await.unwrap();
+        let there = offload
+            .run(&user(), PriorityLevel::Everybody, soon(), async { std::thread::current().id() })
+            .await
+            .unwrap();
         assert_ne!(here, there);
-        assert_eq!(offload.threads.free(), THREADS);
+        assert_eq!(offload.threads.free(), THREADS - THREADS / 4);
     }
 
     #[tokio::test]
@@ -128,7 +133,7 @@ mod tests {
             told.recv_timeout(Duration::from_secs(20)).unwrap()
         };
         let user = user();
-        let computing = offload.run(&user, soon(), request);
+        let computing = offload.run(&user, PriorityLevel::Everybody, soon(), request);
         // This thread is the only worker: were the request run here, nobody would tell it.
         let telling = async {
             begun.await.unwrap();
@@ -147,7 +152,7 @@ mod tests {
             let _held = held;
             std::future::pending::<()>().await;
         };
-        let mut waiting = Box::pin(offload.run(&user, soon(), request));
+        let mut waiting = Box::pin(offload.run(&user, PriorityLevel::Everybody, soon(), request));
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(waiting);
         assert!(dropped.await.is_err());
@@ -157,23 +162,25 @@ mod tests {
     async fn a_panic_reaches_whoever_waits() {
         let offload = Offload::default();
         let user = user();
-        let run = offload.run(&user, soon(), async { std::panic::resume_unwind(Box::new("oh")) });
+        let run = offload.run(&user, PriorityLevel::Everybody, soon(), async {
+            std::panic::resume_unwind(Box::new("oh"))
+        });
         let caught: Result<Result<(), _>, _> = std::panic::AssertUnwindSafe(run).catch_unwind().await;
         assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"oh"));
     }
 
     #[tokio::test]
-    async fn one_user_takes_half_of_the_threads() {
+    async fn one_user_takes_half_of_everybodys_threads() {
         let offload = Offload::default();
         let user = user();
         let mut kept = Vec::new();
         for _ in 0..THREADS {
-            let mut place = offload.threads.share(&user, soon());
+            let mut place = offload.threads.holding(&user, PriorityLevel::Everybody, soon());
             if place.take(1).now_or_never().is_none() {
                 break;
             }
             kept.push(place);
         }
-        assert_eq!(kept.len(), THREADS / 2);
+        assert_eq!(kept.len(), (THREADS - THREADS / 4) / 2);
     }
 }

@@ -1,14 +1,15 @@
 //! What the handler chain hands to the verbs: an authenticated, authorized request.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use http::{HeaderMap, Method};
 
 use crate::audit::Trail;
+use crate::authn::{Caller, Origin};
+use crate::flow_control::PriorityLevel;
 use crate::request_info::{self, RequestInfo};
-use crate::review::{Caller, Origin};
 use crate::user::User;
 
 /// A request after authentication and authorization.
@@ -21,23 +22,23 @@ pub struct Request {
     pub caller: Caller,
     /// Who asks: the caller, or as whom the caller acts.
     pub user: Arc<User>,
+    /// The user's priority level.
+    pub level: PriorityLevel,
     /// Headers, without those that authenticated.
     pub headers: HeaderMap,
     /// Body, not read yet.
     pub body: Body,
-    /// When a request that does not stream must have been answered.
-    pub deadline: Instant,
     /// Where what becomes known of it is logged.
     pub audit: Trail,
 }
 
 impl Request {
     /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
-    pub fn local(request: http::Request<Body>, user: User, time: Duration) -> Self {
+    pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
         let info = Arc::new(request_info::parse(&method, &uri));
-        let (user, deadline, audit) = (Arc::new(user), Instant::now() + time, Trail::default());
+        let (user, audit) = (Arc::new(user), Trail::default());
         let caller = Caller::new(user.clone(), Origin::local(time));
-        Self { method, info, caller, user, headers, body, deadline, audit }
+        Self { method, info, caller, user, level, headers, body, audit }
     }
 }

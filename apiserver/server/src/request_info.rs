@@ -2,7 +2,16 @@
 
 use std::fmt;
 
+use drydock_machinery::ApiError;
+
 use crate::query::Query;
+
+/// Bytes of the longest path that leads anywhere: what Kubernetes serves has at most some 900, with the longest names.
+/// What follows is not read, so that no review, log or metric is told of it.
+pub const PATH_MAX: usize = 2_048;
+/// Bytes of the longest selector that an authorizer is told of. Where it is told of none, it decides on a request for
+/// all objects, which is never granted more easily (KEP-4601).
+const TOLD_MAX: usize = 1_024;
 
 /// What a request wants done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -65,8 +74,10 @@ impl fmt::Display for Verb {
 pub struct RequestInfo {
     /// Whether it is about a resource of an API group.
     pub is_resource: bool,
-    /// Decoded URL path.
+    /// Decoded URL path, up to [`PATH_MAX`] bytes.
     pub path: String,
+    /// Whether the path is longer than that.
+    pub is_cut: bool,
     /// What is to be done.
     pub verb: Verb,
     /// API group; empty for the core group.
@@ -85,20 +96,36 @@ pub struct RequestInfo {
     pub rest: Vec<String>,
     /// Query parameters.
     pub query: Query,
-    /// Raw label selector of a list, watch or deletecollection.
+    /// Raw label selector of a list, watch or deletecollection, as an authorizer is told of it: absent if it is long.
     pub label_selector: Option<String>,
-    /// Raw field selector of a list, watch or deletecollection.
+    /// The same of the field selector.
     pub field_selector: Option<String>,
+}
+
+impl RequestInfo {
+    /// 404 if the path is longer than any that leads somewhere. kube-apiserver has no such bound, and answers 404 when it
+    /// has authorized the request and found nothing under that name.
+    pub fn check_path(&self) -> Result<(), ApiError> {
+        if self.is_cut { Err(ApiError::unknown_path()) } else { Ok(()) }
+    }
 }
 
 /// Reads what a request is about.
 pub fn parse(method: &http::Method, uri: &http::Uri) -> RequestInfo {
-    let path = percent_encoding::percent_decode_str(uri.path()).decode_utf8_lossy().into_owned();
+    let read = uri.path().as_bytes();
+    let is_cut = read.len() > PATH_MAX;
+    let read = read.get(..PATH_MAX).unwrap_or(read);
+    let path = percent_encoding::percent_decode(read).decode_utf8_lossy().into_owned();
     let mut info = RequestInfo {
         verb: Verb::Other(method.as_str().to_ascii_lowercase()),
         query: Query::parse(uri.query().unwrap_or_default()),
+        is_cut,
         ..RequestInfo::default()
     };
+    if is_cut {
+        info.path = path;
+        return info;
+    }
     if let Some((group, version, parts)) = split_resource_path(&path) {
         info.is_resource = true;
         info.group = group.to_owned();
@@ -144,8 +171,9 @@ fn read_parts(info: &mut RequestInfo, method: &http::Method, parts: &[&str]) {
         widen_to_collection(info);
     }
     if !by_path && matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection) {
-        info.label_selector = info.query.get("labelSelector").map(str::to_owned);
-        info.field_selector = info.query.get("fieldSelector").map(str::to_owned);
+        let told = |selector: &&str| selector.len() <= TOLD_MAX;
+        info.label_selector = info.query.get("labelSelector").filter(told).map(str::to_owned);
+        info.field_selector = info.query.get("fieldSelector").filter(told).map(str::to_owned);
     }
 }
 
@@ -174,8 +202,11 @@ fn widen_to_collection(info: &mut RequestInfo) {
     }
 }
 
-/// The name that a field selector demands, if it demands one that can stand in a path.
+/// The name that a field selector demands, if it demands one that can stand in a path and is told of at all.
 fn exact_name(selector: &str) -> Option<String> {
+    if selector.len() > TOLD_MAX {
+        return None;
+    }
     let term = selector.split(',').find_map(|term| term.trim().strip_prefix("metadata.name="))?;
     let name = term.strip_prefix('=').unwrap_or(term);
     let bad = name.is_empty() || name == "." || name == ".." || name.contains(['/', '%', '\\', '=']);

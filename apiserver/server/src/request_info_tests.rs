@@ -58,3 +58,30 @@ fn a_namespace_itself_is_a_resource() {
     assert_eq!((got.resource.as_str(), got.name.as_str()), ("namespaces", "ns"));
     assert_eq!((got.subresource.as_str(), got.namespace.as_str()), ("status", "ns"));
 }
+
+#[test]
+fn nothing_is_read_of_a_path_that_is_too_long() {
+    let of = |length: usize| {
+        let start = "/apis/g/v/namespaces/ns/things/";
+        info("GET", &format!("{start}{}", "x".repeat(length - start.len())))
+    };
+    let longest = of(PATH_MAX);
+    assert!(longest.is_resource && longest.name.len() > 2_000 && longest.check_path().is_ok());
+    let long = of(PATH_MAX + 1);
+    assert_eq!((long.is_resource, long.name.as_str(), long.path.len()), (false, "", PATH_MAX));
+    assert_eq!(long.check_path().unwrap_err().code(), 404);
+    // Wherever it is cut.
+    for start in 0..4 {
+        let uri = format!("/{}{}", "x".repeat(start), "%F0%9F%98%80".repeat(1_000));
+        assert!(info("GET", &uri).path.len() <= PATH_MAX + 2);
+    }
+}
+
+#[test]
+fn authorizers_are_told_of_no_long_selectors() {
+    let long =
+        |name: &str| info("GET", &format!("/apis/g/v/things?{name}=metadata.name%3D{}", "x".repeat(2_000)));
+    let (labels, fields) = (long("labelSelector"), long("fieldSelector"));
+    assert_eq!((labels.label_selector, fields.field_selector, fields.name.as_str()), (None, None, ""));
+    assert!(fields.query.get("fieldSelector").is_some_and(|selector| selector.len() > 2_000));
+}

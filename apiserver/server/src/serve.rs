@@ -16,13 +16,14 @@ mod open_files;
 mod place;
 mod requests;
 mod turns;
+mod windows;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use http::{Request, Response};
 use rustls::ServerConfig;
 use rustls::server::Acceptor;
@@ -33,8 +34,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::authn::Peer;
-use crate::chain::Chain;
-use converse::converse;
+use crate::chain::{Chain, Kept};
+use crate::sending::Outgoing;
+use connections::Stage;
+use converse::{Client, converse, peer};
 use gather::MOST;
 use handshakes::Handshakes;
 use place::{Place, Places};
@@ -45,8 +48,8 @@ pub struct Bounds {
     /// Connections at one time, without those of front proxies; a quarter of them is for connections that have
     /// authenticated nobody yet. There are fewer where the limit of open files is low.
     pub connections: usize,
-    /// Connections from one address, or one /64 network, that have authenticated nobody yet: when there is another one,
-    /// that which stands still for longest is closed.
+    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated nobody yet:
+    /// when there is another one, one that stands still is closed. So many handshakes may begin in a second.
     pub connections_per_address: usize,
     /// Time for a handshake, for the first request, and for each request's headers.
     pub headers: Duration,
@@ -67,8 +70,15 @@ impl Default for Bounds {
 
 /// Who answers the requests that come in by a port.
 pub trait Answer: Send + Sync + 'static {
+    /// The body of an answer.
+    type Body: HttpBody<Data: Send, Error: Into<axum::BoxError>> + Send + Unpin + 'static;
+
     /// The answer to a request; whatever goes wrong, there is one.
-    fn answer(&self, request: Request<Body>, peer: &Peer) -> impl Future<Output = Response<Body>> + Send;
+    fn answer(
+        &self,
+        request: Request<Body>,
+        peer: &Peer,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
 
     /// Whether a client is a front proxy, which sends the requests of many users. Asked once, after the handshake.
     fn is_front_proxy(&self, _peer: &Peer) -> bool {
@@ -77,7 +87,13 @@ pub trait Answer: Send + Sync + 'static {
 }
 
 impl Answer for Chain {
-    fn answer(&self, request: Request<Body>, peer: &Peer) -> impl Future<Output = Response<Body>> + Send {
+    type Body = Outgoing<Kept>;
+
+    fn answer(
+        &self,
+        request: Request<Body>,
+        peer: &Peer,
+    ) -> impl Future<Output = Response<Self::Body>> + Send {
         self.serve(request, peer)
     }
 
@@ -102,7 +118,13 @@ pub async fn serve<A: Answer>(
 ) {
     let connections = TaskTracker::new();
     let places = Places::new(open_files::allow(bounds.connections), bounds.connections_per_address);
-    let door = Arc::new(Door { tls: Arc::new(tls), handshakes: Handshakes::new(), answers, stop, bounds });
+    let door = Arc::new(Door {
+        tls: Arc::new(tls),
+        handshakes: Handshakes::new(bounds.connections_per_address),
+        answers,
+        stop,
+        bounds,
+    });
     loop {
         let accepted = tokio::select! {
             () = door.stop.cancelled() => break,
@@ -146,8 +168,8 @@ impl<A: Answer> Door<A> {
     /// Serves one connection until it ends or loses its place.
     async fn serve(&self, stream: TcpStream, place: &Arc<Place>) {
         let served = async {
-            if let Some(stream) = self.greet(stream, place).await {
-                converse(stream, &self.answers, place, &self.stop, self.bounds).await;
+            if let Some((stream, client)) = self.greet(stream, place).await {
+                converse(stream, client, &self.answers, place, &self.stop, self.bounds).await;
             }
         };
         tokio::select! {
@@ -156,17 +178,22 @@ impl<A: Answer> Door<A> {
         }
     }
 
-    async fn greet(&self, stream: TcpStream, place: &Place) -> Option<TlsStream<TcpStream>> {
+    async fn greet(&self, stream: TcpStream, place: &Arc<Place>) -> Option<(TlsStream<TcpStream>, Client)> {
         let _ = stream.set_nodelay(true);
-        let handshake = tokio::time::timeout(self.bounds.headers, self.handshake(stream, place));
+        let shaken = async {
+            let stream = self.handshake(stream, place).await?;
+            let client = self.judge(&stream, place).await;
+            io::Result::Ok((stream, client))
+        };
+        let handshake = tokio::time::timeout(self.bounds.headers, shaken);
         let shaken = tokio::select! {
             shaken = handshake => shaken,
             () = self.stop.cancelled() => return None,
         };
         match shaken {
-            Ok(Ok(mut stream)) => {
+            Ok(Ok((mut stream, client))) => {
                 stream.get_mut().1.set_buffer_limit(Some(MOST));
-                return Some(stream);
+                return Some((stream, client));
             }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake timed out"),
@@ -177,12 +204,23 @@ impl<A: Answer> Door<A> {
     /// Nobody's turn is waited in for what a client has not sent.
     async fn handshake(&self, stream: TcpStream, place: &Place) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        place.stepped();
+        place.comes_to(Stage::Waiting);
         let turn = self.handshakes.turn(place.source, place.id).await;
+        place.comes_to(Stage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
         drop(turn);
         let shaken = shaking.await?;
-        place.stepped();
+        place.comes_to(Stage::Established);
         Ok(shaken)
+    }
+
+    /// Verifies the certificates, if there are any, in a turn of their own.
+    async fn judge(&self, stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Client {
+        let peer = peer(stream, place);
+        let _turn = match peer.shows_certificates() {
+            true => Some(self.handshakes.verification(place.source, place.id).await),
+            false => None,
+        };
+        Client { is_front_proxy: self.answers.is_front_proxy(&peer), peer: Arc::new(peer) }
     }
 }

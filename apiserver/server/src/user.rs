@@ -18,6 +18,11 @@ pub struct User {
 /// The group of everyone who is allowed everything.
 pub const SYSTEM_MASTERS: &str = "system:masters";
 
+/// The name of whoever shows no credentials.
+pub const ANONYMOUS: &str = "system:anonymous";
+/// The group of whoever shows no credentials.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+
 /// What the name of a service account begins with.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// What the name of the group of all service accounts of one namespace begins with.
@@ -27,6 +32,19 @@ impl User {
     /// Whether the user is in `group`.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
+    }
+
+    /// Whether the user showed no credentials, or acts as somebody who shows none.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
+    }
+
+    /// Bytes of everything that is known of the user.
+    pub(crate) fn bytes(&self) -> usize {
+        let list =
+            |texts: &[String]| texts.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
+        let extra = self.extra.iter().map(|(key, values)| key.len() + list(values)).sum::<usize>();
+        self.name.len() + self.uid.len() + list(&self.groups) + extra
     }
 
     /// The flow of the user: the unit by which shares, budgets and limits are counted. It is the user's name, or the

@@ -102,7 +102,11 @@ async fn get(store: Store, caller: usize, _: u64, _: Revision) -> Result<Revisio
 
 async fn write(store: Store, key: String, expected: Option<Revision>) -> Result<Revision> {
     let value = Some(Bytes::from(vec![b'x'; VALUE]));
-    match store.write(Write { key, expected, value, guard: None }).await.map_err(Error::other)? {
+    match store
+        .write(Write { key, expected, value, guard: None, priority: Default::default() })
+        .await
+        .map_err(Error::other)?
+    {
         WriteOutcome::Committed(revision) => Ok(revision),
         WriteOutcome::Conflict(..) | WriteOutcome::Guarded => {
             Err(Error::other("a conflict, though every key has one writer"))

@@ -49,6 +49,29 @@ pub struct Write {
     pub value: Option<Bytes>,
     /// Another key that must stand where the writer believes it does.
     pub guard: Option<Guard>,
+    /// How far it may go into the reserve of a store that is full.
+    pub priority: Priority,
+}
+
+/// How far a write may go into the reserve of a store that is full. A delete goes further than any of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// It is refused at the quota, or a little later if it makes its value smaller.
+    #[default]
+    Ordinary,
+    /// A little further: whoever fills the store should not stop it.
+    Needed,
+    /// Further than whoever is not trusted with the whole store.
+    System,
+}
+
+/// What every write of a caller has in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteContext<'a> {
+    /// What each of them depends on.
+    pub guard: Option<&'a Guard>,
+    /// How far each may go into the reserve.
+    pub priority: Priority,
 }
 
 /// A key on which a write depends without writing it.
@@ -189,6 +212,11 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Bytes that history may take within half a minute, where space runs short; `None` while there is enough.
+    fn history_room(&self) -> Option<u64> {
+        None
+    }
+
     /// Why reads are refused too, and have been for so long that they should be sent elsewhere; `None` where they are
     /// answered, as far as is known.
     fn refuses_reads(&self) -> Option<String> {
@@ -205,6 +233,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Forgets revisions below `at`; the state at `at` stays readable.
     async fn compact(&self, at: Revision) -> Result<()>;
+
+    /// Gives up history before its time where space runs short, for ever; a backend that does it by itself waits.
+    async fn relieve(&self) {
+        std::future::pending().await
+    }
 
     /// One turn of keeping history short: forgets what is below the last turn's revision, unless another replica
     /// on the same store does so. Between two turns lies the interval for which history is kept.

@@ -85,7 +85,7 @@ impl Fences {
     async fn raise(&self, key: &str, older: Option<Known>, term: u64) -> Result<Option<Known>, FenceError> {
         let expected = older.map(|known| known.revision);
         let value = Some(term.to_string().into());
-        let write = Write { key: key.to_owned(), expected, value, guard: None };
+        let write = Write { key: key.to_owned(), expected, value, guard: None, priority: Default::default() };
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => Ok(Some(Known { term, revision })),
             WriteOutcome::Conflict(present, _) => Ok(present.map(read).transpose()?),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::Stretch;
-use crate::pinned::{Age, Pinned};
+use crate::pinned::{Age, Pinned, json_bytes};
 use crate::stored::Stored;
 
 /// Objects in key order. A long list is not put together before it is read: whoever sends it begins at once, and holds
@@ -17,7 +17,8 @@ pub struct Items {
 
 #[derive(Clone)]
 enum Source {
-    Held(Arc<[Arc<Stored>]>),
+    /// With the bytes of their JSON.
+    Held(Arc<[Arc<Stored>]>, usize),
     Snapshot(Stretch),
 }
 
@@ -36,7 +37,7 @@ impl Items {
     /// The objects, one after another.
     pub fn iter(&self) -> Box<dyn Iterator<Item = Arc<Stored>> + Send> {
         match &self.source {
-            Source::Held(held) => {
+            Source::Held(held, _) => {
                 let held = held.clone();
                 Box::new((0..held.len()).filter_map(move |index| held.get(index).cloned()))
             }
@@ -47,7 +48,8 @@ impl Items {
 
 impl From<Vec<Arc<Stored>>> for Items {
     fn from(items: Vec<Arc<Stored>>) -> Self {
-        Self { source: Source::Held(items.into()), age: None }
+        let bytes = json_bytes(&items);
+        Self { source: Source::Held(items.into(), bytes), age: None }
     }
 }
 
@@ -55,8 +57,7 @@ impl Pinned for Items {
     fn bytes(&self) -> usize {
         let older = self.age.as_ref().map_or(usize::MAX, Age::bytes);
         match &self.source {
-            Source::Held(_) if older == 0 => 0,
-            Source::Held(held) => older.min(held.iter().map(|stored| stored.json_len()).sum()),
+            Source::Held(_, bytes) => older.min(*bytes),
             Source::Snapshot(_) => older,
         }
     }

@@ -21,6 +21,7 @@ pub mod storage;
 
 pub mod compaction;
 pub mod etcd;
+pub mod retention;
 pub mod sqlite;
 
 pub mod cache;
@@ -33,6 +34,7 @@ pub mod place;
 
 pub mod failpoints;
 mod items;
+pub mod pace;
 mod pinned;
 pub mod progress;
 mod stored;

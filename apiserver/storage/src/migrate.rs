@@ -286,7 +286,13 @@ mod tests {
             let store =
                 Counting(SqliteBackend::open(path, SqliteOptions::default()).unwrap(), AtomicUsize::new(0));
             let key = |n: usize| format!("/{n:05}");
-            let write = |n| Write { key: key(n), expected: None, value: Some("x".into()), guard: None };
+            let write = |n| Write {
+                key: key(n),
+                expected: None,
+                value: Some("x".into()),
+                guard: None,
+                priority: Default::default(),
+            };
             futures::future::join_all((0..count).map(|n| store.write(write(n)))).await;
             let mut pages = Pages::new(&store, store.current_revision().await.unwrap());
             assert!(pages.any(&Progress::silent()).await.unwrap());

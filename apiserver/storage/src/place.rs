@@ -4,12 +4,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::kind::{Names, Quota};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, BackendError};
-use crate::cache::{Cache, Config, Counted};
+use crate::cache::{Cache, Config};
 use crate::compaction;
 use crate::etcd::{EtcdBackend, EtcdConfig};
 use crate::sqlite::{SqliteBackend, SqliteOptions, sync_directory};
@@ -102,12 +101,9 @@ pub fn make_folder(folder: &Path) -> Result<(), PlaceError> {
     durable.map_err(|why| PlaceError::Folder(folder.to_owned(), why))
 }
 
-/// A kind's storage: the watch cache over the typed store over `backend`. Of a kind with a quota the objects that it is
-/// about are counted.
+/// A kind's storage: the watch cache over the typed store over `backend`. Of a kind with a quota its use is counted.
 pub fn cached(backend: &Arc<dyn Backend>, names: &Names, quota: Option<Quota>) -> Arc<Cache> {
-    let counted = quota
-        .map(|quota| Counted { looks_at: Excerpt::of(quota.looks_at.iter().copied()), counts: quota.counts });
-    let config = Config { counted, ..Config::default() };
+    let config = Config { quota, ..Config::default() };
     Arc::new(Cache::start(Store::new(backend.clone(), names.group, names.plural), config))
 }
 

@@ -32,7 +32,7 @@ impl Scope {
         accepts: impl Fn(&Object) -> bool + Send + Sync + 'static,
     ) -> Self {
         let looks_at = Arc::new(Excerpt::of(paths.iter().copied()));
-        self.matches = Some(Selection { looks_at, requires: None, accepts: Arc::new(accepts) });
+        self.matches = Some(Selection { looks_at, requires: None, bytes: 0, accepts: Arc::new(accepts) });
         self
     }
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::{ApiError, Object};
 
-use crate::backend::{BackendError, Guard, Revision};
+use crate::backend::{BackendError, Revision, WriteContext};
 
 pub use crate::items::Items;
 pub use crate::pinned::Pinned;
@@ -36,6 +36,8 @@ pub struct Selection {
     pub looks_at: Arc<Excerpt>,
     /// What every object that it selects has, if there is such a thing: watchers are woken by it.
     pub requires: Option<Term>,
+    /// About how many bytes it takes in memory.
+    pub bytes: usize,
     /// Whether it selects an object that has these fields at least.
     pub accepts: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
 }
@@ -208,12 +210,12 @@ impl From<BackendError> for StorageError {
 /// Objects of one resource.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
-    /// Stores a new object, if `guard` stands.
+    /// Stores a new object, if the guard of `context` stands.
     async fn create(
         &self,
         key: &str,
         object: Object,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
     ) -> Result<Arc<Stored>, StorageError>;
     /// Reads one object.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
@@ -221,11 +223,12 @@ pub trait Storage: Send + Sync + 'static {
     async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError>;
     /// Compare-and-swap loop: `updater` sees the present state (from the cache at first, then live after a lost
     /// race or a refusal on possibly stale data) and says what to do. Returns the resulting state (for `Delete` the
-    /// last state at the deletion's revision) and whether something was written. Writes only if `guard` stands.
+    /// last state at the deletion's revision) and whether something was written. Writes only if the guard of
+    /// `context` stands.
     async fn update(
         &self,
         key: &str,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError>;
     /// Opens a watch.
@@ -235,6 +238,8 @@ pub trait Storage: Send + Sync + 'static {
     /// About how many bytes of objects a list of `scope` looks at, counted no further than `enough`; `enough` where
     /// that is not known at once. It reads nothing from the backend.
     fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize;
+    /// [`crate::backend::Backend::history_room`].
+    fn history_room(&self) -> Option<u64>;
     /// Whether reads can be served.
     fn ready(&self) -> bool;
 }

@@ -1,15 +1,14 @@
-//! One object at one revision: its bytes, made once and shared by all its readers, and the decoded object if somebody
-//! asked for it lately.
+//! One object at one revision, shared by all its readers.
 //!
 //! ```text
-//!   written, or told by a watch ──> fresh: bytes, and from the first who asks on the decoded object
-//!                                     │ let go of
-//!                                     ▼
-//!                                   packed: its text, in as little memory as it needs
+//!   written, or read from a watch ──> fresh: JSON; once asked for, also the decoded object and its protobuf
+//!                                       │ let_go
+//!                                       ▼
+//!                                     packed: JSON alone, compressed; anything else is made for each reader
 //! ```
 //!
-//! What a cache keeps for long is packed: a decoded object takes several times its memory. A writer's own is not kept
-//! either: what is freed where it was made is still in the processor's caches, and most objects are asked for as text.
+//! A cache packs all but its newest objects, as a decoded object takes several times the memory of its JSON. The object
+//! of a writer is not kept: memory is freed sooner where it was allocated, and most readers want JSON.
 
 mod packed;
 mod runs;
@@ -26,25 +25,23 @@ use crate::backend::Revision;
 use packed::Packed;
 pub(crate) use runs::Runs;
 
-/// One object at one revision, encoded at most once per format.
+/// One object at one revision.
 #[derive(Debug)]
 pub struct Stored {
     /// Key below the resource's prefix: `namespace/name` or `name`.
     pub key: Box<str>,
     /// The object's mod revision.
     pub revision: Revision,
-    /// Once it is there, it stays, and is read without a lock.
+    /// Set once, and then read without a lock.
     packed: OnceLock<Packed>,
-    /// What there is besides.
+    /// Absent once the object is packed.
     fresh: Mutex<Option<Box<Fresh>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fresh {
-    /// Absent where the text is packed.
-    json: Option<Bytes>,
+    json: Bytes,
     protobuf: Option<Bytes>,
-    /// Only beside `json`.
     decoded: Option<Arc<Object>>,
 }
 
@@ -70,7 +67,7 @@ impl Stored {
     }
 
     fn with(key: &str, json: Bytes, revision: Revision) -> Self {
-        let fresh = Fresh { json: Some(json), ..Fresh::default() };
+        let fresh = Fresh { json, protobuf: None, decoded: None };
         Self { key: key.into(), revision, packed: OnceLock::new(), fresh: Mutex::new(Some(Box::new(fresh))) }
     }
 
@@ -79,15 +76,21 @@ impl Stored {
         Self::new(self.key.to_string(), Object::clone(&self.object()), revision)
     }
 
-    /// The object with its resourceVersion. Decoded by the first who asks, and anew where it was let go of.
+    /// The object with its resourceVersion. A fresh one is decoded once and kept, a packed one decoded for each call.
     pub fn object(&self) -> Arc<Object> {
         self.known().unwrap_or_else(|| {
-            let object = Arc::new(decoded(&self.json()));
-            if let Some(fresh) = self.fresh.lock().as_mut().filter(|fresh| fresh.json.is_some()) {
+            let object = self.object_not_kept();
+            if let Some(fresh) = self.fresh.lock().as_mut() {
                 fresh.decoded = Some(object.clone());
             }
             object
         })
+    }
+
+    /// As [`Self::object`], but an object that has to be decoded is not kept: for readers of many objects, who need each
+    /// of them only once.
+    pub fn object_not_kept(&self) -> Arc<Object> {
+        self.known().unwrap_or_else(|| Arc::new(decoded(&self.json())))
     }
 
     /// Some fields of the object, of which only they are decoded if it is not decoded already; it may have others.
@@ -102,13 +105,12 @@ impl Stored {
         self.fresh.lock().as_ref()?.decoded.clone()
     }
 
-    /// Keeps the text alone, packed. Whatever else looks like it shares `runs` with it.
+    /// Packs the JSON, which shares `runs` with that of similar objects, and frees everything else.
     pub(crate) fn let_go(&self, runs: &Runs) {
         let Some(json) = self.unpacked() else { return };
         self.packed.get_or_init(|| Packed::of(&json, runs));
-        let mut fresh = self.fresh.lock();
-        let protobuf = fresh.take().and_then(|fresh| fresh.protobuf);
-        *fresh = protobuf.map(|made| Box::new(Fresh { protobuf: Some(made), ..Fresh::default() }));
+        // Dropped without the lock.
+        let _fresh = self.fresh.lock().take();
     }
 
     /// The text, unless it is packed.
@@ -116,7 +118,7 @@ impl Stored {
         if self.packed.get().is_some() {
             return None;
         }
-        self.fresh.lock().as_ref()?.json.clone()
+        self.fresh.lock().as_ref().map(|fresh| fresh.json.clone())
     }
 
     /// The object as compact JSON, with apiVersion and kind.
@@ -156,13 +158,28 @@ impl Stored {
         }
     }
 
-    /// The object in the protobuf envelope, made by `encode` on first use.
+    /// The object in the protobuf envelope, made by `encode`: once for a fresh object, which keeps it, and for each call
+    /// for a packed one.
     pub fn protobuf(&self, encode: impl FnOnce(&Object) -> Bytes) -> Bytes {
-        if let Some(made) = self.fresh.lock().as_ref().and_then(|fresh| fresh.protobuf.clone()) {
-            return made;
+        self.known_protobuf().unwrap_or_else(|| {
+            let made = encode(&self.object());
+            if let Some(fresh) = self.fresh.lock().as_mut() {
+                fresh.protobuf = Some(made.clone());
+            }
+            made
+        })
+    }
+
+    /// As [`Self::protobuf`], but nothing that is made is kept: for readers of many objects.
+    pub fn protobuf_not_kept(&self, encode: impl FnOnce(&Object) -> Bytes) -> Bytes {
+        self.known_protobuf().unwrap_or_else(|| encode(&self.object_not_kept()))
+    }
+
+    fn known_protobuf(&self) -> Option<Bytes> {
+        if self.packed.get().is_some() {
+            return None;
         }
-        let made = encode(&self.object());
-        self.fresh.lock().get_or_insert_default().protobuf.get_or_insert(made).clone()
+        self.fresh.lock().as_ref()?.protobuf.clone()
     }
 }
 
@@ -222,14 +239,29 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_is_made_once_and_outlives_the_decoded_object() {
+    fn protobuf_is_kept_while_the_object_is_fresh_and_never_beside_the_packed_text() {
         let stored = Stored::new("a".into(), object(r#"{"metadata":{"name":"a"}}"#), Revision(7));
         assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made")), "made");
+        assert_eq!(stored.protobuf(|_| Bytes::from_static(b"anew")), "made");
         stored.let_go(&Runs::default());
-        assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made again")), "made");
-        let packed = Stored::new("a".into(), object(r#"{"metadata":{"name":"a"}}"#), Revision(7));
-        packed.let_go(&Runs::default());
-        assert_eq!(packed.protobuf(|object| object.name().to_owned().into()), "a");
-        assert_eq!(packed.protobuf(|_| Bytes::new()), "a");
+        assert_eq!(stored.protobuf(|object| object.name().to_owned().into()), "a");
+        assert_eq!(stored.protobuf(|_| Bytes::from_static(b"anew")), "anew");
+        assert!(stored.fresh.lock().is_none());
+    }
+
+    #[test]
+    fn readers_of_many_objects_leave_nothing_behind() {
+        let stored = Stored::new("a".into(), object(r#"{"metadata":{"name":"a"}}"#), Revision(7));
+        assert_eq!(stored.protobuf_not_kept(|object| object.name().to_owned().into()), "a");
+        assert_eq!(stored.object_not_kept().name(), "a");
+        let kept = |stored: &Stored| {
+            stored.fresh.lock().as_ref().map(|fresh| (fresh.decoded.is_some(), fresh.protobuf.is_some()))
+        };
+        assert_eq!(kept(&stored), Some((false, false)));
+        // What is there already is used.
+        assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made")), "made");
+        assert_eq!(kept(&stored), Some((true, true)));
+        assert_eq!(stored.protobuf_not_kept(|_| Bytes::new()), "made");
+        assert!(Arc::ptr_eq(&stored.object(), &stored.object_not_kept()));
     }
 }

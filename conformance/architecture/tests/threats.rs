@@ -3,7 +3,7 @@
 use drydock_architecture::{none, repository, source};
 
 /// Rows that the table has at least.
-const ROWS: usize = 20;
+const ROWS: usize = 30;
 const ACTORS: [&str; 7] = ["tenant", "interceptor", "maintainer", "stranger", "webhook", "node", "host"];
 const AIMS: [&str; 3] = ["stop", "fill", "deceive"];
 

@@ -43,7 +43,8 @@ impl Writer {
             false => Some(self.value(&name)),
         };
         let bytes = value.clone().map(Bytes::from);
-        let write = Write { key: key.clone(), expected, value: bytes, guard: None };
+        let write =
+            Write { key: key.clone(), expected, value: bytes, guard: None, priority: Default::default() };
         Ok(Next { wrote: (key, value), write })
     }
 

@@ -55,8 +55,13 @@ impl Setup {
         let name = format!("object-{:03}", self.written);
         let key = format!("/registry/g/plural/{name}");
         let value = format!(r#"{{"metadata":{{"name":"{name}"}},"filling":"{}"}}"#, "x".repeat(7000));
-        let write =
-            Write { key: key.clone(), expected: None, value: Some(value.clone().into()), guard: None };
+        let write = Write {
+            key: key.clone(),
+            expected: None,
+            value: Some(value.clone().into()),
+            guard: None,
+            priority: Default::default(),
+        };
         let outcome = store.write(write).await?;
         assert!(matches!(outcome, WriteOutcome::Committed(_)), "{outcome:?}");
         self.acknowledged.insert(key, value);

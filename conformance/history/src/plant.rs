@@ -65,7 +65,15 @@ impl Faulty {
             return self.inner.write(write).await;
         }
         let elsewhere = format!("/lost/{}", at.0);
-        self.inner.write(Write { key: elsewhere, expected: None, value: write.value, guard: None }).await
+        self.inner
+            .write(Write {
+                key: elsewhere,
+                expected: None,
+                value: write.value,
+                guard: None,
+                priority: Default::default(),
+            })
+            .await
     }
 
     /// Acknowledges an update that would be made, and makes it a little later.

@@ -5,9 +5,7 @@ use std::time::Duration;
 use crate::attack::{Attack, Finding};
 use crate::others::Fared;
 
-/// Reviews a second that strangers together may cause on the host.
-const REVIEWS: u64 = 200;
-/// Reviews beside that: bursts, and those that the others cause.
+/// Reviews beside those that an attack may cause: bursts, and those that the others cause.
 const REVIEWS_BESIDE: u64 = 400;
 
 /// What happened.
@@ -53,9 +51,9 @@ impl Happened {
         harm.extend(others.drain.failure.as_ref().map(|why| format!("the drain: {why}")));
         let most = attack.memory;
         harm.extend((self.peak > most).then(|| format!("{} MiB of memory, more than {most}", self.peak)));
-        let allowed = REVIEWS * (self.length.as_secs() + 1) + REVIEWS_BESIDE;
-        let too_many = attack.strangers && self.reviews > allowed;
-        harm.extend(too_many.then(|| format!("{} reviews, more than {allowed}", self.reviews)));
+        let allowed = attack.reviews.map(|rate| rate * (self.length.as_secs() + 1) + REVIEWS_BESIDE);
+        let exceeded = allowed.filter(|allowed| self.reviews > *allowed);
+        harm.extend(exceeded.map(|allowed| format!("{} reviews, more than {allowed}", self.reviews)));
         harm.extend(self.fault.as_ref().map(|told| format!("answered {told}")));
         harm.extend(findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.text));
         harm.extend(self.told.is_empty().then(|| "nothing was attacked".to_owned()));
@@ -101,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_and_reviews_of_a_tenant_are_no_harm() {
+    fn slow_answers_and_reviews_that_are_not_judged_are_no_harm() {
         let slow = Count { asked: 1, slowest: Duration::from_secs(20), ..Count::default() };
         let others = Fared { probes: slow, ..Fared::default() };
         assert_eq!(harm(Happened { others, ..happened() }, &ATTACK), Vec::<String>::new());
@@ -133,10 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn reviews_of_strangers_are_bounded_by_the_second() {
+    fn reviews_are_bounded_by_the_second() {
         let strangers = ATTACK.by_strangers();
         assert!(harm(happened(), &strangers)[0].contains("10000 reviews, more than 1400"));
         assert!(harm(Happened { reviews: 1_400, ..happened() }, &strangers).is_empty());
+        let tenant = ATTACK.by_new_questions();
+        assert!(harm(Happened { reviews: 1_400, ..happened() }, &tenant)[0].contains("more than 900"));
         let bad = happened().judge(&ATTACK, vec![Finding::new(false, "a fact")]);
         assert_eq!(bad.harm, ["a fact"]);
     }

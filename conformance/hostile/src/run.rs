@@ -13,8 +13,8 @@ use crate::others::{Drain, Observer, Others};
 use crate::report;
 use crate::stage::{HOME, Memory, Stage, Tenant};
 
-/// An attack that has not ended by then hangs.
-const GUARD: Duration = Duration::from_secs(300);
+/// An attack that has not ended by then hangs: one of the short form, and one of the long form.
+const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
 /// MiB at rest from which on a server is started anew: what an attack left behind is not the next one's.
 const HEAVY: u64 = 200;
 
@@ -55,6 +55,9 @@ struct Scene<'s> {
 impl Scene<'_> {
     async fn play(&self, attack: &Attack) -> Result<Happened> {
         let name = format!("{}-{}", attack.name, self.round);
+        if attack.small_store {
+            self.stage.restart_with_room().await?;
+        }
         let tenant = Arc::new(self.stage.tenant(&name, 1).await?);
         let drain = Drain { name: format!("drain-{name}"), tenant: self.drained.clone() };
         drain.prepare(self.stage).await?;
@@ -78,21 +81,22 @@ impl Scene<'_> {
             harm: Vec::new(),
         };
         let happened = happened.judge(attack, findings);
-        self.tidy(&happened).await?;
+        self.tidy(attack, &happened).await?;
         Ok(happened)
     }
 
     async fn attack(&self, attack: &Attack, field: &Field) -> Vec<Finding> {
-        match tokio::time::timeout(GUARD, (attack.run)(field.clone())).await {
+        let guard = field.pick(GUARD[0], GUARD[1]);
+        match tokio::time::timeout(guard, (attack.run)(field.clone())).await {
             Ok(Ok(findings)) => findings,
             Ok(Err(error)) => vec![Finding::new(false, format!("the attack could not go on: {error:#}"))],
-            Err(_) => vec![Finding::new(false, format!("the attack did not end within {GUARD:?}"))],
+            Err(_) => vec![Finding::new(false, format!("the attack did not end within {guard:?}"))],
         }
     }
 
     /// A server that was harmed is started anew too: the next attack is judged by itself.
-    async fn tidy(&self, happened: &Happened) -> Result<()> {
-        if !happened.harm.is_empty() || self.stage.resident() > HEAVY {
+    async fn tidy(&self, attack: &Attack, happened: &Happened) -> Result<()> {
+        if attack.small_store || !happened.harm.is_empty() || self.stage.resident() > HEAVY {
             self.stage.restart().await?;
         }
         Ok(())

@@ -90,7 +90,12 @@ impl Drydock {
 
     /// Starts the API server, again if it was killed, with the data that it had, and waits until it is ready.
     pub async fn start_apiserver(&self) -> Result<()> {
-        let flags = self.apiserver_flags()?;
+        self.start_apiserver_with(&[]).await
+    }
+
+    /// The same with more flags, for this time.
+    pub async fn start_apiserver_with(&self, more: &[String]) -> Result<()> {
+        let flags = [&self.apiserver_flags()?, more].concat();
         self.host.processes.start(APISERVER, &program(APISERVER), &flags)?;
         crate::wait::file(&self.ca(), &self.host.processes, APISERVER, LIMIT).await?;
         server_ready(&self.direct().await?, &self.host.processes, APISERVER, LIMIT).await

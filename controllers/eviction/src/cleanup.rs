@@ -1,19 +1,17 @@
 //! Finished requests: kept for their requesters to read, then removed.
 
-use drydock_api::eviction_request::{
-    CANCELED, EVICTED, EvictionRequest, REASON_NO_REQUESTERS, REASON_VALIDATION_FAILED,
-};
-use drydock_api::meta::{Condition, find_condition};
+use drydock_api::eviction_request::{CANCELED, EVICTED, EvictionRequest, REASON_NO_REQUESTERS};
+use drydock_api::meta::find_condition;
 use jiff::Timestamp;
 
 use crate::machine::{Config, Decision};
 
 /// Removal when it is due, else when to look again.
 pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &Config) -> Decision {
-    let mut decision = match due(request, config) {
-        Some(due) if due <= now => return Decision { delete: true, ..Decision::default() },
-        wake => Decision { wake, ..Decision::default() },
-    };
+    if is_due(request, now, config) {
+        return Decision { delete: true, ..Decision::default() };
+    }
+    let mut decision = Decision { wake: due(request, config), ..Decision::default() };
     if !request.status.active_interceptors.is_empty() {
         let mut status = request.status.clone();
         status.active_interceptors.clear();
@@ -22,17 +20,18 @@ pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &
     decision
 }
 
+/// Whether a finished request is to be removed by now.
+pub(crate) fn is_due(request: &EvictionRequest, now: Timestamp, config: &Config) -> bool {
+    due(request, config).is_some_and(|due| due <= now)
+}
+
 /// When a finished request is to be removed. A canceled one goes after a short grace: a requester that changes its mind
 /// again finds it until then, and one that failed validation shuts all others out of the pod no longer. Others go when
 /// the last requester has read the outcome and withdrawn, or after the retention.
 fn due(request: &EvictionRequest, config: &Config) -> Option<Timestamp> {
     let canceled = find_condition(&request.status.conditions, CANCELED).filter(|c| c.is_true());
-    let has_grace = |c: &Condition| match c.reason.as_str() {
-        REASON_NO_REQUESTERS => true,
-        REASON_VALIDATION_FAILED => !request.spec.requesters.is_empty(),
-        _ => false,
-    };
-    if canceled.is_some_and(has_grace) {
+    let failed = request.validation_failure().is_some() && !request.spec.requesters.is_empty();
+    if failed || canceled.is_some_and(|c| c.reason == REASON_NO_REQUESTERS) {
         return ended_at(request)?.checked_add(config.canceled_grace).ok();
     }
     if request.spec.requesters.is_empty() {

@@ -78,7 +78,7 @@ pub async fn run(context: Context, options: Options) {
     RequestMetrics::register(&context, options.aggregate_metrics);
     context.caches.pods.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
-    let removals = Removals::new(&context, &options.config);
+    let removals = Removals::new(&context, &options.config, &queue);
     subscribe(&context, &queue, &removals);
     let stop = context.shutdown.clone();
     let parallel = options.parallel;
@@ -145,6 +145,11 @@ impl Worker {
         let cached = cached.filter(|pod| pod.uid == target.uid);
         let seen = cached.as_deref().map_or(Target::NotCached, Target::Present);
         let decision = step(request, seen, now, &self.config);
+        // One that was taken up is never held back: somebody waits for its end.
+        let may_end = decision.confirm || decision.ends;
+        if may_end && !request.is_taken_up() && self.removals.holds_back(&request.key()) {
+            return Ok(Decision::default());
+        }
         if !decision.confirm {
             return Ok(decision);
         }

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};
+use drydock_runtime::Caches;
 use drydock_runtime::testing::{context, failure};
 
 use super::*;
@@ -64,9 +68,76 @@ async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_req
         Some(drydock_api::eviction_request::LocalPodReference { name: "p".into(), uid: "uid".into() });
     let key = fresh.key();
     context.caches.requests.apply(fresh);
-    let removals = Removals::new(&context, &Config::default());
+    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let removals = Removals::new(&context, &Config::default(), &turns);
     let worker = Worker { context, config: Config::default(), removals };
     assert_eq!(worker.reconcile(key.clone()).await.unwrap(), Outcome::Retry);
     worker.context.caches.requests.remove(&key);
     assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);
+}
+
+/// What an API server keeps, as the cache shows it. DELETE is refused while `removes` is not set.
+fn api_server(removes: &Arc<AtomicBool>) -> Context {
+    let caches = Arc::new(OnceLock::<Caches>::new());
+    let (stored, removes) = (caches.clone(), removes.clone());
+    let context = context(move |method, path, body| {
+        let requests = &stored.get().expect("it runs").requests;
+        let name = path.split(['/', '?']).find(|part| part.starts_with("uid-")).unwrap_or_default();
+        let key = ObjectKey::new("ns", name);
+        match method {
+            "PATCH" => {
+                let mut request = (*requests.get(&key).expect("it is there")).clone();
+                request.status.conditions =
+                    serde_json::from_value(body["status"]["conditions"].clone()).unwrap();
+                request.metadata.resource_version.push('1');
+                requests.apply(request.clone());
+                (200, serde_json::to_value(request).unwrap())
+            }
+            "DELETE" if removes.load(SeqCst) => {
+                requests.remove(&key);
+                failure(200, "")
+            }
+            "DELETE" => failure(503, "ServiceUnavailable"),
+            // There is no such pod.
+            _ => failure(404, "NotFound"),
+        }
+    });
+    let _ = caches.set(context.caches.clone());
+    context
+}
+
+/// Requests for pods that are nowhere were ended four times as fast as they were removed: the stock grew without end.
+#[tokio::test]
+async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
+    let removes = Arc::new(AtomicBool::new(false));
+    let context = api_server(&removes);
+    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    let config = Config { max_finished: 10, ..Config::default() };
+    let removals = Removals::new(&context, &config, &turns);
+    subscribe(&context, &turns, &removals);
+    for pod in 0..1_000 {
+        let mut request = EvictionRequest::named("ns", &format!("uid-{pod}"));
+        request.metadata.resource_version = "1".into();
+        request.spec.requesters = serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
+        request.spec.target.pod = serde_json::from_value(json!({ "name": "p", "uid": "uid" })).unwrap();
+        context.caches.requests.apply(request);
+    }
+    let worker = Worker { context: context.clone(), config, removals: removals.clone() };
+    let finished = || context.caches.requests.all().iter().filter(|request| request.is_finished()).count();
+    work_off(&turns, &worker).await;
+    assert_eq!(finished(), 111, "those that are kept, and those that may wait to be removed");
+    removes.store(true, SeqCst);
+    while removals.remove_next().await {
+        work_off(&turns, &worker).await;
+        assert!(finished() <= 111, "{}", finished());
+    }
+    assert_eq!((finished(), context.caches.requests.len()), (10, 10), "all have ended");
+}
+
+async fn work_off(turns: &Queue<ObjectKey>, worker: &Worker) {
+    while turns.depth() > 0 {
+        let key = turns.get().await.unwrap();
+        worker.reconcile(key.clone()).await.unwrap();
+        turns.done(&key);
+    }
 }

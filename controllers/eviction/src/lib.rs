@@ -6,6 +6,7 @@ pub mod machine;
 
 mod cleanup;
 mod conditions;
+mod held;
 mod labels;
 mod surplus;
 

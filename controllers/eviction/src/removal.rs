@@ -1,7 +1,8 @@
 //! Removes finished requests: those whose time is over, and the oldest that a namespace has too many of.
 //!
-//! They have a queue and workers of their own, so that a namespace with thousands of them holds up nobody's turn, and the
-//! API server is asked for few at a time.
+//! They have a queue and workers of their own: thousands of them in a namespace delay nobody's turn, and few deletes are
+//! sent at a time. While a namespace has too many that are not removed yet, no more of its requests are ended that were
+//! never taken up: else whoever makes requests faster than they are removed would fill the store.
 
 use std::sync::Arc;
 
@@ -14,12 +15,13 @@ use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::info;
 
-use crate::cleanup::ended_at;
+use crate::cleanup::{ended_at, is_due};
 use crate::controller::{Error, is_stale};
-use crate::machine::{Config, Target, step};
+use crate::held::Held;
+use crate::machine::Config;
 use crate::surplus::Surplus;
 
-/// Requests that are removed at once.
+/// Requests that are removed at a time.
 const PARALLEL: usize = 8;
 
 /// What removes. Clones share the queue.
@@ -28,15 +30,29 @@ pub(crate) struct Removals {
     context: Context,
     config: Config,
     queue: Queue<ObjectKey>,
-    surplus: Arc<Mutex<Surplus>>,
+    /// The controller's queue, to which requests are given back that were held back.
+    turns: Queue<ObjectKey>,
+    stock: Arc<Mutex<Stock>>,
+}
+
+/// The finished requests that are beyond the limit, and the requests that are not ended because of them.
+struct Stock {
+    surplus: Surplus,
+    held: Held,
 }
 
 impl Removals {
-    /// An empty queue.
-    pub(crate) fn new(context: &Context, config: &Config) -> Self {
-        let surplus = Arc::new(Mutex::new(Surplus::new(config.max_finished)));
+    /// An empty queue; `turns` is the controller's.
+    pub(crate) fn new(context: &Context, config: &Config, turns: &Queue<ObjectKey>) -> Self {
+        let stock = Stock { surplus: Surplus::new(config.max_finished), held: Held::default() };
         let queue = Queue::new("evictionrequest-removals", &context.metrics, Backoff::WRITES);
-        Self { context: context.clone(), config: config.clone(), queue, surplus }
+        Self {
+            context: context.clone(),
+            config: config.clone(),
+            queue,
+            turns: turns.clone(),
+            stock: Arc::new(Mutex::new(stock)),
+        }
     }
 
     /// A request is to be removed; it is looked at once more before it is.
@@ -44,16 +60,32 @@ impl Removals {
         self.queue.add(key);
     }
 
-    /// Takes in a change of a request: one that ends may be one too many.
+    /// Takes in a change of a request: one that ends may be one too many, and one that goes makes room.
     pub(crate) fn note(&self, change: &Change<EvictionRequest>) {
         let Some(request) = change.latest() else { return };
         // One that is being deleted waits for somebody's finalizer: there is nothing left to remove.
         let counts = |request: &&Arc<EvictionRequest>| request.metadata.deletion_timestamp.is_none();
         let ended = change.new.as_ref().filter(counts).and_then(|request| ended_at(request));
-        let surplus = self.surplus.lock().note(&request.key(), ended);
-        if let Some(key) = surplus {
-            self.queue.add(key);
-        }
+        let key = request.key();
+        let (surplus, released) = {
+            let mut stock = self.stock.lock();
+            let surplus = stock.surplus.note(&key, ended);
+            if change.new.is_none() {
+                stock.held.forget(&key);
+            }
+            let behind = stock.surplus.count(&key.namespace);
+            (surplus, stock.held.release(&key.namespace, behind))
+        };
+        surplus.into_iter().for_each(|key| self.queue.add(key));
+        released.into_iter().for_each(|key| self.turns.add(key));
+    }
+
+    /// Whether a request is not to be ended now, because the removal of its namespace's finished ones is behind. It is
+    /// given back to the controller's queue when the removal has caught up.
+    pub(crate) fn holds_back(&self, key: &ObjectKey) -> bool {
+        let mut stock = self.stock.lock();
+        let behind = stock.surplus.count(&key.namespace);
+        stock.held.hold(key, behind)
     }
 
     /// Removes until shutdown.
@@ -90,10 +122,11 @@ impl Removals {
     }
 
     fn is_due(&self, key: &ObjectKey, request: &EvictionRequest) -> bool {
-        request.is_finished()
-            && request.metadata.deletion_timestamp.is_none()
-            && (self.surplus.lock().contains(key)
-                || step(request, Target::NotCached, clock::now(), &self.config).delete)
+        if !request.is_finished() || request.metadata.deletion_timestamp.is_some() {
+            return false;
+        }
+        let is_surplus = self.stock.lock().surplus.contains(key);
+        is_surplus || is_due(request, clock::now(), &self.config)
     }
 }
 

@@ -31,6 +31,24 @@ fn keeping(most: usize) -> Config {
     Config { retention: None, max_finished: most, ..Config::default() }
 }
 
+fn of(context: &Context, most: usize) -> Removals {
+    let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
+    Removals::new(context, &keeping(most), &turns)
+}
+
+impl Removals {
+    /// Works on the next request, if one waits.
+    pub(crate) async fn remove_next(&self) -> bool {
+        if self.queue.depth() == 0 {
+            return false;
+        }
+        let key = self.queue.get().await.unwrap();
+        self.remove(key.clone()).await.unwrap();
+        self.queue.done(&key);
+        true
+    }
+}
+
 /// A namespace had any number of finished requests while their requesters did not withdraw.
 #[tokio::test]
 async fn the_oldest_beyond_the_limit_are_removed_few_at_a_time_on_the_state_that_was_seen() {
@@ -42,7 +60,7 @@ async fn the_oldest_beyond_the_limit_are_removed_few_at_a_time_on_the_state_that
             .push((path.rsplit('/').next().unwrap_or_default().to_owned(), body["preconditions"].clone()));
         failure(200, "")
     });
-    let removals = Removals::new(&context, &keeping(10));
+    let removals = of(&context, 10);
     for age in 0..40 {
         let request = evicted(&format!("{age:02}"), age);
         context.caches.requests.apply(request.clone());
@@ -71,7 +89,7 @@ async fn what_is_no_longer_surplus_stays() {
         counted.fetch_add(1, Ordering::Relaxed);
         failure(200, "")
     });
-    let removals = Removals::new(&context, &keeping(1));
+    let removals = of(&context, 1);
     let (old, new) = (evicted("old", 9), evicted("new", 1));
     for request in [&old, &new] {
         context.caches.requests.apply(request.clone());
@@ -86,7 +104,7 @@ async fn what_is_no_longer_surplus_stays() {
 #[tokio::test]
 async fn a_removal_that_lost_a_race_is_decided_again() {
     let context = context(|_, _, _| failure(409, "Conflict"));
-    let removals = Removals::new(&context, &keeping(0));
+    let removals = of(&context, 0);
     let request = evicted("a", 1);
     context.caches.requests.apply(request.clone());
     removals.note(&Change { old: None, new: Some(Arc::new(request.clone())) });

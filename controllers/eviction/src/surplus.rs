@@ -50,6 +50,11 @@ impl Surplus {
         surplus.map(|(_, name)| ObjectKey { namespace: key.namespace.clone(), name })
     }
 
+    /// How many requests of a namespace are to be removed because so many ended later.
+    pub(crate) fn count(&self, namespace: &str) -> usize {
+        self.namespaces.get(namespace).map_or(0, |finished| finished.surplus.len())
+    }
+
     /// Whether a request is to be removed because so many ended later.
     pub(crate) fn contains(&self, key: &ObjectKey) -> bool {
         let Some(at) = self.ended.get(key) else { return false };

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, MAX_MESSAGE};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
 use drydock_runtime::{Cacheable, Context, Failure, classify};
@@ -42,7 +42,7 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
     }
     let now = truncate_to_seconds(now);
     let mut entry = old.clone();
-    entry.message.clone_from(&news.message);
+    entry.message = cut(&news.message);
     // A time that has passed may stay, but not be set.
     let expected = news.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
     entry.expected_finish_time = expected.or(news.expected_finish.and(old.expected_finish_time));
@@ -62,7 +62,16 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
 /// The entry that declines the turn (a completionTime without a startTime), or none if it is over already.
 pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<InterceptorStatus> {
     let completion_time = Some(truncate_to_seconds(now));
-    old.completion_time.is_none().then(|| InterceptorStatus { completion_time, message: why, ..old.clone() })
+    old.completion_time.is_none().then(|| InterceptorStatus {
+        completion_time,
+        message: cut(&why),
+        ..old.clone()
+    })
+}
+
+/// The first characters of a message, as many as the API takes: a longer one would be refused, and nobody be told.
+fn cut(message: &str) -> String {
+    message.chars().take(MAX_MESSAGE).collect()
 }
 
 /// When the next heartbeat is due after this entry, unless its work is over.
@@ -164,6 +173,17 @@ mod tests {
         let declined = decline(&InterceptorStatus::default(), "none of ours".into(), at(3)).unwrap();
         assert_eq!((declined.completion_time, declined.start_time), (Some(at(3)), None));
         assert_eq!(decline(&declined, "again".into(), at(4)), None);
+    }
+
+    /// The finalizers of a pod make a message of a megabyte.
+    #[test]
+    fn a_message_that_is_too_long_is_cut_and_is_no_news_twice() {
+        let long = news(&"\u{e9}".repeat(MAX_MESSAGE + 1));
+        let first = entry(&InterceptorStatus::default(), &long, at(0)).unwrap();
+        assert_eq!(first.message.chars().count(), MAX_MESSAGE);
+        assert_eq!(entry(&first, &long, at(1)), None);
+        let declined = decline(&InterceptorStatus::default(), long.message, at(0)).unwrap();
+        assert_eq!(declined.message, first.message);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus};
 use drydock_runtime::Node;
+use drydock_runtime::queue::Key;
 use jiff::Timestamp;
 
 /// What an action is about: there is one action at a time for each.
@@ -20,6 +21,15 @@ pub enum Task {
     Status(String),
     /// A maintenance's finalizer.
     Finalizer(String),
+}
+
+impl Key for Task {
+    fn namespace(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Request(namespace, _) => Some(namespace.as_str().into()),
+            _ => None,
+        }
+    }
 }
 
 /// A write. It carries what it was decided on, for preconditions.

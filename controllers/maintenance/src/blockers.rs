@@ -12,7 +12,7 @@ use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::Decision;
-use crate::refused::{Refused, failure};
+use crate::failures::{Cause, Failures};
 use crate::view::{View, pod_type};
 
 /// How long after its grace period a terminating pod is shown as blocked.
@@ -39,7 +39,7 @@ struct Why {
 
 impl Blocked {
     /// Works out what blocks at this moment.
-    pub(crate) fn look(&mut self, view: &View<'_>, refused: &Refused, decision: &mut Decision) {
+    pub(crate) fn look(&mut self, view: &View<'_>, failures: &Failures, decision: &mut Decision) {
         self.recall(view);
         self.returns.retain(|(node, _), _| view.is_draining(node));
         let mut since = HashMap::new();
@@ -47,7 +47,7 @@ impl Blocked {
         for (node, pods) in view.counted.iter().filter(|(node, _)| view.is_draining(node)) {
             let mut blockers = Vec::new();
             for pod in pods.iter().filter(|p| view.targeted.contains(p.uid.as_str())) {
-                let Some(why) = self.why(view, pod, refused, decision) else { continue };
+                let Some(why) = self.why(view, pod, failures, decision) else { continue };
                 let known = self.since.get(&pod.uid).filter(|(reason, _)| *reason == why.reason);
                 let at = known.map_or_else(|| truncate_to_seconds(view.now), |(_, at)| *at);
                 since.insert(pod.uid.clone(), (why.reason.to_owned(), at));
@@ -88,7 +88,7 @@ impl Blocked {
         &mut self,
         view: &View<'_>,
         pod: &Arc<Pod>,
-        refused: &Refused,
+        failures: &Failures,
         decision: &mut Decision,
     ) -> Option<Why> {
         if let Some(why) = self.why_returned(pod) {
@@ -98,10 +98,12 @@ impl Blocked {
             return slow_to_die(view, pod, ends, decision);
         }
         let request = view.world.request(pod);
-        let failed = request.and_then(|request| failure(request)).map(|failed| failed.message.as_str());
-        if let Some(message) = failed.or_else(|| refused.of(pod).map(|refusal| refusal.message.as_str())) {
-            let reason = if message.contains("Workload") { "WorkloadPod" } else { "Other" };
-            return Some(Why { reason, message: message.to_owned() });
+        let failed = request.and_then(|request| request.validation_failure());
+        if let Some(message) = failed.map(|failed| failed.message.as_str()) {
+            return Some(why_failed(Cause::Validation, message));
+        }
+        if let Some(failure) = failures.of(pod).filter(|failure| failure.is_shown(view.now)) {
+            return Some(why_failed(failure.cause, &failure.message));
         }
         let request = request?;
         why_refused(request).or_else(|| why_silent(view, pod, request, decision))
@@ -132,6 +134,16 @@ fn slow_to_die(view: &View<'_>, pod: &Pod, ends: Timestamp, decision: &mut Decis
     }
     let message = format!("The pod is kept by its finalizers: {}", pod.finalizers.join(", "));
     Some(Why { reason: "Finalizer", message })
+}
+
+/// The last request came to nothing.
+fn why_failed(cause: Cause, message: &str) -> Why {
+    let reason = match cause {
+        Cause::Withdrawn | Cause::Deleted => "RequestWithdrawn",
+        Cause::Validation if message.contains("Workload") => "WorkloadPod",
+        Cause::Validation => "Other",
+    };
+    Why { reason, message: message.to_owned() }
 }
 
 /// Imperative eviction is refused.

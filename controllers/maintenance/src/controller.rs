@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tracing::{debug, error, info};
 
 use crate::actions::{About, Action, Decision, Note, Task};
+use crate::lost::Losses;
 use crate::machine::{Config, Memory, step};
 use crate::metrics::Gauges;
 use crate::pending::Pending;
@@ -51,6 +52,7 @@ pub async fn run(context: Context, options: Options) {
     let controller = Arc::new(Controller {
         gauges: Gauges::register(&context.metrics),
         pending: Mutex::default(),
+        losses: Losses::default(),
         wake: Notify::new(),
         queue: queue.clone(),
         writer: Writer { context: context.clone(), config: options.config },
@@ -75,6 +77,7 @@ pub async fn run(context: Context, options: Options) {
 struct Controller {
     writer: Writer,
     pending: Mutex<Pending>,
+    losses: Losses,
     wake: Notify,
     queue: Queue<Task>,
     gauges: Gauges,
@@ -83,6 +86,8 @@ struct Controller {
 impl Controller {
     fn subscribe(self: &Arc<Self>) {
         let caches = &self.writer.context.caches;
+        // Before the wake-up: the planning that follows is to see it.
+        self.losses.subscribe(&caches.requests);
         self.wake_on(&caches.maintenances);
         self.wake_on(&caches.nodes);
         self.wake_on(&caches.requests);
@@ -133,7 +138,9 @@ impl Controller {
     /// One planning. Returns the memory and when to plan again at the latest.
     fn plan(&self, mut memory: Memory) -> (Memory, Option<Instant>) {
         let context = &self.writer.context;
-        let world = World::look(&context.caches, is_looked_at);
+        let mut world = World::look(&context.caches, is_looked_at);
+        // After the look: what it shows to be lost has been noted by now.
+        world.lost = self.losses.take();
         let now = clock::now();
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.gauges.look(&world, memory.blocked.count());

@@ -1,11 +1,9 @@
 //! Node statuses within what storage takes of one object: what is only help for people goes first, and what does not fit
 //! at all is counted, so that it can be told.
 
-use std::io;
-
+use drydock_api::json_len;
 use drydock_api::node_maintenance::NodeMaintenanceNodeStatus;
 use drydock_api::node_maintenance::validation::{MAX_NODE_STATUSES_BYTES, MAX_NODES};
-use serde::Serialize;
 
 /// Node statuses that the API server takes.
 #[derive(Debug, Default, PartialEq)]
@@ -57,27 +55,6 @@ fn drop_blockers(statuses: &mut [NodeMaintenanceNodeStatus], mut over: usize) ->
         }
     }
     over
-}
-
-/// Bytes of a value as JSON.
-fn json_len<T: Serialize + ?Sized>(value: &T) -> usize {
-    let mut counter = Counter(0);
-    // A counter does not fail, and these structs have string keys only.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
-}
-
-struct Counter(usize);
-
-impl io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

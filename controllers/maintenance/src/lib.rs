@@ -20,8 +20,9 @@ pub mod world;
 mod blockers;
 mod conditions;
 mod cordon;
+mod failures;
 mod fit;
-mod refused;
+mod lost;
 mod release;
 mod requests;
 mod status;
@@ -34,6 +35,7 @@ mod writer;
 
 pub use actions::{Action, Decision, Note, Task};
 pub use controller::{Options, run};
+pub use lost::Lost;
 pub use machine::{Config, Memory, step};
 pub use world::World;
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::actions::{About, Decision, Note};
 use crate::blockers::Blocked;
 use crate::cordon::Flips;
-use crate::refused::Refused;
+use crate::failures::Failures;
 use crate::view::View;
 use crate::world::World;
 use crate::{conditions, cordon, release, requests, status};
@@ -56,17 +56,17 @@ pub struct Memory {
     pub(crate) planner: Planner,
     pub(crate) flips: Flips,
     pub(crate) blocked: Blocked,
-    pub(crate) refused: Refused,
+    pub(crate) failures: Failures,
 }
 
 /// One step over all maintenances.
 pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> Decision {
     let mut decision = Decision::default();
     let view = View::new(world, config, &mut memory.planner, now);
-    memory.refused.look(&view);
-    memory.blocked.look(&view, &memory.refused, &mut decision);
+    memory.failures.look(&view);
+    memory.blocked.look(&view, &memory.failures, &mut decision);
     cordon::decide(&view, &mut memory.flips, &mut decision);
-    requests::decide(&view, &memory.refused, &mut decision);
+    requests::decide(&view, &mut memory.failures, &mut decision);
     conditions::decide(&view, &mut decision);
     status::decide(&view, &memory.blocked, &mut decision);
     release::decide(&view, &mut decision);

@@ -24,30 +24,17 @@ pub(crate) struct Gauges {
 
 impl Gauges {
     pub(crate) fn register(metrics: &Metrics) -> Self {
-        let buckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0];
-        let gauges = Self {
-            pending: Family::default(),
-            evacuating: Family::default(),
-            nodes: Family::default(),
-            blocked: Gauge::default(),
-            planning: Histogram::new(buckets),
-        };
+        let planning = Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0]);
         let name = |what: &str| format!("nodemaintenance_controller_{what}");
-        metrics.register(
-            &name("pods_pending"),
-            "Pods that have not started evacuation",
-            gauges.pending.clone(),
-        );
-        metrics.register(
-            &name("pods_evacuating"),
-            "Pods that have started evacuation",
-            gauges.evacuating.clone(),
-        );
-        metrics.register(&name("nodes"), "Nodes of the maintenance", gauges.nodes.clone());
-        metrics.register(&name("blocked_pods"), "Targeted pods that something keeps", gauges.blocked.clone());
         let help = "Time that a planning of all maintenances took";
-        metrics.register(&name("planning_duration_seconds"), help, gauges.planning.clone());
-        gauges
+        metrics.register(&name("planning_duration_seconds"), help, planning.clone());
+        Self {
+            pending: metrics.add(&name("pods_pending"), "Pods that have not started evacuation"),
+            evacuating: metrics.add(&name("pods_evacuating"), "Pods that have started evacuation"),
+            nodes: metrics.add(&name("nodes"), "Nodes of the maintenance"),
+            blocked: metrics.add(&name("blocked_pods"), "Targeted pods that something keeps"),
+            planning,
+        }
     }
 
     pub(crate) fn planned(&self, took: Duration) {

@@ -5,23 +5,21 @@ use drydock_runtime::Pod;
 
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, Task};
-use crate::refused::{Refused, failure, is_astray};
+use crate::failures::{Failures, is_astray};
 use crate::view::View;
 
 /// Decides about the requests of all pods.
-pub(crate) fn decide(view: &View<'_>, refused: &Refused, decision: &mut Decision) {
-    ask(view, refused, decision);
-    withdraw(view, decision);
+pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
+    ask(view, failures, decision);
+    withdraw(view, failures, decision);
 }
 
-fn ask(view: &View<'_>, refused: &Refused, decision: &mut Decision) {
+fn ask(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
     let off = view.counted.iter().filter(|(node, _)| view.is_cordoned_off(node));
     for pod in off.flat_map(|(_, pods)| pods).filter(|p| view.targeted.contains(p.uid.as_str())) {
         let request = view.world.request(pod).map(|r| &**r);
-        // A request that failed validation is a blocker, not a loop.
-        let failed = request.is_none_or(|request| failure(request).is_some() && !is_astray(request, pod));
-        match refused.of(pod).filter(|refusal| failed && refusal.again > view.now) {
-            Some(refusal) => decision.wake_at(refusal.again),
+        match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
+            Some(failure) => decision.wake_at(failure.again),
             None => {
                 let action = wanted(pod, request).map(|action| (task(&pod.namespace, &pod.uid), action));
                 decision.actions.extend(action);
@@ -47,11 +45,12 @@ fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<Action> {
     open.then(|| ask(Some(request.metadata.uid.clone())))
 }
 
-fn withdraw(view: &View<'_>, decision: &mut Decision) {
+fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
     for request in view.world.requests.values().filter(|r| r.has_requester(REQUESTER)) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
             continue;
         };
+        failures.withdraw(&request.metadata.uid);
         let action = Action::Withdraw { pod: target.name.clone(), request: request.metadata.uid.clone() };
         decision.actions.insert(task(&request.metadata.namespace, &request.metadata.name), action);
     }

@@ -8,6 +8,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::{Caches, Node, Pod};
 
 use crate::REQUESTER;
+use crate::lost::Lost;
 
 /// Everything that a step looks at.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,8 @@ pub struct World {
     pub requests: HashMap<(String, String), Arc<EvictionRequest>>,
     /// Where the pods of the requests that carry our entry are: node by UID. A pod that is gone is missing.
     pub located: HashMap<String, String>,
+    /// What became of requests since the last look, by namespace and name; those alone that lost our requester.
+    pub lost: HashMap<(String, String), Lost>,
 }
 
 impl World {
@@ -36,7 +39,7 @@ impl World {
         let requests: HashMap<_, _> = caches.requests.all().into_iter().map(|r| (key(&r), r)).collect();
         let located = requests.values().filter(|r| r.has_requester(REQUESTER));
         let located = located.filter_map(|r| Some((r.metadata.name.clone(), node_of(caches, r)?))).collect();
-        Self { maintenances, nodes, pods, requests, located }
+        Self { maintenances, nodes, pods, requests, located, lost: HashMap::new() }
     }
 
     /// The request for a pod.

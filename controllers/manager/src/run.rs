@@ -41,7 +41,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 
     let shutdown = CancellationToken::new();
     stop_on_signal(shutdown.clone())?;
-    let context = build(client, lease, &shutdown);
+    let context = build(client, connections.evictions, lease, &shutdown);
     if let Some(port) = port {
         let paths = Paths {
             health: health(&context.caches),
@@ -64,11 +64,12 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
 }
 
-/// Clients with a connection each: a host has so many requests of one under way (100, kube-apiserver's
-/// `--http2-max-streams-per-connection`) and no more. Renewals and new watches do not wait for writes to end, nor writes
-/// for a long list to pass.
+/// Clients with a connection each. A host serves so many requests of a connection at a time (100, kube-apiserver's
+/// `--http2-max-streams-per-connection`) and no more: renewals and new watches do not wait for writes, nor writes for
+/// evictions or for a long list.
 struct Connections {
     writes: Client,
+    evictions: Client,
     watches: Client,
     lease: Client,
 }
@@ -76,15 +77,29 @@ struct Connections {
 impl Connections {
     async fn open(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         let open = || host::client("--kubeconfig", kubeconfig);
-        Ok(Self { writes: open().await?, watches: open().await?, lease: open().await? })
+        Ok(Self {
+            writes: open().await?,
+            evictions: open().await?,
+            watches: open().await?,
+            lease: open().await?,
+        })
     }
 }
 
-fn build(client: Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
+fn build(client: Client, evictions: Client, lease: LeaseHandle, shutdown: &CancellationToken) -> Context {
     let metrics = Metrics::new();
     let tasks = TaskTracker::new();
     let recorder = Recorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
-    Context { client, caches: Caches::default(), recorder, metrics, shutdown: shutdown.clone(), lease, tasks }
+    Context {
+        client,
+        evictions,
+        caches: Caches::default(),
+        recorder,
+        metrics,
+        shutdown: shutdown.clone(),
+        lease,
+        tasks,
+    }
 }
 
 fn health(caches: &Caches) -> Health {

@@ -60,6 +60,8 @@ pub struct Paths {
 }
 
 impl Answer for Paths {
+    type Body = Body;
+
     async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         if let Some(answer) = self.health.probe(request.method(), request.uri().path(), &query) {

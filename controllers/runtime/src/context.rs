@@ -14,6 +14,9 @@ use crate::metrics::Metrics;
 pub struct Context {
     /// For the host, and through it for our own kinds.
     pub client: Client,
+    /// For evictions, each of which may take most of a minute inside the host: on a connection of their own, where they
+    /// do not use up the requests that a host allows on one (100).
+    pub evictions: Client,
     /// What the servers hold, as far as is known here.
     pub caches: Caches,
     /// For events.

@@ -18,6 +18,7 @@ pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod queue;
+pub mod round_robin;
 #[cfg(feature = "test-util")]
 pub mod testing;
 pub mod worker;

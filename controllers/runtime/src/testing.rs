@@ -19,8 +19,10 @@ use crate::metrics::Metrics;
 /// (null if there is none) of each request, and gives code and body.
 pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static) -> Context {
     let metrics = Metrics::new();
+    let client = client(answer);
     Context {
-        client: client(answer),
+        evictions: client.clone(),
+        client,
         caches: Caches::default(),
         recorder: Recorder::disconnected(&metrics),
         metrics,

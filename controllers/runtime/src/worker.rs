@@ -100,6 +100,8 @@ mod tests {
     use crate::metrics::Metrics;
     use crate::queue::Backoff;
 
+    impl Key for u8 {}
+
     #[derive(Debug)]
     struct Refused(Option<kube::Error>);
 

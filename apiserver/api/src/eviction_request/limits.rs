@@ -1,7 +1,7 @@
 //! What a tenant may store in EvictionRequests: how large one may be, and how many may wait to be taken up.
 
 use drydock_machinery::Object;
-use drydock_machinery::kind::Quota;
+use drydock_machinery::kind::{BytesQuota, Quota};
 use serde_json::Value;
 
 use super::types::{CANCELED, EVICTED};
@@ -12,9 +12,13 @@ pub const MAX_BYTES_WITHOUT_STATUS: usize = 64 << 10;
 /// Most bytes of the conditions of other types than Evicted and Canceled together, as JSON.
 pub const MAX_CONDITION_BYTES: usize = 256 << 10;
 
-/// Requests that the controller has not taken up, and those that are being deleted and wait for a finalizer: nobody else
-/// ever removes these, and both are made by a create alone.
-pub const NOT_TAKEN_UP: Quota = Quota {
+/// Bytes of all requests of a namespace: 15,000 of 4 KiB, as many as 10,000 that are under way and 5,000 that are finished.
+/// A finished one can be as large as any other, and is removed only so fast.
+pub const MAX_NAMESPACE_BYTES: u64 = 64 << 20;
+
+/// What a namespace may have. By number that is requests that the controller has not taken up, and those that are being
+/// deleted and wait for a finalizer: nobody else ever removes these, and both are made by a create alone.
+pub const QUOTA: Quota = Quota {
     name: "evictionrequests-not-taken-up",
     hard: 1_000,
     looks_at: &["metadata.deletionTimestamp", "status.conditions", "status.targetInterceptors"],
@@ -22,6 +26,12 @@ pub const NOT_TAKEN_UP: Quota = Quota {
     mend: "eviction requests count until the controller has set their status.targetInterceptors or a condition Evicted \
            or Canceled, and while they are being deleted: wait, see that drydock-controller-manager runs, or remove \
            requests and their finalizers",
+    bytes: BytesQuota {
+        name: "evictionrequests-bytes",
+        hard: MAX_NAMESPACE_BYTES,
+        mend: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
+               wait until finished ones are removed",
+    },
 };
 
 fn is_not_taken_up(object: &Object) -> bool {
@@ -43,13 +53,21 @@ mod tests {
     use drydock_machinery::excerpt::Excerpt;
     use serde_json::json;
 
+    use super::super::EvictionRequest;
     use super::*;
+
+    /// Whether the typed request and the quota agree on when a request was taken up.
+    fn agrees(status: &Value, taken_up: bool) -> bool {
+        let object = json!({"status": if status.is_null() { json!({}) } else { status.clone() }});
+        let request: EvictionRequest = serde_json::from_value(object).unwrap();
+        request.is_taken_up() == taken_up
+    }
 
     #[test]
     fn a_request_counts_until_it_is_taken_up_or_ends_and_while_it_is_being_deleted() {
         let counts = |object: &Value| {
-            let excerpt = Excerpt::of(NOT_TAKEN_UP.looks_at.iter().copied());
-            (NOT_TAKEN_UP.counts)(&excerpt.read(object.to_string().as_bytes()))
+            let excerpt = Excerpt::of(QUOTA.looks_at.iter().copied());
+            (QUOTA.counts)(&excerpt.read(object.to_string().as_bytes()))
         };
         let condition =
             |type_: &str, status: &str| json!({"conditions": [{"type": type_, "status": status}]});
@@ -61,6 +79,7 @@ mod tests {
             condition("example.com/Odd", "True"),
         ] {
             assert!(counts(&json!({"status": status})), "{status}");
+            assert!(agrees(&status, false), "{status}");
         }
         for status in [
             json!({"targetInterceptors": [{"name": "a.b"}]}),
@@ -68,6 +87,7 @@ mod tests {
             condition("Canceled", "True"),
         ] {
             assert!(!counts(&json!({"status": status})), "{status}");
+            assert!(agrees(&status, true), "{status}");
             let deleted =
                 json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status});
             assert!(counts(&deleted), "{status}");

@@ -15,6 +15,7 @@ pub mod columns;
 mod schema;
 mod strategy;
 
+pub use interceptor_status_validation::MAX_MESSAGE;
 pub use strategy::{EvictionRequestKind, NAMES};
 pub use types::{CANCELED, EVICTED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED};
 pub use types::{

@@ -100,7 +100,7 @@ impl Kind for EvictionRequestKind {
     }
 
     fn quota(&self) -> Option<Quota> {
-        Some(limits::NOT_TAKEN_UP)
+        Some(limits::QUOTA)
     }
 
     fn columns(&self) -> &[Column] {

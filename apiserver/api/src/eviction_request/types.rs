@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{Condition, ObjectMeta, is_condition_true, is_default, is_zero};
+use crate::meta::{Condition, ObjectMeta, find_condition, is_condition_true, is_default, is_zero};
 use crate::time;
 
 /// Resource name.
@@ -71,6 +71,17 @@ impl EvictionRequest {
     /// Whether nothing more will happen: evicted or canceled.
     pub fn is_finished(&self) -> bool {
         self.is_evicted() || self.is_canceled()
+    }
+
+    /// Whether the controller has taken it up: it has set the interceptors, or has ended the request.
+    pub fn is_taken_up(&self) -> bool {
+        !self.status.target_interceptors.is_empty() || self.is_finished()
+    }
+
+    /// The Canceled condition of a request that failed validation.
+    pub fn validation_failure(&self) -> Option<&Condition> {
+        let canceled = find_condition(&self.status.conditions, CANCELED)?;
+        (canceled.is_true() && canceled.reason == REASON_VALIDATION_FAILED).then_some(canceled)
     }
 
     /// Whether the eviction is wanted at this moment: somebody asks for it, it has not ended, and the request is not

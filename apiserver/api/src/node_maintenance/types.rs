@@ -224,7 +224,7 @@ pub struct Blocker {
     /// Which pod.
     pub pod: PodReference,
     /// `PodDisruptionBudget`, `AdmissionWebhook`, `Interceptor`, `Terminating`, `Finalizer`, `WorkloadPod`,
-    /// `DaemonSetReturns`, `NoNodeAgent`, `Other`, or what a later version adds.
+    /// `DaemonSetReturns`, `NoNodeAgent`, `RequestWithdrawn`, `Other`, or what a later version adds.
     pub reason: String,
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -24,8 +24,10 @@ const QUEUE: usize = 4096;
 /// Most bytes of a message that are repeated when its kind is told of.
 const SAMPLE: usize = 120;
 
-/// Leaves out what is too much of one kind. Lines of the levels debug and trace are only there when somebody asked for
+/// Leaves out lines of a kind beyond its limit. Lines of the levels debug and trace are only there when somebody asked for
 /// them, and all of them are written.
+///
+/// Every thread that logs takes the lock of `windows`: nothing is formatted or written while it is held.
 pub(super) struct Limit {
     windows: Arc<Mutex<Windows>>,
     exceeded: SyncSender<(Identifier, Instant)>,
@@ -47,13 +49,14 @@ impl<S: Subscriber> Layer<S> for Limit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
         let Some(most) = most(metadata) else { return true };
-        let now = Instant::now();
-        let mut windows = lock(&self.windows);
-        match windows.take(metadata.callsite(), most, now) {
+        let verdict = lock(&self.windows).take(metadata.callsite(), most, Instant::now());
+        match verdict {
             Verdict::Write => true,
             Verdict::LeaveOut => false,
             Verdict::LeaveOutFirst { until } => {
-                windows.describe(metadata.callsite(), Kind::of(event));
+                // This formats the event: code of others, which may log or panic itself.
+                let kind = Kind::of(event);
+                lock(&self.windows).describe(metadata.callsite(), kind);
                 // A full queue loses the line that tells, not the limit.
                 let _ = self.exceeded.try_send((metadata.callsite(), until));
                 false
@@ -91,7 +94,8 @@ fn tell(windows: &Mutex<Windows>, exceeded: &Receiver<(Identifier, Instant)>) {
                 let now = Instant::now();
                 let over = waiting.extract_if(|_, until| *until <= now).map(|(kind, _)| kind);
                 for kind in over.collect::<Vec<_>>() {
-                    report(lock(windows).close(&kind));
+                    let closed = lock(windows).close(&kind);
+                    report(closed);
                 }
             }
         }
@@ -199,7 +203,9 @@ fn lock(windows: &Mutex<Windows>) -> std::sync::MutexGuard<'_, Windows> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use tracing::callsite::Callsite;
+    use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
@@ -235,5 +241,49 @@ mod tests {
         }
         assert_eq!(windows.take(kind(), 3, later), Verdict::Write);
         assert_eq!(windows.close(&kind()).map(|window| window.left_out), Some(2));
+    }
+
+    /// Tells whether the lock is free while it is shown.
+    struct Shown(Arc<Mutex<Windows>>, SyncSender<bool>);
+
+    impl fmt::Display for Shown {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let _ = self.1.try_send(self.0.try_lock().is_ok());
+            f.write_str("shown")
+        }
+    }
+
+    /// A value that logged, or panicked, while the line that it is in was left out waited for itself for ever.
+    #[test]
+    fn no_event_is_formatted_under_the_lock() {
+        let (limit, (free, was_free)) = (Limit::start(), sync_channel(QUEUE));
+        let shown = Shown(limit.windows.clone(), free);
+        // Nothing else formats the lines: only what is left out is.
+        let subscriber = tracing_subscriber::registry().with(limit);
+        tracing::subscriber::with_default(subscriber, || {
+            (0..=WARNINGS).for_each(|_| tracing::warn!("{shown}"));
+        });
+        assert_eq!(was_free.try_iter().collect::<Vec<_>>(), [true]);
+    }
+
+    /// While stderr took the line that tells what was left out, no thread could log.
+    #[test]
+    fn no_line_is_written_under_the_lock() {
+        let (windows, (free, was_free)) = (Arc::<Mutex<Windows>>::default(), sync_channel(QUEUE));
+        let (exceeded, told) = sync_channel(QUEUE);
+        let now = Instant::now();
+        lock(&windows).take(kind(), 0, now);
+        lock(&windows).describe(kind(), Kind { target: "here", line: None, message: "much".to_owned() });
+        exceeded.send((kind(), now)).unwrap();
+        let shown = Shown(windows.clone(), free);
+        let writer = tracing_subscriber::fmt::layer().with_writer(move || {
+            let _ = shown.1.try_send(shown.0.try_lock().is_ok());
+            std::io::sink()
+        });
+        std::thread::spawn(move || {
+            let subscriber = tracing_subscriber::registry().with(writer);
+            tracing::subscriber::with_default(subscriber, || tell(&windows, &told));
+        });
+        assert_eq!(was_free.recv_timeout(Duration::from_secs(60)), Ok(true));
     }
 }

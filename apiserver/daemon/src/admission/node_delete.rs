@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use drydock_api::node_maintenance::{NodeSelector, node_selector};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
+use drydock_server::authn::Caller;
 use drydock_server::authz::{self, Authorizer};
-use drydock_server::review::Caller;
 use drydock_server::user::User;
 use futures::future::try_join_all;
 

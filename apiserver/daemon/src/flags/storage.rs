@@ -50,6 +50,7 @@ impl EtcdFlags {
             ca_file: self.etcd_cafile.clone(),
             cert_file: self.etcd_certfile.clone(),
             key_file: self.etcd_keyfile.clone(),
+            ..EtcdConfig::default()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How many bytes of JSON an object takes without one of its top-level fields.
+//! How many bytes of JSON an object takes but for its status.
 
 use std::io::{self, Write};
 
@@ -7,23 +7,22 @@ use serde::Serialize;
 use super::Object;
 use super::managed_fields;
 
-/// Bytes of an object's JSON without one of its top-level fields.
+/// Bytes of an object's JSON but for its status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// All fields but `metadata.managedFields`.
     pub fields: usize,
-    /// The entries of `metadata.managedFields`, but for those of writes to the subresource that is named like the field
-    /// which is left out.
+    /// The entries of `metadata.managedFields`, but for those of writes to the status.
     pub managed: usize,
 }
 
 impl Size {
-    /// The size of `object` without its top-level field `left_out`.
-    pub fn without(object: &Object, left_out: &str) -> Self {
-        let counted = object.0.iter().filter(|(name, _)| *name != left_out);
+    /// The size of `object`.
+    pub fn without_status(object: &Object) -> Self {
+        let counted = object.0.iter().filter(|(name, _)| *name != "status");
         let fields = counted.map(|(name, value)| json_len(name) + json_len(value) + SEPARATORS).sum();
         let entries = object.managed_fields().into_iter().flatten();
-        let managed = entries.filter(|entry| entry.subresource != left_out);
+        let managed = entries.filter(|entry| entry.subresource != "status");
         Self { fields, managed: managed.map(|entry| managed_fields::len(entry) + SEPARATORS).sum() }
     }
 
@@ -36,10 +35,10 @@ impl Size {
 /// A colon and a comma, or the brackets.
 const SEPARATORS: usize = 2;
 
-/// Bytes of a value's JSON.
-fn json_len(value: &(impl Serialize + ?Sized)) -> usize {
+/// Bytes of a value's JSON. Its keys must be strings.
+pub fn json_len(value: &(impl Serialize + ?Sized)) -> usize {
     let mut counter = Counter(0);
-    // Counting cannot fail, and every key is a string.
+    // Counting cannot fail.
     let counted = serde_json::to_writer(&mut counter, value);
     debug_assert!(counted.is_ok());
     counter.0
@@ -80,9 +79,9 @@ mod tests {
         let mut without = whole.clone();
         without.as_object_mut().unwrap().remove("status");
         without["metadata"]["managedFields"].as_array_mut().unwrap().pop();
-        let (size, text) = (Size::without(&object(&whole), "status"), object(&without).to_json().len());
+        let (size, text) = (Size::without_status(&object(&whole)), object(&without).to_json().len());
         assert!(size.total().abs_diff(text) < 32, "{} and {text}", size.total());
-        assert_eq!(size, Size::without(&object(&without), "status"));
+        assert_eq!(size, Size::without_status(&object(&without)));
         assert!(size.managed > 60 && size.fields > 60, "{size:?}");
     }
 }

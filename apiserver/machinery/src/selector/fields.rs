@@ -40,6 +40,11 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
+    /// About how many bytes it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.terms.iter().map(|term| size_of::<FieldTerm>() + term.field.len() + term.value.len()).sum()
+    }
+
     /// The terms, in byte order of their text.
     pub fn terms(&self) -> &[FieldTerm] {
         &self.terms

@@ -10,6 +10,9 @@ use crate::field::{Error, ErrorList, Path, aggregate, is_full};
 use crate::names::{label_value, qualified_name};
 use crate::object::Object;
 
+/// About what an allocator and a set take for a short text beside it.
+const ALLOCATED: usize = 40;
+
 /// Requirements on labels, all of which must hold; none selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
@@ -65,6 +68,11 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
+    /// About how many bytes it takes in memory.
+    pub fn bytes(&self) -> usize {
+        self.requirements.iter().map(Requirement::bytes).sum()
+    }
+
     /// The requirements, by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
@@ -112,6 +120,11 @@ impl Requirement {
             (Operator::LessThan, Some(value)) => self.compare(value, |label, limit| label < limit),
             (_, None) => false,
         }
+    }
+
+    fn bytes(&self) -> usize {
+        let values = self.values.iter().map(|value| size_of::<String>() + ALLOCATED + value.len());
+        size_of::<Self>() + ALLOCATED + self.key.len() + values.sum::<usize>()
     }
 
     fn compare(&self, value: &str, holds: impl Fn(i64, i64) -> bool) -> bool {

@@ -114,6 +114,17 @@ fn selectors_are_bounded() {
     assert_eq!(message(FieldSelector::parse(&many, &[])), "a selector may not have more than 100 terms");
 }
 
+/// 15,000 short values in one term took 1 MB, and a watch that kept them counted as 6 KiB.
+#[test]
+fn what_a_selector_takes_grows_with_each_value() {
+    let values: Vec<String> = (0..15_000).map(|at| at.to_string()).collect();
+    let many = LabelSelector::parse(&format!("a in ({})", values.join(","))).unwrap().bytes();
+    assert!(many >= values.len() * (size_of::<String>() + 16), "{many}");
+    assert!(LabelSelector::parse("a=b").unwrap().bytes() < 512);
+    let field = FieldSelector::parse(&format!("metadata.name={}", "x".repeat(60_000)), &[]).unwrap();
+    assert!(field.bytes() > 60_000);
+}
+
 #[test]
 fn selectors_of_objects_are_validated_with_paths() {
     let selector = json!({"matchLabels": {"a": "-"}, "matchExpressions": [{"key": "", "operator": "In"}, {"key": "a", "operator": "Exists", "values": ["x"]}, {"key": "a", "operator": "in", "values": ["-"]}]});

@@ -24,7 +24,7 @@ use serde_json::Value;
 pub use options::RequestOptions;
 
 use crate::audit::Trail;
-use crate::review::Caller;
+use crate::authn::Caller;
 use crate::user::User;
 use crate::warnings::{ITEM_RUNES, TOTAL_RUNES};
 

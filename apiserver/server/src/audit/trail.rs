@@ -7,6 +7,7 @@ use bytes::Bytes;
 use drydock_machinery::error::Status;
 use drydock_machinery::{ApiError, Object};
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -16,8 +17,8 @@ use super::policy::{Level, Stage, Verdict};
 use super::{Audit, body, source};
 use crate::authn::Peer;
 use crate::authz::Decision;
+use crate::guarded_body::guard;
 use crate::request_info::RequestInfo;
-use crate::sending;
 use crate::user::User;
 
 /// The trail of one request; one that is not logged leaves none.
@@ -179,7 +180,7 @@ impl Trail {
             return response;
         }
         // Its last event is made when it has been sent.
-        sending::held(response, record.clone())
+        guard(response, record.clone()).map(|body| Body::new(body.boxed_unsync()))
     }
 
     fn visit(&self, level: Level, change: impl FnOnce(&mut Event)) {

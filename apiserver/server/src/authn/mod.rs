@@ -1,6 +1,7 @@
 //! Who asks: front-proxy headers, then a client certificate, then a bearer token, then nobody
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
+mod caller;
 mod headers;
 pub mod host_config;
 pub mod impersonation;
@@ -15,8 +16,8 @@ use std::time::{Instant, SystemTime};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
-use crate::review::{Caller, Origin};
-use crate::user::User;
+use crate::user::{ANONYMOUS, UNAUTHENTICATED, User};
+pub use caller::{Caller, Origin};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 use peer::Verdict;
@@ -25,10 +26,6 @@ pub use token::TokenReviewer;
 
 /// Group of everyone who was authenticated.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Name of whoever shows no credentials.
-pub const ANONYMOUS: &str = "system:anonymous";
-/// Group of whoever shows no credentials.
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// Decides who asks.
 pub struct Authenticator {
@@ -58,7 +55,7 @@ impl Authenticator {
         let user = self.identify(headers, peer, &origin, (&config, &verdict)).await;
         match &user {
             _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
-            Ok(user) if !user.is_in(UNAUTHENTICATED) => peer.proves(Proof::User(user)),
+            Ok(user) if !user.is_anonymous() => peer.proves(Proof::User(user)),
             Ok(_) => peer.proves(Proof::Nobody),
             Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
             // Nobody knows yet.

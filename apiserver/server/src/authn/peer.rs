@@ -1,27 +1,23 @@
 //! The client at the other end of a connection: the certificates of its handshake, and what they prove.
 //!
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
-//! the trusted CAs change, when the first of them expires, and after a while, for one that is not valid yet.
+//! the trusted CAs change, and when one of the certificates becomes valid or expires.
 //!
 //! What its requests prove is told to an [`Observer`], by which the port decides what becomes of the connection.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use rustls::pki_types::CertificateDer;
 
-use super::{HostConfig, request_header, x509};
-use crate::review::Origin;
+use super::{HostConfig, Origin, request_header, x509};
 use crate::sending::Connection;
 use crate::tls::ClientCa;
-use crate::tls::client_cert::expiry;
+use crate::tls::client_cert::turning_points;
 use crate::user::User;
-
-/// How long a verdict holds when nothing else ends it.
-const REMEMBER: Duration = Duration::from_secs(60);
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +53,8 @@ pub struct Peer {
 pub(super) struct Verdict {
     config: Arc<HostConfig>,
     from: SystemTime,
-    until: SystemTime,
+    /// When the next of the certificates becomes valid or expires.
+    until: Option<SystemTime>,
     /// Whether the client is a front proxy, whose headers are believed.
     pub(super) is_front_proxy: bool,
     /// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does
@@ -133,28 +130,30 @@ impl Peer {
 }
 
 impl Verdict {
+    /// Verifies the certificates, once for each CA.
     fn new(config: &Arc<HostConfig>, certificates: &[CertificateDer<'static>], now: SystemTime) -> Self {
-        let expires = certificates.iter().filter_map(expiry).filter(|at| *at > now).min();
-        let again = now + REMEMBER;
+        let trusts =
+            |ca: &Option<ClientCa>| ca.as_ref().is_some_and(|ca| ca.trusts(certificates, now).is_ok());
+        let (proxied, known) = match certificates.is_empty() {
+            true => (false, false),
+            false => (trusts(&config.requestheader_ca), trusts(&config.client_ca)),
+        };
+        let leaf = certificates.first();
+        let is_judged = config.client_ca.is_some() || (config.requestheader_ca.is_some() && !proxied);
+        let user = leaf.filter(|_| known).and_then(x509::user);
         Self {
             config: config.clone(),
             from: now,
-            until: expires.map_or(again, |at| at.min(again)),
-            is_front_proxy: request_header::is_front_proxy(config, certificates, now),
-            is_unknown: is_unknown(config, certificates, now),
-            user: x509::authenticate(config, certificates, now).map(super::with_authenticated_group),
+            until: certificates.iter().flat_map(turning_points).flatten().filter(|at| *at > now).min(),
+            is_front_proxy: proxied && leaf.is_some_and(|leaf| request_header::is_front_proxy(config, leaf)),
+            is_unknown: !certificates.is_empty() && is_judged,
+            user: user.map(super::with_authenticated_group),
         }
     }
 
     fn holds(&self, config: &Arc<HostConfig>, now: SystemTime) -> bool {
-        Arc::ptr_eq(&self.config, config) && self.from <= now && now < self.until
+        Arc::ptr_eq(&self.config, config) && self.from <= now && self.until.is_none_or(|until| now < until)
     }
-}
-
-fn is_unknown(config: &HostConfig, certificates: &[CertificateDer<'static>], now: SystemTime) -> bool {
-    let refused = |ca: &ClientCa| ca.trusts(certificates, now).is_err();
-    let by_proxy_ca = || config.requestheader_ca.as_ref().is_some_and(refused);
-    !certificates.is_empty() && (config.client_ca.is_some() || by_proxy_ca())
 }
 
 #[cfg(test)]
@@ -163,6 +162,8 @@ mod tests {
     use rcgen::{
         BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     };
+
+    use std::time::Duration;
 
     use super::*;
 
@@ -200,6 +201,7 @@ mod tests {
             first.user.as_ref().unwrap().extra["authentication.kubernetes.io/credential-id"].clone();
         assert!(credential.len() == 1 && credential[0].starts_with("X509SHA256="), "{credential:?}");
         assert!(Arc::ptr_eq(&first, &peer.verdict(&config, at(20))));
+        assert!(Arc::ptr_eq(&first, &peer.verdict(&config, at(3600))), "until it expires");
     }
 
     #[test]

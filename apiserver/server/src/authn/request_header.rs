@@ -2,7 +2,6 @@
 //! (k8s.io/apiserver pkg/authentication/request/headerrequest).
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
@@ -12,17 +11,9 @@ use super::headers::{all, first, keys_under};
 use crate::tls::client_cert::subject;
 use crate::user::User;
 
-/// Whether the certificates are those of a front proxy.
-pub fn is_front_proxy(
-    config: &HostConfig,
-    certificates: &[CertificateDer<'static>],
-    now: SystemTime,
-) -> bool {
-    let Some(ca) = &config.requestheader_ca else { return false };
-    if ca.trusts(certificates, now).is_err() {
-        return false;
-    }
-    let Some((common_name, _)) = certificates.first().and_then(subject) else { return false };
+/// Whether a certificate under the front proxies' CA is a front proxy's, by its common name.
+pub fn is_front_proxy(config: &HostConfig, certificate: &CertificateDer<'static>) -> bool {
+    let Some((common_name, _)) = subject(certificate) else { return false };
     config.allowed_names.is_empty() || config.allowed_names.contains(&common_name)
 }
 

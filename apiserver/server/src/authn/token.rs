@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus, UserInfo};
-use kube::{Api, Client};
+use kube::Client;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use crate::review::{self, Answering, Answers, Flight, Flights, Key, Origin, Payer, Room, Turn, Turns};
+use super::Origin;
+use crate::review::{Answer, Answers, Key, Payer, Question, Reviews, Room, Turn, Turns};
 use crate::user::User;
 
 /// How long an answer is right.
@@ -23,17 +24,25 @@ const CAPACITY: usize = 8192;
 const LONGEST: usize = 32 << 10;
 
 /// Asks the host whose token it is.
-pub struct TokenReviewer(Arc<Reviewer>);
+pub struct TokenReviewer {
+    reviews: Arc<Reviews<TokenReview, Option<Arc<User>>>>,
+    cache: Arc<Cache>,
+}
 
-struct Reviewer {
-    api: Api<TokenReview>,
-    turns: Arc<Turns>,
-    answering: Answering,
-    flights: Arc<Flights<Option<Arc<User>>>>,
-    // Keyed by hash, so that no token stays in memory longer than its review. Apart from each other, as anybody can
-    // make tokens that the host does not know.
+/// The host's answers, by hashes of tokens, so that no token stays in memory longer than its review. Known and unknown
+/// tokens are apart, as anybody can make up unknown ones.
+struct Cache {
     known: Mutex<Answers<Arc<User>>>,
     unknown: Mutex<Answers<()>>,
+}
+
+/// What is remembered of a token.
+enum Remembered {
+    /// Whose it is, if it is anybody's.
+    Answer(Option<Arc<User>>),
+    /// Whose it was when the host was last asked.
+    Was(Arc<User>),
+    Nothing,
 }
 
 impl TokenReviewer {
@@ -45,14 +54,8 @@ impl TokenReviewer {
     }
 
     fn remembering(known: Room, unknown: Room, client: Client, turns: Arc<Turns>) -> Self {
-        Self(Arc::new(Reviewer {
-            api: Api::all(client),
-            turns,
-            answering: Answering::default(),
-            flights: Flights::new(),
-            known: Mutex::new(Answers::new(known)),
-            unknown: Mutex::new(Answers::new(unknown)),
-        }))
+        let (known, unknown) = (Mutex::new(Answers::new(known)), Mutex::new(Answers::new(unknown)));
+        Self { reviews: Reviews::new(client, turns), cache: Arc::new(Cache { known, unknown }) }
     }
 
     /// The token's user, who is in `system:authenticated`; 401 if the host does not know it or cannot be asked, 429 if
@@ -62,34 +65,41 @@ impl TokenReviewer {
             return Err(ApiError::unauthorized());
         }
         let key: Key = Arc::from(Sha256::digest(token.as_bytes()).as_slice());
-        let payer = match self.0.remembered(&key) {
+        let turns = self.reviews.turns();
+        let payer = match self.cache.get(&key) {
             Remembered::Answer(answer) => return answer.ok_or_else(ApiError::unauthorized),
-            Remembered::Was(user) => Payer::user(&user),
+            Remembered::Was(user) => turns.user(&user),
             Remembered::Nothing => Payer::stranger(origin),
         };
-        let turn = self.0.turns.turn(payer.clone(), origin);
-        let known = || match self.0.remembered(&key) {
+        let known = || match self.cache.get(&key) {
             Remembered::Answer(answer) => Some(answer),
-            _ => None,
+            Remembered::Was(_) | Remembered::Nothing => None,
         };
-        let ask = |turn, flight| {
-            let (reviewer, token, key, origin) = (self.0.clone(), token.to_owned(), key.clone(), *origin);
-            async move { reviewer.ask(token, key, &origin, turn, flight).await }
+        let review = || TokenReview {
+            spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
+            ..TokenReview::default()
         };
-        let answer = self.0.flights.answer(key.clone(), turn, known, ask).await?;
+        let (reviews, cache, put_key, stranger) =
+            (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
+        let landed = move |answer: Answer<TokenReviewStatus>, turn: Turn| {
+            // An answer that is too long is none: no user has so many groups.
+            let Answer::Status(status) = answer else { return None };
+            let user = status.authenticated.unwrap_or(false).then(|| user(status.user.unwrap_or_default()));
+            let payer = user.as_ref().map_or(stranger, |user| reviews.turns().user(user));
+            cache.put(put_key, user.clone(), payer);
+            if user.is_some() {
+                turn.end_known();
+            }
+            Some(user)
+        };
+        let question = Question { key: key.clone(), payer, origin };
+        let answer = self.reviews.answer(question, known, review, landed).await?;
         answer.flatten().ok_or_else(ApiError::unauthorized)
     }
 }
 
-/// What is known of a token.
-enum Remembered {
-    Answer(Option<Arc<User>>),
-    Was(Arc<User>),
-    Nothing,
-}
-
-impl Reviewer {
-    fn remembered(&self, key: &Key) -> Remembered {
+impl Cache {
+    fn get(&self, key: &Key) -> Remembered {
         let now = Instant::now();
         if let Some((user, is_fresh)) = self.known.lock().get(key, now) {
             let user = user.clone();
@@ -101,32 +111,18 @@ impl Reviewer {
         }
     }
 
-    /// Asks, and remembers the answer. Whoever turns out to be no stranger has not cost a stranger's turn.
-    async fn ask(
-        &self,
-        token: String,
-        key: Key,
-        origin: &Origin,
-        turn: Turn,
-        flight: Flight<Option<Arc<User>>>,
-    ) -> Option<Option<Arc<User>>> {
-        let spec = TokenReviewSpec { token: Some(token), audiences: None };
-        let review = TokenReview { spec, ..TokenReview::default() };
-        let status: TokenReviewStatus =
-            review::ask(&self.api, &review, &self.answering, || flight.is_awaited()).await?;
-        let user = status.authenticated.unwrap_or(false).then(|| user(status.user.unwrap_or_default()));
+    fn put(&self, key: Key, user: Option<Arc<User>>, payer: Payer) {
         let now = Instant::now();
-        match &user {
+        match user {
             Some(user) => {
-                self.known.lock().put(key, user.clone(), Payer::user(user), now);
-                turn.end_known();
+                let bytes = user.bytes();
+                self.known.lock().put(key, user, bytes, payer, now);
             }
             None => {
                 self.known.lock().remove(&key);
-                self.unknown.lock().put(key, (), Payer::stranger(origin), now);
+                self.unknown.lock().put(key, (), 0, payer, now);
             }
         }
-        Some(user)
     }
 }
 

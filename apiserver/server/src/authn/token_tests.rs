@@ -36,7 +36,7 @@ fn host(users: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
 
 /// One start within ten minutes is a stranger's.
 fn one_stranger() -> Arc<Turns> {
-    let pace = |starts| Pace { starts, within: Duration::from_secs(600) };
+    let pace = |burst| Pace { burst, every: Duration::from_secs(600) };
     let users = Bounds {
         in_flight: 9,
         in_flight_per_lane: 9,
@@ -44,8 +44,10 @@ fn one_stranger() -> Arc<Turns> {
         pace_per_lane: pace(1000),
         waiting: 9,
         waiting_per_lane: 9,
+        joined: 9,
+        joined_per_lane: 9,
     };
-    Arc::new(Turns::new(users, Bounds { pace: pace(1), pace_per_lane: pace(1), ..users }))
+    Arc::new(Turns::default().bounded(users, Bounds { pace: pace(1), pace_per_lane: pace(1), ..users }))
 }
 
 fn origin(last: u8) -> Origin {

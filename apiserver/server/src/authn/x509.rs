@@ -2,27 +2,18 @@
 //! (k8s.io/apiserver pkg/authentication/request/x509).
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
-use super::HostConfig;
 use crate::tls::client_cert::{subject, uid};
 use crate::user::User;
 
 /// The extra that tells one credential of a user from another.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// The user that the certificate names, if it leads to the client CA. An untrusted certificate is no credential: the
-/// next authenticator is asked.
-pub fn authenticate(
-    config: &HostConfig,
-    certificates: &[CertificateDer<'static>],
-    now: SystemTime,
-) -> Option<User> {
-    config.client_ca.as_ref()?.trusts(certificates, now).ok()?;
-    let certificate = certificates.first()?;
+/// The user that a certificate under the client CA names, if it names one.
+pub fn user(certificate: &CertificateDer<'static>) -> Option<User> {
     let (name, groups) = subject(certificate)?;
     let uid = uid(certificate).ok()?.unwrap_or_default();
     let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![fingerprint(certificate)])]);

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewStatus};
-use kube::{Api, Client};
+use kube::Client;
 use parking_lot::Mutex;
 
 pub use attributes::Attributes;
 
+use crate::authn::Caller;
 use crate::request_info::RequestInfo;
-use crate::review::{self, Answering, Answers, Caller, Flight, Flights, Key, Payer, Room, Turn, Turns};
+use crate::review::{Answer, Answers, Key, Question, Reviews, Room, Turns};
 use crate::user::{SYSTEM_MASTERS, User};
 use crate::verbs::CreateAuthorizer;
 
@@ -25,6 +26,9 @@ const ROOM: Room = Room { most: 8192, fresh: REMEMBER, kept: REMEMBER };
 /// Longer questions are not remembered: their length is the caller's choice
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
 const MEMORABLE: usize = 10_000;
+
+/// Most bytes of a reason that are kept. It is repeated in the refusal and in the audit log.
+const LONGEST_REASON: usize = 1024;
 
 /// Paths that anybody may get; what stands below them tells reasons
 /// (k8s.io/apiserver pkg/server/options, NewDelegatingAuthorizationOptions).
@@ -40,14 +44,9 @@ pub struct Decision {
 }
 
 /// Asks the host who may do what.
-pub struct Authorizer(Arc<Reviewer>);
-
-struct Reviewer {
-    api: Api<SubjectAccessReview>,
-    turns: Arc<Turns>,
-    answering: Answering,
-    flights: Arc<Flights<Decision>>,
-    known: Mutex<Answers<Decision>>,
+pub struct Authorizer {
+    reviews: Arc<Reviews<SubjectAccessReview, Decision>>,
+    known: Arc<Mutex<Answers<Decision>>>,
 }
 
 impl Authorizer {
@@ -58,13 +57,7 @@ impl Authorizer {
     }
 
     fn remembering(room: Room, client: Client, turns: Arc<Turns>) -> Self {
-        Self(Arc::new(Reviewer {
-            api: Api::all(client),
-            turns,
-            answering: Answering::default(),
-            flights: Flights::new(),
-            known: Mutex::new(Answers::new(room)),
-        }))
+        Self { reviews: Reviews::new(client, turns), known: Arc::new(Mutex::new(Answers::new(room))) }
     }
 
     /// Whether `user` may do what `attributes` say, asked for a request of `caller`, who may act as `user`. An error is
@@ -79,7 +72,7 @@ impl Authorizer {
             return Ok(Decision { allowed: true, reason: String::new() });
         }
         let key = question::key(user, attributes);
-        match self.0.remembered(&key) {
+        match self.remembered(&key) {
             Some(decision) => Ok(decision),
             None => self.review(caller, user, attributes, key.into()).await,
         }
@@ -102,48 +95,52 @@ impl Authorizer {
         attributes: &Attributes,
         key: Key,
     ) -> Result<Decision, ApiError> {
-        let payer = caller.payer();
-        let turn = self.0.turns.turn(payer.clone(), &caller.origin);
-        let ask = |turn, flight| {
-            let spec = attributes.review(user);
-            let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-            let (reviewer, key) = (self.0.clone(), key.clone());
-            async move { reviewer.ask(review, key, payer, turn, flight).await }
+        let payer = self.reviews.turns().payer(caller);
+        let (known, put_key, put_for) = (self.known.clone(), key.clone(), payer.clone());
+        let landed = move |answer, turn| {
+            let decision = decision(answer);
+            if put_key.len() < MEMORABLE {
+                let bytes = decision.reason.len();
+                known.lock().put(put_key, decision.clone(), bytes, put_for, Instant::now());
+            }
+            drop(turn);
+            Some(decision)
         };
-        let answer = self.0.flights.answer(key.clone(), turn, || self.0.remembered(&key), ask).await?;
-        answer.ok_or_else(|| {
+        let spec = || attributes.review(user);
+        let review = || SubjectAccessReview { spec: spec(), ..SubjectAccessReview::default() };
+        let remembered = || self.remembered(&key);
+        let question = Question { key: key.clone(), payer, origin: &caller.origin };
+        let decision = self.reviews.answer(question, remembered, review, landed).await?;
+        decision.ok_or_else(|| {
             ApiError::internal("the host could not be asked for authorization; see the log of this server")
         })
     }
-}
 
-impl Reviewer {
     fn remembered(&self, key: &[u8]) -> Option<Decision> {
         self.known.lock().get(key, Instant::now()).map(|(decision, _)| decision.clone())
     }
+}
 
-    /// Asks, and remembers the answer.
-    async fn ask(
-        &self,
-        review: SubjectAccessReview,
-        key: Key,
-        payer: Payer,
-        turn: Turn,
-        flight: Flight<Decision>,
-    ) -> Option<Decision> {
-        let answer = review::ask(&self.api, &review, &self.answering, || flight.is_awaited()).await;
-        let decision = answer.map(decision)?;
-        if key.len() < MEMORABLE {
-            self.known.lock().put(key, decision.clone(), payer, Instant::now());
+/// An answer that is too long allows nothing: what it says at its end is not known.
+fn decision(answer: Answer<SubjectAccessReviewStatus>) -> Decision {
+    match answer {
+        Answer::Status(status) => {
+            let allowed = status.allowed && !status.denied.unwrap_or(false);
+            Decision { allowed, reason: cut(status.reason.unwrap_or_default()) }
         }
-        drop(turn);
-        Some(decision)
+        Answer::TooLong => Decision { allowed: false, reason: "the host's answer is too long".to_owned() },
     }
 }
 
-fn decision(status: SubjectAccessReviewStatus) -> Decision {
-    let allowed = status.allowed && !status.denied.unwrap_or(false);
-    Decision { allowed, reason: status.reason.unwrap_or_default() }
+fn cut(mut reason: String) -> String {
+    let length = reason.len();
+    if length > LONGEST_REASON {
+        reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
+        let left_out = length - reason.len();
+        reason.push_str(&format!("... ({left_out} bytes more)"));
+        reason.shrink_to_fit();
+    }
+    reason
 }
 
 #[async_trait]
@@ -155,44 +152,4 @@ impl CreateAuthorizer for Authorizer {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::convert::Infallible;
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-
-    use http::{Request, Response};
-    use kube::client::Body;
-
-    use super::*;
-    use crate::review::Origin;
-
-    fn caller(name: &str) -> Caller {
-        let user = User { name: name.to_owned(), ..User::default() };
-        Caller::new(Arc::new(user), Origin::local(Duration::from_secs(600)))
-    }
-
-    /// Any writer pushed everybody's answers out by asking about 8,192 names within 10 s.
-    #[tokio::test]
-    async fn one_callers_names_do_not_push_out_anothers() {
-        let times = Arc::<AtomicUsize>::default();
-        let counted = times.clone();
-        let service = tower::service_fn(move |_: Request<Body>| {
-            counted.fetch_add(1, SeqCst);
-            let answer = Body::from(br#"{"status":{"allowed":true}}"#.to_vec());
-            async { Ok::<_, Infallible>(Response::new(answer)) }
-        });
-        let room = Room { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
-        let authorizer = Authorizer::remembering(room, Client::new(service, "default"), Arc::default());
-        let (ann, bob) = (caller("ann"), caller("bob"));
-        let about = |name: String| Attributes { resource: "things".into(), name, ..Attributes::default() };
-        let mine = about("mine".into());
-        authorizer.require(&ann, &ann.user, &mine).await.unwrap();
-        for i in 0..100 {
-            // Half of them are about ann, as whom bob acts: they are bob's.
-            let user = if i % 2 == 0 { &ann.user } else { &bob.user };
-            authorizer.require(&bob, user, &about(format!("{i}"))).await.unwrap();
-        }
-        authorizer.require(&ann, &ann.user, &mine).await.unwrap();
-        assert_eq!(times.load(SeqCst), 101);
-    }
-}
+mod tests;

@@ -10,7 +10,6 @@
 
 mod compress;
 mod list;
-mod list_yaml;
 mod object;
 mod pretty;
 pub mod protobuf;

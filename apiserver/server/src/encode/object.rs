@@ -34,6 +34,11 @@ impl ObjectView {
         self.kind.names().api_version()
     }
 
+    /// Whether an object is shown as its own JSON, which is copied and not decoded.
+    pub fn is_plain(&self) -> bool {
+        self.output == Output { format: Format::Json, pretty: false, transform: Transform::None }
+    }
+
     /// The same in compact JSON.
     pub fn in_json(&self) -> Self {
         let output = Output { format: Format::Json, pretty: false, ..self.output };

@@ -33,7 +33,7 @@ pub fn single(stored: &Stored, view: &ObjectView, version: &str, headers: bool) 
 /// One row of a list.
 pub fn row(stored: &Stored, view: &ObjectView, version: &str) -> Value {
     let api_version = format!("meta.k8s.io/{version}");
-    table::row(view.kind.as_ref(), &stored.object(), options(view, &api_version, false))
+    table::row(view.kind.as_ref(), &stored.object_not_kept(), options(view, &api_version, false))
 }
 
 fn options<'a>(view: &ObjectView, api_version: &'a str, headers: bool) -> TableOptions<'a> {

@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::figures::{Counts, Figures, InFlight, LevelFigures};
-use super::level::Ticket;
+use super::level::{FlowKey, Ticket};
 use super::priority_level::{LIMITED, PriorityLevel, PriorityLevels};
 use super::scheduler::{Arrival, Claim, Scheduler, Served};
 use super::seats::{Queued, Seats};
 use super::share::{LEVELS, Share, shares};
-use super::work_estimate::{Listed, Work};
+use super::work_estimate::{self, Listed, Work};
 use crate::user::User;
 
 /// Longest wait (k8s.io/apiserver pkg/server/filters/priority-and-fairness.go, getRequestWaitContext).
@@ -53,7 +53,7 @@ pub struct FlowControl {
     figures: Figures,
 }
 
-/// What a lock is held for, never while seats are handed over: whoever drops them takes it.
+/// The state behind the lock. To drop [`Seats`] takes the lock: they are never sent or dropped while it is held.
 struct Queues {
     scheduler: Scheduler<Waiter>,
     counts: [Counts; LEVELS],
@@ -83,27 +83,35 @@ impl FlowControl {
         }
     }
 
-    /// Takes the seats of a request that has this much time, and waits for them if it has to. `listed_bytes` tells
+    /// The level of a user.
+    pub fn level_of(&self, user: &User) -> PriorityLevel {
+        self.levels.of(user)
+    }
+
+    /// Takes the seats of a user's request that has this much time, and waits for them if it has to. `listed_bytes` tells
     /// about how many bytes a list reads, counted no further than its second argument. Cancel safe.
     pub async fn admit(
         self: &Arc<Self>,
+        of: PriorityLevel,
         user: &User,
         work: Work<'_>,
         time: Duration,
         listed_bytes: impl FnOnce(&Listed, usize) -> usize,
     ) -> Result<Seats, TooManyRequests> {
         let mutating = work.info.verb.is_mutating();
-        let of = self.levels.of(user);
         let level = LIMITED.iter().position(|level| *level == of);
         let (Some(level), Some(queues)) = (level, &self.queues) else {
             return Ok(Seats::new(self.clone(), None, mutating));
         };
-        let widest = self.shares.get(level).map_or(1, |share| share.widest());
         let flow = self.flows.hash_one(user.flow());
-        // To look at objects costs more than the refusal.
-        let is_full = || !queues.lock().scheduler.has_room(level, flow);
-        let seats = work
-            .seats(widest, |listed, enough| if is_full() { enough } else { listed_bytes(listed, enough) });
+        let widest = self.shares.get(level).map_or(1, |share| share.widest());
+        let listed = work.listed();
+        // To look at the objects of a list costs more than the refusal.
+        if listed.is_some() && !queues.lock().has_room(level, flow) {
+            return Err(TooManyRequests);
+        }
+        let listed_bytes = listed.map(|listed| listed_bytes(&listed, work_estimate::most_bytes(widest)));
+        let seats = work.seats(widest, listed_bytes);
         let claim = Claim { level, flow, seats };
         let mut receiver = None;
         match self.arrive(queues, claim, mutating, &mut receiver) {
@@ -209,6 +217,16 @@ impl FlowControl {
 }
 
 impl Queues {
+    /// Whether one more request of a flow may wait; counts a refusal if not. Then some of that flow wait already, so that
+    /// it could not be served at once either.
+    fn has_room(&mut self, level: usize, flow: FlowKey) -> bool {
+        let has_room = self.scheduler.has_room(level, flow);
+        if !has_room {
+            self.count(Claim { level, flow, seats: 0 }, |counts| counts.queue_full += 1);
+        }
+        has_room
+    }
+
     fn count(&mut self, claim: Claim, count: impl FnOnce(&mut Counts)) {
         self.counts.get_mut(claim.level).map(count);
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use crate::authn::{ANONYMOUS, UNAUTHENTICATED};
 use crate::user::{SYSTEM_MASTERS, User};
 
 /// Users of the system level. The garbage collector and the namespace and quota controllers run as one of them, or as
@@ -31,7 +30,46 @@ pub enum PriorityLevel {
 pub const LIMITED: [PriorityLevel; 4] =
     [PriorityLevel::System, PriorityLevel::Controllers, PriorityLevel::Everybody, PriorityLevel::Anonymous];
 
+/// What depends on the level:
+///
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [terms](Self::has_terms) | [share of the history](crate::verbs::ReplacedBytes) |
+/// |---|---|---|---|---|---|---|
+/// | exempt | no | no | yes | no | yes | no |
+/// | system | yes | yes | yes | its own part | no | no |
+/// | controllers | yes | no | no | its own part | yes | no |
+/// | everybody | yes | yes | yes | yes | no | yes |
+/// | anonymous | yes | yes | yes | yes | no | yes |
 impl PriorityLevel {
+    /// Whether creates are refused when a namespace's quota is used up.
+    pub fn is_bound_by_quota(self) -> bool {
+        !matches!(self, Self::Exempt | Self::Controllers)
+    }
+
+    /// Whether an object may not become larger than its kind allows.
+    pub fn is_bound_by_size(self) -> bool {
+        self != Self::Controllers
+    }
+
+    /// Whether the user is a component of the cluster or its administrator, whom a store without space refuses last.
+    pub fn is_of_cluster(self) -> bool {
+        matches!(self, Self::Exempt | Self::System | Self::Controllers)
+    }
+
+    /// Whether requests wait for room in a [budget](crate::fair_budget) of memory or threads.
+    pub fn waits_for_room(self) -> bool {
+        self != Self::Exempt
+    }
+
+    /// Whether it has a part of each budget to itself.
+    pub fn has_own_room(self) -> bool {
+        matches!(self, Self::System | Self::Controllers)
+    }
+
+    /// Whether writes may name the [term](crate::fence) of a lease.
+    pub fn has_terms(self) -> bool {
+        matches!(self, Self::Exempt | Self::Controllers)
+    }
+
     /// The name in metrics, label `priority_level`.
     pub fn name(self) -> &'static str {
         match self {
@@ -60,7 +98,7 @@ impl PriorityLevels {
     pub fn of(&self, user: &User) -> PriorityLevel {
         if user.is_in(SYSTEM_MASTERS) {
             PriorityLevel::Exempt
-        } else if user.name == ANONYMOUS || user.is_in(UNAUTHENTICATED) {
+        } else if user.is_anonymous() {
             PriorityLevel::Anonymous
         } else if self.controllers.contains(&user.name) {
             PriorityLevel::Controllers

@@ -28,24 +28,21 @@ pub struct Listed {
 }
 
 impl Work<'_> {
-    /// Seats, at least 1 and at most `widest`. `listed_bytes` tells about how many bytes a list reads, and need not count
-    /// beyond its second argument.
-    pub fn seats(&self, widest: u32, listed_bytes: impl FnOnce(&Listed, usize) -> usize) -> u32 {
-        let widest = widest.clamp(1, MOST);
-        let enough = BYTES.saturating_mul(widest as usize);
-        let bytes = match self.listed() {
-            Some(listed) => listed_bytes(&listed, enough),
+    /// Seats, at least 1 and at most `widest`, of a request that lists about so many bytes of objects, if it lists.
+    pub fn seats(&self, widest: u32, listed_bytes: Option<usize>) -> u32 {
+        let bytes = match listed_bytes {
+            Some(bytes) => bytes,
             None if self.info.verb.is_mutating() => {
-                self.body.map_or(enough, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+                self.body.map_or(usize::MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
             }
             None => 0,
         };
-        u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest)
+        u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest.clamp(1, MOST))
     }
 
-    /// What a list, a removal of many, or a watch that begins with what there is reads. What is malformed is refused
-    /// before anything is read, and one object is no list.
-    fn listed(&self) -> Option<Listed> {
+    /// The objects that a list, a deletecollection, or a watch with initial events reads; `None` for other requests, for
+    /// those on one object, and for malformed ones, which are refused before anything is read.
+    pub fn listed(&self) -> Option<Listed> {
         let info = self.info;
         if !info.is_resource || !info.name.is_empty() {
             return None;
@@ -67,6 +64,11 @@ impl Work<'_> {
     }
 }
 
+/// Bytes beyond which a list takes no more seats.
+pub fn most_bytes(widest: u32) -> usize {
+    BYTES.saturating_mul(widest.clamp(1, MOST) as usize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +83,8 @@ mod tests {
             let limited = if listed.limit == 0 { stored } else { stored.min(listed.limit * 1_000) };
             limited.min(enough)
         };
-        Work { info: &info, body }.seats(40, listed)
+        let work = Work { info: &info, body };
+        work.seats(40, work.listed().map(|objects| listed(&objects, most_bytes(40))))
     }
 
     #[test]

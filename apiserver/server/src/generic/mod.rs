@@ -30,6 +30,8 @@ use drydock_storage::storage::Storage;
 use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, info_span};
 
 pub use options::{HostFiles, Options, Trust};
 
@@ -81,7 +83,8 @@ impl Server {
         let client = host::client("--kubeconfig", files.kubeconfig.as_deref()).await?;
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
-        let turns = Arc::new(Turns::default());
+        let levels = PriorityLevels::new(options.controller_users.iter().cloned());
+        let turns = Arc::new(Turns::new(levels));
         let metrics = Metrics::new();
         let audit = Audit::open(&options.audit, metrics.audit())?;
         let backend = options.storage.open().await?;
@@ -172,6 +175,10 @@ impl Server {
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
         let (listener, tls, chain) = self.chain(&stop);
+        let sending = chain.sending.clone();
+        let look_after = async move { sending.look_after().await };
+        // Until the last connection has ended, which may be long after `stop`.
+        let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
         serve::serve(listener, tls, Arc::new(chain), stop.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
@@ -204,8 +211,7 @@ impl Server {
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
-            .with_priority_levels(Arc::new(levels.clone()))
-            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone())), levels.clone()))
+            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone()))))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
         let limits = Limits {

@@ -4,9 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Api;
 use kube::api::PostParams;
-use kube::core::Request;
+use kube::core::{Request, Status};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -16,25 +19,39 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What is read of an answer. It repeats the question, and says who asked it (metadata.managedFields): that is most of
-/// it, and nobody looks at it.
+/// Most bytes of an answer, beside the question that it repeats. The host's reason for a denial names each RoleBinding
+/// whose role does not exist, so it is as long as a tenant wants it to be (Kubernetes plugin/pkg/auth/authorizer/rbac).
+const MOST: usize = 64 << 10;
+/// Bytes of an answer for each byte of the question: JSON as Go writes it has six for some, and the names of extras come
+/// again in metadata.managedFields.
+const REPEATED: usize = 8;
+
+/// What the host answers.
+#[derive(Debug)]
+pub(crate) enum Answer<S> {
+    /// The status of the review, empty if it has none.
+    Status(S),
+    /// More than is read.
+    TooLong,
+}
+
+/// What is read of an answer. The rest of it repeats the question and says who asked (metadata.managedFields).
 #[derive(Deserialize)]
-struct Answer<S> {
+struct Review<S> {
     status: Option<S>,
 }
 
 /// Whether the last review was answered, so that changes of that are logged, not each review.
 #[derive(Debug, Default)]
-pub(crate) struct Answering(AtomicBool);
+pub(super) struct HostAnswers(AtomicBool);
 
-/// The status of the host's answer, empty if it has none; `None` if there is no answer. The question is asked again only
-/// while somebody waits for the answer.
-pub(crate) async fn ask<K, S>(
+/// The host's answer; `None` if it gives none. The question is asked again only while somebody waits for the answer.
+pub(super) async fn ask<K, S>(
     api: &Api<K>,
     question: &K,
-    answering: &Answering,
+    host: &HostAnswers,
     is_awaited: impl Fn() -> bool,
-) -> Option<S>
+) -> Option<Answer<S>>
 where
     K: kube::Resource + Clone + Serialize,
     S: DeserializeOwned + Default,
@@ -44,13 +61,13 @@ where
         let answer = tokio::time::timeout(TIMEOUT, post(api, question)).await;
         match answer.map_err(|_| None).and_then(|answer| answer.map_err(Some)) {
             Ok(answer) => {
-                answering.again(api.resource_url());
-                return Some(answer.status.unwrap_or_default());
+                host.answered(api.resource_url());
+                return Some(answer);
             }
             Err(error) => {
                 let is_last = attempt == ATTEMPTS || !is_awaited();
                 if is_last || error.as_ref().is_some_and(|error| !is_retryable(error)) {
-                    answering.failed(error, api.resource_url());
+                    host.failed(error, api.resource_url());
                     return None;
                 }
             }
@@ -61,8 +78,8 @@ where
     None
 }
 
-impl Answering {
-    fn again(&self, url: &str) {
+impl HostAnswers {
+    fn answered(&self, url: &str) {
         if self.0.load(Relaxed) && self.0.swap(false, Relaxed) {
             tracing::info!(url, "the host answers reviews again");
         }
@@ -85,14 +102,32 @@ impl Answering {
 async fn post<K, S>(api: &Api<K>, question: &K) -> kube::Result<Answer<S>>
 where
     K: kube::Resource + Clone + Serialize,
-    S: DeserializeOwned,
+    S: DeserializeOwned + Default,
 {
     let body = serde_json::to_vec(question).map_err(kube::Error::SerdeError)?;
+    let most = MOST + REPEATED * body.len();
     let request = Request::new(api.resource_url()).create(&PostParams::default(), body);
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     // What the client's traces call it.
     request.extensions_mut().insert("create");
-    api.clone().into_client().request(request).await
+    let (head, body) = api.clone().into_client().send(request.map(Into::into)).await?.into_parts();
+    match Limited::new(body, most).collect().await {
+        Ok(body) if head.status.is_success() => {
+            let review: Review<S> =
+                serde_json::from_slice(&body.to_bytes()).map_err(kube::Error::SerdeError)?;
+            Ok(Answer::Status(review.status.unwrap_or_default()))
+        }
+        Ok(body) => Err(refused(head.status, &body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() && head.status.is_success() => Ok(Answer::TooLong),
+        Err(error) => Err(kube::Error::Service(error)),
+    }
+}
+
+/// A refusal of the host, in its own words if it gives them as a Status.
+fn refused(code: StatusCode, body: &Bytes) -> kube::Error {
+    let told = serde_json::from_slice::<Status>(body);
+    let unknown = || Status::failure(&String::from_utf8_lossy(body), "Unknown");
+    kube::Error::Api(told.unwrap_or_else(|_| unknown()).with_code(code.as_u16()).boxed())
 }
 
 /// Whether the same question may be answered a moment later: the host is unreachable, overloaded, or failed.

@@ -1,16 +1,16 @@
-//! Whose turn it is to cause a review: a lane for each payer, and the lane goes first that has had the fewest turns of
-//! late. Within a lane that holds for its connections.
+//! Who may start a review: a lane for each payer, and the lane goes first that has had the fewest turns of late.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::caller::Payer;
+use super::lane::{Lane, Waiter};
 use super::pace::{Pace, Starts};
+use super::payer::Payer;
 
 /// Turns count for so long when the next lane is chosen.
 const OF_LATE: Duration = Duration::from_secs(10);
 
-/// How many reviews there may be, and how many may wait for a turn.
+/// How many reviews there may be, and how many requests may wait for one.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Reviews in flight.
@@ -21,43 +21,25 @@ pub struct Bounds {
     pub pace: Pace,
     /// Starts of reviews of one lane.
     pub pace_per_lane: Pace,
-    /// Reviews that wait for a turn.
+    /// Requests that wait to start a review.
     pub waiting: usize,
-    /// Reviews of one lane that wait for a turn.
+    /// Those of one lane.
     pub waiting_per_lane: usize,
+    /// Requests that wait for a review which another one started. No lane has more of them than it leaves free.
+    pub joined: usize,
+    /// Those of one lane.
+    pub joined_per_lane: usize,
 }
 
-/// Who wants a turn.
+/// Who wants to start a review.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     pub(super) payer: Payer,
+    /// Connections of one payer take turns.
     pub(super) connection: u64,
 }
 
-/// What waits. `W` is how its owner is told.
-struct Waiter<W> {
-    ticket: u64,
-    connection: u64,
-    waker: W,
-}
-
-struct Lane<W> {
-    waiters: VecDeque<Waiter<W>>,
-    in_flight: usize,
-    starts: Starts,
-    /// Turns of late, and those of each connection.
-    had: u32,
-    had_by_connection: HashMap<u64, u32>,
-}
-
-impl<W> Default for Lane<W> {
-    fn default() -> Self {
-        let (starts, had_by_connection) = (Starts::default(), HashMap::new());
-        Self { waiters: VecDeque::new(), in_flight: 0, starts, had: 0, had_by_connection }
-    }
-}
-
-/// All lanes.
+/// All lanes. `W` wakes one that waits.
 pub(super) struct Lanes<W> {
     bounds: Bounds,
     lanes: HashMap<Payer, Lane<W>>,
@@ -66,17 +48,18 @@ pub(super) struct Lanes<W> {
     starts: Starts,
     in_flight: usize,
     waiting: usize,
+    joined: usize,
     tickets: u64,
     since: Instant,
 }
 
 /// What comes next.
 pub(super) enum Next<W> {
-    /// This one's turn.
+    /// This one's turn has begun.
     Turn(W, Wish),
-    /// Nobody's before this moment, unless a turn ends.
+    /// Nobody's turn begins before this moment, unless another one ends.
     Not { before: Instant },
-    /// Nobody waits who could have a turn before another one ends.
+    /// Nobody waits, or no turn begins before another one ends.
     Nobody,
 }
 
@@ -89,49 +72,69 @@ impl<W> Lanes<W> {
             starts: Starts::default(),
             in_flight: 0,
             waiting: 0,
+            joined: 0,
             tickets: 0,
             since: now,
         }
     }
 
-    /// Lets `waker` wait; returns its ticket, or nothing if there is no room. Where there is none, whoever has the most
-    /// waiting makes room for who has less, by the one that came last.
+    /// Enqueues `waker`; returns its ticket, or `None` if there is no room. When all places are taken, the newest waiter
+    /// of the lane with the most makes room for a lane with fewer; when those of one lane are taken, that of the
+    /// connection with the most for a connection with fewer ([`Lane::displaced_by`]).
     pub(super) fn wait(&mut self, wish: &Wish, waker: W) -> Option<u64> {
         self.make_room(wish)?;
         let lane = self.lanes.entry(wish.payer.clone()).or_default();
         self.tickets += 1;
-        lane.waiters.push_back(Waiter { ticket: self.tickets, connection: wish.connection, waker });
+        lane.push(Waiter { ticket: self.tickets, connection: wish.connection, waker });
         self.waiting += 1;
         self.queued.insert(wish.payer.clone());
         Some(self.tickets)
     }
 
     fn make_room(&mut self, wish: &Wish) -> Option<()> {
-        let own = self.lanes.get(&wish.payer).map_or(0, |lane| lane.waiters.len());
+        let waiting = |payer: &Payer| self.lanes.get(payer).map_or(0, Lane::waiting);
+        let own = waiting(&wish.payer);
         if own >= self.bounds.waiting_per_lane {
-            let lane = self.lanes.get(&wish.payer)?;
-            let ticket = lane.last_of_most(wish.connection)?;
-            self.leave(&wish.payer, ticket);
+            let displaced = self.lanes.get(&wish.payer)?.displaced_by(wish.connection)?;
+            self.leave(&wish.payer, displaced);
         } else if self.waiting >= self.bounds.waiting {
-            let waiting = |payer: &Payer| self.lanes.get(payer).map_or(0, |lane| lane.waiters.len());
-            let most = self.queued.iter().max_by_key(|payer| waiting(payer))?;
-            let ticket =
-                self.lanes.get(most).filter(|lane| lane.waiters.len() > own + 1)?.waiters.back()?.ticket;
-            self.leave(&most.clone(), ticket);
+            let most = self.queued.iter().max_by_key(|payer| waiting(payer))?.clone();
+            let displaced = self.lanes.get(&most).filter(|lane| lane.waiting() > own + 1)?.newest()?;
+            self.leave(&most, displaced);
         }
         Some(())
     }
 
-    /// Waits no longer, if it still does.
+    /// Dequeues one, if it still waits.
     pub(super) fn leave(&mut self, payer: &Payer, ticket: u64) {
         let Some(lane) = self.lanes.get_mut(payer) else { return };
-        let Some(at) = lane.waiters.iter().position(|waiter| waiter.ticket == ticket) else { return };
-        lane.waiters.remove(at);
-        self.waiting -= 1;
+        if lane.remove(ticket) {
+            self.waiting -= 1;
+            self.tidy(payer);
+        }
+    }
+
+    /// Counts a request of `payer` that waits for a review which another one started; returns whether it may.
+    pub(super) fn join(&mut self, payer: &Payer) -> bool {
+        let most = self.bounds.joined_per_lane.min(self.bounds.joined - self.joined);
+        let own = self.lanes.get(payer).map_or(0, |lane| lane.joined);
+        let may = own < most;
+        if may {
+            self.lanes.entry(payer.clone()).or_default().joined += 1;
+            self.joined += 1;
+        }
+        may
+    }
+
+    /// A request that had joined waits no longer.
+    pub(super) fn part(&mut self, payer: &Payer) {
+        let Some(lane) = self.lanes.get_mut(payer) else { return };
+        lane.joined -= 1;
+        self.joined -= 1;
         self.tidy(payer);
     }
 
-    /// Whose turn it is now, which has begun then.
+    /// Begins the next turn, if one may begin now.
     pub(super) fn next(&mut self, now: Instant) -> Next<W> {
         self.forget_turns(now);
         if self.in_flight >= self.bounds.in_flight {
@@ -140,12 +143,12 @@ impl<W> Lanes<W> {
         let from = self.starts.next(self.bounds.pace, now);
         let (mut first, mut before) = (None, None);
         for payer in &self.queued {
-            let Some(lane) = self.lanes.get_mut(payer) else { continue };
+            let Some(lane) = self.lanes.get(payer) else { continue };
             if lane.in_flight >= self.bounds.in_flight_per_lane {
                 continue;
             }
             let from = lane.starts.next(self.bounds.pace_per_lane, now).max(from);
-            let rank = (lane.had, lane.waiters.front().map(|waiter| waiter.ticket));
+            let rank = (lane.had, lane.oldest());
             if from > now {
                 before = Some(before.map_or(from, |known: Instant| known.min(from)));
             } else if first.as_ref().is_none_or(|(least, _)| rank < *least) {
@@ -161,33 +164,27 @@ impl<W> Lanes<W> {
 
     fn begin(&mut self, payer: Payer, now: Instant) -> Option<(W, Wish)> {
         let lane = self.lanes.get_mut(&payer)?;
-        let waiter = lane.take_next()?;
-        let connection = waiter.connection;
-        lane.in_flight += 1;
-        lane.starts.start(now);
-        lane.had += 1;
-        *lane.had_by_connection.entry(connection).or_default() += 1;
-        self.starts.start(now);
+        let Waiter { connection, waker, .. } = lane.begin()?;
+        lane.starts.start(self.bounds.pace_per_lane, now);
+        self.starts.start(self.bounds.pace, now);
         self.in_flight += 1;
         self.waiting -= 1;
         self.tidy(&payer);
-        Some((waiter.waker, Wish { payer, connection }))
+        Some((waker, Wish { payer, connection }))
     }
 
-    /// A turn that began at `start` is over; one that counts for nothing is as if it had not been.
+    /// Ends a turn that began at `start`. With `counts: false` it is as if it had not begun.
     pub(super) fn end(&mut self, wish: &Wish, start: Instant, counts: bool) {
+        let Bounds { pace, pace_per_lane, .. } = self.bounds;
         self.in_flight -= 1;
         if !counts {
-            self.starts.take_back(start);
+            self.starts.take_back(pace, start);
         }
         let Some(lane) = self.lanes.get_mut(&wish.payer) else { return };
         lane.in_flight -= 1;
         if !counts {
-            lane.starts.take_back(start);
-            lane.had = lane.had.saturating_sub(1);
-            if let Some(had) = lane.had_by_connection.get_mut(&wish.connection) {
-                *had = had.saturating_sub(1);
-            }
+            lane.starts.take_back(pace_per_lane, start);
+            lane.take_back(wish.connection);
         }
         self.tidy(&wish.payer);
     }
@@ -195,11 +192,11 @@ impl<W> Lanes<W> {
     /// Keeps a lane while it has something to remember.
     fn tidy(&mut self, payer: &Payer) {
         let Some(lane) = self.lanes.get(payer) else { return };
-        if lane.waiters.is_empty() {
+        if lane.waiting() == 0 {
             self.queued.remove(payer);
-            if lane.in_flight == 0 && lane.had == 0 && lane.starts.is_empty() {
-                self.lanes.remove(payer);
-            }
+        }
+        if lane.is_idle() {
+            self.lanes.remove(payer);
         }
     }
 
@@ -208,34 +205,12 @@ impl<W> Lanes<W> {
             return;
         }
         self.since = now;
-        let pace = self.bounds.pace_per_lane;
+        self.starts.forget(now);
         self.lanes.retain(|_, lane| {
-            lane.had = 0;
-            lane.had_by_connection.clear();
-            lane.starts.next(pace, now);
-            lane.in_flight > 0 || !lane.waiters.is_empty() || !lane.starts.is_empty()
+            lane.forget_turns();
+            lane.starts.forget(now);
+            !lane.is_idle()
         });
-    }
-}
-
-impl<W> Lane<W> {
-    /// Takes the waiter whose connection has had the fewest turns of late.
-    fn take_next(&mut self) -> Option<Waiter<W>> {
-        let had = |waiter: &Waiter<W>| self.had_by_connection.get(&waiter.connection).copied().unwrap_or(0);
-        let (at, _) = self.waiters.iter().enumerate().min_by_key(|(_, waiter)| had(waiter))?;
-        self.waiters.remove(at)
-    }
-
-    /// The newest waiter of the connection with the most, if that one has more than `connection` would have.
-    fn last_of_most(&self, connection: u64) -> Option<u64> {
-        let mut waiting: HashMap<u64, (usize, u64)> = HashMap::new();
-        for waiter in &self.waiters {
-            let (number, last) = waiting.entry(waiter.connection).or_default();
-            (*number, *last) = (*number + 1, waiter.ticket);
-        }
-        let own = waiting.get(&connection).map_or(0, |(number, _)| *number);
-        let (number, last) = waiting.into_values().max()?;
-        (number > own + 1).then_some(last)
     }
 }
 

@@ -2,28 +2,32 @@
 //!
 //! ```text
 //!   authn::TokenReviewer, authz::Authorizer
-//!        │  an answer that is remembered       answers
-//!        │  a review of the same in flight     flights
-//!        │  a turn                             turns: queue (waits) over lanes (decides)
+//!        │  an answer that is remembered            answers
 //!        ▼
-//!   ask                                        the request to the host
+//!   reviews
+//!        │  a review of the same that is in flight  flights
+//!        │  a turn of the payer                     turns: queue (waits) over lanes (decide; lane, pace)
+//!        ▼
+//!   ask                                             the request to the host
 //! ```
 
-pub mod caller;
 pub mod turns;
 
 mod answers;
 mod ask;
 mod flights;
+mod lane;
 mod lanes;
 mod pace;
+mod payer;
 mod queue;
+mod reviews;
 
-pub use caller::{Caller, Origin};
 pub use turns::Turns;
 
 pub(crate) use answers::{Answers, Room};
-pub(crate) use ask::{Answering, ask};
-pub(crate) use caller::Payer;
-pub(crate) use flights::{Flight, Flights, Key};
+pub(crate) use ask::Answer;
+pub(crate) use flights::Key;
+pub(crate) use payer::Payer;
 pub(crate) use queue::Turn;
+pub(crate) use reviews::{Question, Reviews};

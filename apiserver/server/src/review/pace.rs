@@ -1,47 +1,46 @@
-//! A pace: how many reviews may start within a span of time.
+//! A pace: how many reviews may start, at once and in the long run.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// At most so many starts within a span.
+/// A bound on starts: within any time `t` there are at most `burst + t / every`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Starts.
-    pub starts: usize,
-    /// The span.
-    pub within: Duration,
+    /// Starts that may come at once; at least one does.
+    pub burst: u32,
+    /// Time between starts in the long run; zero is no bound.
+    pub every: Duration,
 }
 
-/// The starts of the last span.
+/// The starts so far, kept as the moment at which they are all paid for, if that was still ahead at the last one
+/// (a leaky bucket as a meter; ITU-T I.371, generic cell rate algorithm).
 #[derive(Debug, Default)]
-pub(super) struct Starts(VecDeque<Instant>);
+pub(super) struct Starts(Option<Instant>);
 
 impl Starts {
     /// When the next start may be: now or later.
-    pub(super) fn next(&mut self, pace: Pace, now: Instant) -> Instant {
-        while self.0.front().is_some_and(|start| *start + pace.within <= now) {
-            self.0.pop_front();
-        }
-        match self.0.len().checked_sub(pace.starts) {
-            Some(over) => self.0.get(over).map_or(now, |start| *start + pace.within),
-            None => now,
-        }
+    pub(super) fn next(&self, pace: Pace, now: Instant) -> Instant {
+        let ahead = self.0.map_or(Duration::ZERO, |paid| paid.saturating_duration_since(now));
+        now + ahead.saturating_sub(pace.every * pace.burst.saturating_sub(1))
     }
 
     /// Counts a start.
-    pub(super) fn start(&mut self, now: Instant) {
-        self.0.push_back(now);
+    pub(super) fn start(&mut self, pace: Pace, now: Instant) {
+        let paid = self.0.map_or(now, |paid| paid.max(now));
+        self.0 = Some(paid + pace.every);
     }
 
-    /// Counts a start no more.
-    pub(super) fn take_back(&mut self, start: Instant) {
-        if let Ok(at) = self.0.binary_search(&start) {
-            self.0.remove(at);
-        }
+    /// Counts a start at `start` no more.
+    pub(super) fn take_back(&mut self, pace: Pace, start: Instant) {
+        self.0 = self.0.and_then(|paid| paid.checked_sub(pace.every)).filter(|paid| *paid > start);
+    }
+
+    /// Forgets starts that are paid for by now.
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.0.take_if(|paid| *paid <= now);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 }
 
@@ -49,27 +48,54 @@ impl Starts {
 mod tests {
     use super::*;
 
-    #[test]
-    fn no_span_has_more_starts_than_the_pace_allows() {
-        let (mut starts, now) = (Starts::default(), Instant::now());
-        let pace = Pace { starts: 2, within: Duration::from_millis(100) };
-        let at = |millis| now + Duration::from_millis(millis);
-        starts.start(at(0));
-        assert_eq!(starts.next(pace, at(10)), at(10));
-        starts.start(at(10));
-        assert_eq!(starts.next(pace, at(20)), at(100));
-        assert_eq!(starts.next(pace, at(100)), at(100));
-        starts.start(at(100));
-        assert_eq!(starts.next(pace, at(101)), at(110));
+    const PACE: Pace = Pace { burst: 3, every: Duration::from_millis(10) };
+
+    /// How many may start at this moment.
+    fn at_once(starts: &mut Starts, now: Instant) -> usize {
+        let free = || {
+            let may = starts.next(PACE, now) == now;
+            if may {
+                starts.start(PACE, now);
+            }
+            may.then_some(())
+        };
+        std::iter::from_fn(free).take(100).count()
     }
 
     #[test]
-    fn a_start_that_is_taken_back_leaves_its_place() {
+    fn a_burst_is_followed_by_the_pace() {
         let (mut starts, now) = (Starts::default(), Instant::now());
-        let pace = Pace { starts: 1, within: Duration::from_secs(1) };
-        starts.start(now);
-        assert_eq!(starts.next(pace, now), now + pace.within);
-        starts.take_back(now);
-        assert!(starts.next(pace, now) == now && starts.is_empty());
+        let at = |millis| now + Duration::from_millis(millis);
+        assert_eq!(at_once(&mut starts, now), 3);
+        assert_eq!(starts.next(PACE, at(1)), at(10));
+        assert_eq!((at_once(&mut starts, at(10)), at_once(&mut starts, at(10))), (1, 0));
+        assert_eq!(at_once(&mut starts, at(30)), 2);
+        assert_eq!(at_once(&mut starts, at(1000)), 3);
+    }
+
+    #[test]
+    fn no_second_has_more_starts_than_the_burst_and_the_pace() {
+        let (mut starts, now) = (Starts::default(), Instant::now());
+        let in_a_second =
+            (0..1000).map(|millis| at_once(&mut starts, now + Duration::from_millis(millis))).sum::<usize>();
+        assert_eq!(in_a_second, 3 + 99);
+    }
+
+    #[test]
+    fn a_start_that_is_taken_back_leaves_nothing() {
+        let (mut starts, now) = (Starts::default(), Instant::now());
+        for _ in 0..10 {
+            starts.start(PACE, now);
+            starts.take_back(PACE, now);
+        }
+        assert!(starts.is_empty() && at_once(&mut starts, now) == 3);
+    }
+
+    #[test]
+    fn without_a_time_between_starts_there_is_no_bound() {
+        let (mut starts, now) = (Starts::default(), Instant::now());
+        let any = Pace { burst: 1, every: Duration::ZERO };
+        (0..1000).for_each(|_| starts.start(any, now));
+        assert_eq!(starts.next(any, now), now);
     }
 }

@@ -1,5 +1,5 @@
-//! Waiting for a turn to cause a review. A turn ends when it is dropped; nothing looks at the queue in between but when a
-//! turn is asked for, ends, or becomes possible by the pace.
+//! Waits for the turn to start a review. The queue is examined when a turn is asked for, when one ends (it is dropped),
+//! and when the pace allows the next one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use drydock_machinery::ApiError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::caller::Payer;
 use super::lanes::{Bounds, Lanes, Next, Wish};
+use super::payer::Payer;
 
 /// Longest wait for a turn, and the part of a request's time that it may take.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ struct State {
     timer: Option<Instant>,
 }
 
-/// Leave to cause one review.
+/// The right to make one review.
 pub(crate) struct Turn {
     queue: Arc<Queue>,
     wish: Wish,
@@ -33,7 +33,13 @@ pub(crate) struct Turn {
     has_ended: bool,
 }
 
-/// Waits, until it is dropped.
+/// A request that waits for a review which another one started, until this is dropped.
+pub(super) struct Joined {
+    queue: Arc<Queue>,
+    payer: Payer,
+}
+
+/// A request that waits for its turn, until this is dropped.
 struct Waiting<'a> {
     queue: &'a Arc<Queue>,
     payer: &'a Payer,
@@ -56,6 +62,12 @@ impl Queue {
         let turn = tokio::time::timeout_at(until.into(), turn).await;
         drop(waiting);
         turn.ok().and_then(Result::ok).ok_or_else(too_many)
+    }
+
+    /// A place among the requests that wait for a review which another one started; 429 if there is none.
+    pub(super) fn join(self: &Arc<Self>, payer: &Payer) -> Result<Joined, ApiError> {
+        let may = self.0.lock().lanes.join(payer);
+        may.then(|| Joined { queue: self.clone(), payer: payer.clone() }).ok_or_else(too_many)
     }
 
     /// Gives turns to all who may have one now.
@@ -99,14 +111,14 @@ impl Queue {
 }
 
 impl Turn {
-    /// Ends a turn in which no review was caused.
+    /// Ends a turn in which no review was made.
     pub(crate) fn end_uncounted(mut self) {
         self.counts = false;
     }
 
     /// Ends a turn in which somebody proved to be no stranger: it does not count as a stranger's.
     pub(crate) fn end_known(mut self) {
-        self.counts = matches!(self.wish.payer, Payer::Flow(_));
+        self.counts = !matches!(self.wish.payer, Payer::Stranger(_));
     }
 
     fn end(&mut self) {
@@ -122,6 +134,12 @@ impl Drop for Turn {
             self.end();
             self.queue.look();
         }
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.queue.0.lock().lanes.part(&self.payer);
     }
 }
 

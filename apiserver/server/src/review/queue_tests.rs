@@ -7,7 +7,7 @@ use futures::FutureExt;
 use super::super::pace::Pace;
 use super::*;
 
-const ANY: Pace = Pace { starts: usize::MAX, within: Duration::ZERO };
+const ANY: Pace = Pace { burst: 1, every: Duration::ZERO };
 const BOUNDS: Bounds = Bounds {
     in_flight: 1,
     in_flight_per_lane: 1,
@@ -15,10 +15,12 @@ const BOUNDS: Bounds = Bounds {
     pace_per_lane: ANY,
     waiting: 2,
     waiting_per_lane: 2,
+    joined: 4,
+    joined_per_lane: 3,
 };
 
 fn by(name: &str) -> Wish {
-    Wish { payer: Payer::Flow(name.into()), connection: 0 }
+    Wish { payer: Payer::User(name.into()), connection: 0 }
 }
 
 fn soon() -> Instant {
@@ -71,9 +73,23 @@ async fn nobody_waits_longer_than_a_part_of_their_time() {
 
 #[tokio::test]
 async fn turns_that_the_pace_holds_up_come_by_themselves() {
-    let pace = Pace { starts: 1, within: Duration::from_millis(20) };
+    let pace = Pace { burst: 1, every: Duration::from_millis(20) };
     let queue = Arc::new(Queue::new(Bounds { in_flight: 9, in_flight_per_lane: 9, pace, ..BOUNDS }));
     for _ in 0..3 {
         drop(queue.turn(by("ann"), soon()).await.unwrap());
     }
+}
+
+/// Thousands of requests with the same unknown token waited for one review, each with its headers, and none was counted.
+#[test]
+fn no_more_join_a_review_than_there_is_room_for() {
+    let queue = Arc::new(Queue::new(BOUNDS));
+    let payer = |name: &str| by(name).payer;
+    let mut joined: Vec<Joined> = std::iter::from_fn(|| queue.join(&payer("ann")).ok()).take(100).collect();
+    assert_eq!(joined.len(), 2, "no more than it leaves free");
+    let refused = queue.join(&payer("ann")).err().unwrap();
+    assert_eq!((refused.code(), refused.retry_after()), (429, Some(1)));
+    joined.push(queue.join(&payer("bob")).unwrap());
+    drop(joined);
+    assert!(queue.join(&payer("ann")).is_ok());
 }

@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::Context;
 use std::time::{Duration, Instant};
 
-use futures::future::AbortHandle;
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use super::ledger::Shared;
-use super::{Backlog, Connection, stream};
+use super::stream::Stream;
+use super::{Connection, Streaming, stream};
 use crate::user::User;
 
 /// What an open answer costs whatever it holds: its stream, its task, its head, a watch's place among the sleepers, and
-/// a frame of at most [`SMALL`] bytes.
+/// [`SMALL`] bytes of frames.
 pub(super) const BASE: usize = 6 * 1024;
-/// Frames of up to this size are within [`BASE`]. It is also the most that is left with HTTP once the task of a stream
-/// has ended, where nothing but the end of the connection takes it away.
+/// So many bytes of small frames are given to the transport before they are counted, being within [`BASE`]. It is also
+/// the most that is left with HTTP once the task of a stream has ended, where nothing but the end of the connection takes
+/// it away.
 pub(super) const SMALL: usize = 4 * 1024;
 /// Time in which what was ended lets go of what it holds.
 const ENDING: Duration = Duration::from_secs(1);
@@ -53,17 +54,22 @@ pub(super) struct Record {
     pub(super) user: Option<Arc<User>>,
     pub(super) connection: Arc<Connection>,
     pub(super) deadline: Instant,
-    /// What its body holds itself.
-    backlog: Option<Arc<dyn Backlog>>,
-    stream: Option<AbortHandle>,
+    /// What its body says of itself.
+    streaming: Option<Streaming>,
+    stream: Option<Stream>,
     shared: Arc<Shared>,
     slot: usize,
-    /// Bytes of frames larger than [`SMALL`], and those of them whose frame is gone.
-    charged: AtomicUsize,
-    freed: AtomicUsize,
-    /// Bytes given to the transport, and those of them that it has taken.
+    /// Bytes that are counted for as long as it is open.
+    base: usize,
+    /// Bytes of frames that are counted, and not freed.
+    frames: AtomicUsize,
+    /// Bytes that the transport was given, and those of them that are counted. Only the body writes them.
     given: AtomicU64,
+    counted: AtomicU64,
+    /// Bytes that are counted which the transport has taken.
     taken: AtomicU64,
+    /// Whether the body has nothing to give: the transport has asked for more, and there was none.
+    is_idle: AtomicBool,
     /// Whether the body waits for the transport to take what it was given.
     waits: AtomicBool,
     body: AtomicWaker,
@@ -73,7 +79,8 @@ pub(super) struct Record {
 /// How an answer gets on, as seen by the sweeper alone.
 #[derive(Clone, Copy)]
 struct Watched {
-    taken: u64,
+    /// Grows with every piece that the transport is given or takes.
+    progress: u64,
     since: Instant,
     ended: Option<(Ended, Instant)>,
 }
@@ -104,48 +111,59 @@ impl Record {
         (shared, slot): (Arc<Shared>, usize),
         (user, connection): (Option<Arc<User>>, Arc<Connection>),
         deadline: Instant,
-        backlog: Option<Arc<dyn Backlog>>,
+        streaming: Option<Streaming>,
     ) -> Self {
-        shared.charge(BASE);
+        let base = BASE + streaming.as_ref().map_or(0, |streaming| streaming.constant);
+        shared.charge(base);
         Self {
+            base,
             user,
             connection,
             deadline,
-            backlog,
+            streaming,
             stream: stream::current(),
             shared,
             slot,
-            charged: AtomicUsize::new(0),
-            freed: AtomicUsize::new(0),
+            frames: AtomicUsize::new(0),
             given: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
             taken: AtomicU64::new(0),
+            is_idle: AtomicBool::new(true),
             waits: AtomicBool::new(false),
             body: AtomicWaker::new(),
-            watched: Mutex::new(Watched { taken: 0, since: Instant::now(), ended: None }),
+            watched: Mutex::new(Watched { progress: 0, since: Instant::now(), ended: None }),
         }
     }
 
-    /// A frame of so many bytes is held; returns what [`Self::took`] frees with its last piece.
-    pub(super) fn charge(&self, frame: usize) -> usize {
-        if frame <= SMALL {
-            return 0;
+    /// So many bytes of frames are held.
+    pub(super) fn charge(&self, bytes: usize) {
+        if bytes > 0 {
+            self.frames.fetch_add(bytes, Relaxed);
+            self.shared.charge(bytes);
         }
-        self.charged.fetch_add(frame, Relaxed);
-        self.shared.charge(frame);
-        frame
     }
 
-    /// The transport is given so many bytes.
+    /// The transport is given a piece of so many bytes.
     pub(super) fn give(&self, bytes: usize) {
-        self.given.fetch_add(bytes as u64, SeqCst);
-        self.shared.arm();
+        self.given.store(self.given.load(Relaxed) + bytes as u64, Relaxed);
+        self.is_idle.store(false, Relaxed);
     }
 
-    /// The transport has taken so many bytes, or dropped them, and that frees so many.
+    /// So many bytes of what it was given are counted by [`Self::took`].
+    pub(super) fn count(&self, bytes: usize) {
+        self.counted.store(self.counted.load(Relaxed) + bytes as u64, SeqCst);
+    }
+
+    /// The transport has asked for more, and there is nothing.
+    pub(super) fn idles(&self) {
+        self.is_idle.store(true, Relaxed);
+    }
+
+    /// The transport has taken so many counted bytes, or dropped them, and that frees so many.
     pub(super) fn took(&self, bytes: usize, frees: usize) {
         self.taken.fetch_add(bytes as u64, SeqCst);
         if frees > 0 {
-            self.freed.fetch_add(frees, Relaxed);
+            self.frames.fetch_sub(frees, Relaxed);
             self.shared.free(frees);
         }
         if self.waits.load(SeqCst) {
@@ -154,70 +172,85 @@ impl Record {
     }
 
     /// Whether so little is unread that the task of the stream may end; if not, it is woken when something was taken.
-    pub(super) fn is_nearly_read(&self, context: &Context<'_>) -> bool {
-        if self.unread() <= SMALL as u64 {
+    /// So many bytes at the end have not been counted.
+    pub(super) fn is_nearly_read(&self, uncounted: usize, context: &Context<'_>) -> bool {
+        let most = (SMALL - uncounted.min(SMALL)) as u64;
+        if self.unread() <= most {
             return true;
         }
         self.body.register(context.waker());
         self.waits.store(true, SeqCst);
         // In this order: what was taken before the waker was there is seen now.
-        self.unread() <= SMALL as u64
+        self.unread() <= most
     }
 
-    /// Bytes that the transport was given and has not taken.
-    pub(super) fn unread(&self) -> u64 {
+    /// Bytes that are counted and that the transport has not taken.
+    fn unread(&self) -> u64 {
         let taken = self.taken.load(SeqCst);
-        self.given.load(SeqCst).saturating_sub(taken)
+        self.counted.load(SeqCst).saturating_sub(taken)
     }
 
     /// Everything that it holds.
     pub(super) fn bytes(&self) -> usize {
-        let freed = self.freed.load(Relaxed);
-        let frames = self.charged.load(Relaxed).saturating_sub(freed);
-        let backlog = self.backlog.as_ref().map_or(0, |backlog| backlog.bytes());
-        BASE + frames.saturating_add(backlog)
+        let backlog = self.streaming.as_ref().map_or(0, |streaming| streaming.backlog.bytes());
+        self.base + self.frames.load(Relaxed).saturating_add(backlog)
     }
 
     /// Looks how it gets on.
     pub(super) fn look(&self, now: Instant) -> Look {
-        let (unread, taken) = (self.unread() > 0, self.taken.load(Relaxed));
+        let unread = self.unread() > 0 || !self.is_idle.load(Relaxed);
+        let progress = self.given.load(Relaxed).wrapping_add(self.taken.load(Relaxed));
         let mut watched = self.watched.lock();
-        if watched.taken != taken {
-            (watched.taken, watched.since) = (taken, now);
+        if watched.progress != progress {
+            (watched.progress, watched.since) = (progress, now);
         }
         let Watched { since, ended, .. } = *watched;
         let ending = ended.is_some_and(|(_, at)| now.saturating_duration_since(at) < ENDING);
         Look { unread, since, ended: ended.map(|(what, _)| what), ending }
     }
 
-    /// Ends its stream; its connection where it is the only one on it, or where its stream has been ended before.
+    /// Resets its stream. In HTTP/1.1, where a connection carries one answer at a time, closes the connection.
     pub(super) fn end(&self, now: Instant) {
-        let mut watched = self.watched.lock();
-        let ended = match (&self.stream, watched.ended) {
-            (Some(stream), None) => {
-                stream.abort();
+        let ended = match &self.stream {
+            Some(stream) => {
+                stream.reset();
                 Ended::Stream
             }
-            _ => {
+            None => {
                 self.connection.close();
                 Ended::Connection
             }
         };
-        watched.ended = Some((ended, now));
+        self.watched.lock().ended = Some((ended, now));
+    }
+
+    /// Closes its connection: its stream was reset, and what HTTP holds of it is still there. Does nothing to a
+    /// connection that others share.
+    pub(super) fn close_connection(&self, now: Instant) {
+        if !self.connection.is_shared() {
+            self.connection.close();
+            self.watched.lock().ended = Some((Ended::Connection, now));
+        }
     }
 
     /// Lets go of what its body can make again.
     pub(super) fn let_go(&self) {
-        if let Some(backlog) = &self.backlog {
-            backlog.let_go();
+        if let Some(streaming) = &self.streaming {
+            streaming.backlog.let_go();
+        }
+    }
+
+    /// Gives back what is kept for initial events whose deadline has passed.
+    pub(super) fn expire(&self, now: Instant) {
+        if let Some(initial) = self.streaming.as_ref().and_then(|streaming| streaming.initial.as_ref()) {
+            initial.expire(now);
         }
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let frames = self.charged.load(Relaxed).saturating_sub(self.freed.load(Relaxed));
-        self.shared.free(BASE + frames);
+        self.shared.free(self.base + self.frames.load(Relaxed));
         self.shared.leave(self.slot);
     }
 }

@@ -1,7 +1,7 @@
 //! All open answers of one server, and what they hold together.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::answer::{Answer, Open, Record};
 use super::outgoing::Outgoing;
-use super::sweep::look_after;
 use super::{Connection, Streaming};
 use crate::metrics::Sizes;
 use crate::user::User;
@@ -66,11 +64,14 @@ pub struct Terms<G> {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     open: Mutex<Slots>,
-    /// Whether somebody looks after the open answers.
-    pub(super) armed: AtomicBool,
+    /// An answer is open, and none was.
+    pub(super) opened: Notify,
     /// There is more than room for.
-    short: Arc<Notify>,
-    held: Gauge,
+    pub(super) short: Notify,
+    /// What open answers and their frames are counted for, without past states and waiting events.
+    charged: AtomicUsize,
+    /// All that they held when they were looked at last.
+    pub(super) held: Gauge,
     pub(super) ended: Family<Why, Counter>,
 }
 
@@ -92,8 +93,9 @@ impl Sending {
         Self(Arc::new(Shared {
             limits,
             open: Mutex::default(),
-            armed: AtomicBool::new(false),
-            short: Arc::default(),
+            opened: Notify::new(),
+            short: Notify::new(),
+            charged: AtomicUsize::new(0),
             held: Gauge::default(),
             ended: Family::default(),
         }))
@@ -108,48 +110,60 @@ impl Sending {
         registry.register("drydock_ended_answers", what, self.0.ended.clone());
     }
 
-    /// Bytes that open answers are charged for.
+    /// Bytes that open answers and their frames are counted for.
     pub fn held(&self) -> usize {
-        usize::try_from(self.0.held.get()).unwrap_or_default()
+        self.0.charged.load(Relaxed)
     }
 
     /// The response, to be sent on these terms.
-    pub fn send<G: Send + 'static>(&self, mut response: Response<Body>, terms: Terms<G>) -> Response<Body> {
+    pub fn send<G: Send + 'static>(
+        &self,
+        mut response: Response<Body>,
+        terms: Terms<G>,
+    ) -> Response<Outgoing<G>> {
         let streaming = response.extensions_mut().remove::<Streaming>();
         let Terms { deadline, user, connection, guard, mut sizes } = terms;
         if let Some(size) = response.body().size_hint().exact() {
             sizes.take().inspect(|sizes| sizes.observe(size));
         }
         if response.body().is_end_stream() {
-            return response;
+            return response.map(Outgoing::empty);
         }
         let ends = streaming.as_ref().and_then(|streaming| streaming.ends);
         let deadline = ends.map_or(deadline, |ends| ends + LATE);
-        let backlog = streaming.map(|streaming| streaming.backlog);
         let answer = Arc::new_cyclic(|answer: &Weak<Answer<G>>| {
-            let slot = self.0.open.lock().enter(answer.clone());
-            let place = (self.0.clone(), slot);
-            let record = Record::open(place, (user, connection), deadline, backlog);
+            let place = (self.0.clone(), self.0.enter(answer.clone()));
+            let record = Record::open(place, (user, connection), deadline, streaming);
             Answer { record, guard: Mutex::new(Some(guard)) }
         });
-        response.map(|body| Body::new(Outgoing::new(body, answer, sizes)))
+        response.map(|body| Outgoing::new(body, answer, sizes))
     }
 }
 
 impl Shared {
     /// Open answers hold more by so many bytes.
-    pub(super) fn charge(self: &Arc<Self>, bytes: usize) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let before = self.held.inc_by(bytes);
-        if usize::try_from(before.saturating_add(bytes)).is_ok_and(|held| held > self.limits.bytes) {
-            self.arm();
+    pub(super) fn charge(&self, bytes: usize) {
+        let before = self.charged.fetch_add(bytes, Relaxed);
+        if before.saturating_add(bytes) > self.limits.bytes {
             self.short.notify_one();
         }
     }
 
     /// They hold less.
     pub(super) fn free(&self, bytes: usize) {
-        self.held.dec_by(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.charged.fetch_sub(bytes, Relaxed);
+    }
+
+    /// An answer is open; returns its slot.
+    fn enter(&self, answer: Weak<dyn Open>) -> usize {
+        let (slot, is_only) = {
+            let mut open = self.open.lock();
+            (open.enter(answer), open.count() == 1)
+        };
+        if is_only {
+            self.opened.notify_one();
+        }
+        slot
     }
 
     /// An answer is open no more.
@@ -157,20 +171,14 @@ impl Shared {
         let _left = self.open.lock().leave(slot);
     }
 
+    /// Whether no answer is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.lock().count() == 0
+    }
+
     /// All open answers.
     pub(super) fn all(&self) -> Vec<Arc<dyn Open>> {
         self.open.lock().all()
-    }
-
-    /// Sees to it that somebody looks after the open answers.
-    pub(super) fn arm(self: &Arc<Self>) {
-        if self.armed.load(SeqCst) || self.armed.swap(true, SeqCst) {
-            return;
-        }
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(look_after(Arc::downgrade(self), self.short.clone()))),
-            Err(_) => self.armed.store(false, SeqCst),
-        }
     }
 }
 
@@ -194,6 +202,10 @@ impl Slots {
     fn leave(&mut self, slot: usize) -> Option<Weak<dyn Open>> {
         self.free.push(slot);
         self.taken.get_mut(slot).and_then(Option::take)
+    }
+
+    fn count(&self) -> usize {
+        self.taken.len() - self.free.len()
     }
 
     fn all(&self) -> Vec<Arc<dyn Open>> {

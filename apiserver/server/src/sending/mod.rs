@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   body ──frames──▶ Outgoing ──pieces of at most 16 KiB──▶ HTTP ──▶ TLS, socket
-//!                       │ counts what each piece keeps alive, until the transport has taken it
-//!                    Answer ◀── Sending: looks at all open answers once a second while any is unread
+//!                       │ counts what pieces keep alive, until the transport has taken them
+//!                    Answer ◀── Sending: looks at all open answers once a second, and when what is counted has no room
 //!                       ├ past its deadline: its stream is reset, and its seat given back
+//!                       ├ a watch past the deadline of its initial events: their seat is given back
 //!                       ├ no progress for 30 s: lets go of the past state that it holds
 //!                       └ its user is beyond the share, and there is no room: its stream is reset
 //! ```
@@ -19,10 +20,13 @@
 //! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
 //! largest lose answers, those without progress for longest first, until all is within seven eighths of it. Nobody whose
 //! part is at most an equal share of that loses any. A user is [`crate::user::User::flow`].
+//!
+//! Frames are counted as they come, so that too many of them are seen at once. Past states and waiting events are asked
+//! for by the look that comes each second.
 
 mod answer;
 mod budget;
-mod held;
+mod initial_events;
 mod ledger;
 mod outgoing;
 mod stream;
@@ -31,23 +35,31 @@ mod sweep;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub use held::{Held, held};
-pub use ledger::{Limits, Sending, Terms};
-pub use stream::{Connection, Streams};
+use drydock_storage::storage::Pinned;
 
-/// What a streaming body keeps in memory that was not handed to the transport yet.
-pub trait Backlog: Send + Sync {
-    /// About how many bytes.
-    fn bytes(&self) -> usize;
-    /// Lets go of what can be made again: the client has not read for long.
-    fn let_go(&self);
-}
+pub use initial_events::InitialEvents;
+pub use ledger::{Limits, Sending, Terms};
+pub use outgoing::{Outgoing, Piece};
+pub use stream::{Connection, Streams};
 
 /// Goes with a response, as an extension, whose body streams.
 #[derive(Clone)]
 pub struct Streaming {
     /// When the stream ends by itself, if that is not the deadline of its request.
     pub ends: Option<Instant>,
-    /// What it holds.
-    pub backlog: Arc<dyn Backlog>,
+    /// What it keeps in memory that was not handed to the transport yet.
+    pub backlog: Arc<dyn Pinned>,
+    /// Bytes that it keeps for as long as it is open, read or not.
+    pub constant: usize,
+    /// Of a watch that begins with what there is.
+    pub initial: Option<InitialEvents>,
+}
+
+impl Streaming {
+    /// Keeps `guard` until the initial events have been sent, at most until `deadline`; drops it if there are none.
+    pub fn keep(&self, guard: impl Send + 'static, deadline: Instant) {
+        if let Some(initial) = &self.initial {
+            initial.keep(guard, deadline);
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! The body of an open answer: it goes out in pieces, and each of them counts until the transport has taken it.
+//! The body of an open answer: it goes out in pieces, which count until the transport has taken them.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::answer::{Answer, SMALL};
@@ -15,20 +15,64 @@ use crate::metrics::Sizes;
 const PIECE: usize = 16 * 1024;
 
 /// A body in pieces.
-pub(super) struct Outgoing<G> {
+pub struct Outgoing<G> {
     inner: Body,
-    answer: Arc<Answer<G>>,
+    /// Where it is counted. None if there is nothing to send.
+    answer: Option<Arc<Answer<G>>>,
     /// What is left of a frame, and what is freed with its last piece.
     rest: Bytes,
     frees: usize,
+    /// Bytes that were given out and are not counted yet, and those of them that are of small frames.
+    uncounted: usize,
+    small: usize,
     /// Whether the length of the body is known, so that its last piece says that it is the last.
-    whole: bool,
-    over: bool,
+    is_whole: bool,
+    state: State,
     sent: u64,
     sizes: Option<Sizes>,
 }
 
-impl<G: Send + 'static> Outgoing<G> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The inner body has ended.
+    Over,
+    /// The last piece was given out.
+    Ended,
+}
+
+/// Bytes for the transport.
+pub struct Piece<G> {
+    bytes: Bytes,
+    _count: Option<Count<G>>,
+}
+
+/// What is counted with a piece, until the transport has taken the piece or dropped it.
+struct Count<G> {
+    answer: Arc<Answer<G>>,
+    /// Bytes that were given out since the last counted piece.
+    bytes: usize,
+    /// So many bytes are freed with it.
+    frees: usize,
+}
+
+impl<G> Outgoing<G> {
+    /// A body of nothing.
+    pub(super) fn empty(inner: Body) -> Self {
+        Self {
+            inner,
+            answer: None,
+            rest: Bytes::new(),
+            frees: 0,
+            uncounted: 0,
+            small: 0,
+            is_whole: true,
+            state: State::Open,
+            sent: 0,
+            sizes: None,
+        }
+    }
+
     /// Sends `inner`, and counts in `sizes` how much it was once it has been sent.
     pub(super) fn new(inner: Body, answer: Arc<Answer<G>>, sizes: Option<Sizes>) -> Self {
         let length = inner.size_hint().exact();
@@ -36,34 +80,67 @@ impl<G: Send + 'static> Outgoing<G> {
             // It is at hand, and held as a whole for as long as the answer is.
             answer.record.charge(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
-        let whole = length.is_some();
-        Self { inner, answer, rest: Bytes::new(), frees: 0, whole, over: false, sent: 0, sizes }
+        let is_whole = length.is_some();
+        Self { answer: Some(answer), is_whole, sizes, ..Self::empty(inner) }
     }
 
     fn take(&mut self, frame: Bytes) {
-        if !self.whole {
-            self.frees = self.answer.record.charge(frame.len());
+        match &self.answer {
+            Some(_) if self.is_whole => {}
+            Some(answer) if frame.len() > SMALL => {
+                self.frees = frame.len();
+                answer.record.charge(self.frees);
+            }
+            _ => self.small += frame.len(),
         }
         self.rest = frame;
     }
 
     /// The next piece of the frame. The last one of all is small: the task of the stream ends with it, whether the
     /// client takes it or not.
-    fn piece(&mut self) -> Bytes {
+    fn piece(&mut self) -> Piece<G> {
         let length = match self.rest.len() {
             left if left > PIECE => PIECE,
-            left if left > SMALL && self.whole => left - SMALL,
+            left if left > SMALL && self.is_whole => left - SMALL,
             left => left,
         };
         let bytes = self.rest.split_to(length);
         let frees = if self.rest.is_empty() { std::mem::take(&mut self.frees) } else { 0 };
         self.sent += length as u64;
-        self.answer.record.give(length);
-        Bytes::from_owner(Piece { bytes, frees, answer: self.answer.clone() })
+        self.uncounted += length;
+        if let Some(answer) = &self.answer {
+            answer.record.give(length);
+        }
+        // To count each small frame of a watch would cost more than to make most of them.
+        let is_counted = self.is_whole || frees > 0 || self.uncounted > SMALL;
+        Piece { bytes, _count: if is_counted { self.count(frees) } else { None } }
     }
 
-    fn end(&mut self) {
-        self.over = true;
+    /// Counts what was given out since this was called last.
+    fn count(&mut self, frees: usize) -> Option<Count<G>> {
+        let answer = self.answer.clone()?;
+        let (bytes, small) = (std::mem::take(&mut self.uncounted), std::mem::take(&mut self.small));
+        answer.record.count(bytes);
+        if self.is_whole {
+            return Some(Count { answer, bytes, frees: 0 });
+        }
+        answer.record.charge(small);
+        Some(Count { answer, bytes, frees: frees + small })
+    }
+
+    /// The end comes once the client has nearly everything: until then the stream can be reset. The piece that ends a
+    /// body is empty, and keeps the answer until the transport has taken all that was before it.
+    fn poll_end(&mut self, context: &Context<'_>) -> Poll<Piece<G>> {
+        let uncounted = self.uncounted;
+        if self.answer.as_ref().is_some_and(|answer| !answer.record.is_nearly_read(uncounted, context)) {
+            return Poll::Pending;
+        }
+        self.state = State::Ended;
+        Poll::Ready(Piece { bytes: Bytes::new(), _count: self.count(0) })
+    }
+
+    fn over(&mut self) {
+        self.state = State::Over;
         if let Some(sizes) = self.sizes.take() {
             sizes.observe(self.sent);
         }
@@ -71,38 +148,42 @@ impl<G: Send + 'static> Outgoing<G> {
 }
 
 impl<G: Send + 'static> HttpBody for Outgoing<G> {
-    type Data = Bytes;
+    type Data = Piece<G>;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Piece<G>>, axum::Error>>> {
         loop {
             if !self.rest.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(self.piece()))));
             }
-            if self.over {
-                // The end comes once the client has nearly everything: until then the stream can be reset.
-                let ends = self.answer.record.is_nearly_read(context);
-                return if ends { Poll::Ready(None) } else { Poll::Pending };
+            match self.state {
+                State::Open => {}
+                State::Over => return self.poll_end(context).map(|piece| Some(Ok(Frame::data(piece)))),
+                State::Ended => return Poll::Ready(None),
             }
-            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.take(data),
-                    Err(other) => return Poll::Ready(Some(Ok(other))),
-                },
+            let Poll::Ready(next) = Pin::new(&mut self.inner).poll_frame(context) else {
+                if let Some(answer) = &self.answer {
+                    answer.record.idles();
+                }
+                return Poll::Pending;
+            };
+            match next {
+                // Nobody here sends trailers.
+                Some(Ok(frame)) => frame.into_data().into_iter().for_each(|data| self.take(data)),
                 Some(Err(error)) => {
-                    self.end();
+                    self.over();
                     return Poll::Ready(Some(Err(error)));
                 }
-                None => self.end(),
+                None => self.over(),
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.whole && self.rest.is_empty() && self.inner.is_end_stream()
+        self.state == State::Ended || (self.is_whole && self.rest.is_empty() && self.inner.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -110,22 +191,22 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
     }
 }
 
-/// Bytes that the transport was given.
-struct Piece<G> {
-    bytes: Bytes,
-    /// So many bytes are freed with it.
-    frees: usize,
-    answer: Arc<Answer<G>>,
-}
+impl<G> Buf for Piece<G> {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
 
-impl<G> AsRef<[u8]> for Piece<G> {
-    fn as_ref(&self) -> &[u8] {
+    fn chunk(&self) -> &[u8] {
         &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
     }
 }
 
-impl<G> Drop for Piece<G> {
+impl<G> Drop for Count<G> {
     fn drop(&mut self) {
-        self.answer.record.took(self.bytes.len(), self.frees);
+        self.answer.record.took(self.bytes, self.frees);
     }
 }

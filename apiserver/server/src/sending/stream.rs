@@ -1,14 +1,19 @@
 //! What can be ended from outside: one HTTP/2 stream, or a connection.
 
+use std::cell::Cell;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
-use futures::future::{AbortHandle, Abortable};
 use hyper::rt::Executor;
+use pin_project_lite::pin_project;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-tokio::task_local! {
-    /// Ends the task, which serves one HTTP/2 stream.
-    static STREAM: AbortHandle;
+thread_local! {
+    /// The stream whose task is being polled, until [`current`] has taken it.
+    static STREAM: Cell<Option<Stream>> = const { Cell::new(None) };
 }
 
 /// Runs the streams of HTTP/2 connections as tasks that can be ended: the stream is then reset, and what HTTP has
@@ -22,20 +27,92 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        let (handle, registration) = AbortHandle::new_pair();
-        tokio::spawn(STREAM.scope(handle, Abortable::new(future, registration)));
+        let stream = Stream::default();
+        let task = tokio::spawn(Serving { future, stream: Some(stream.clone()) });
+        let _ = stream.task.set(task.abort_handle());
     }
 }
 
-/// What ends the HTTP/2 stream whose task this is called in; nothing in HTTP/1.1.
-pub(super) fn current() -> Option<AbortHandle> {
-    STREAM.try_with(Clone::clone).ok()
+/// An HTTP/2 stream, by the task that serves it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stream {
+    task: Arc<OnceLock<AbortHandle>>,
 }
 
-/// Runs `future` as the task of a stream does that `handle` ends.
+impl Stream {
+    /// Resets the stream: its task ends.
+    pub(super) fn reset(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+
+    /// The stream that this task serves.
+    #[cfg(test)]
+    pub(super) fn of(task: AbortHandle) -> Self {
+        Self { task: Arc::new(task.into()) }
+    }
+}
+
+/// The HTTP/2 stream whose task this is called in; nothing in HTTP/1.1, and nothing when it is called again.
+pub(super) fn current() -> Option<Stream> {
+    STREAM.take()
+}
+
+/// Calls `send` as the task of `stream` does.
 #[cfg(test)]
-pub(super) async fn within<T>(handle: AbortHandle, future: impl Future<Output = T>) -> T {
-    STREAM.scope(handle, future).await
+pub(super) fn within<T>(stream: Stream, send: impl FnOnce() -> T) -> T {
+    let _entered = Entered::with(stream);
+    send()
+}
+
+pin_project! {
+    /// The task of a stream. It shows [`STREAM`] for as long as nobody has asked for it.
+    struct Serving<F> {
+        #[pin]
+        future: F,
+        stream: Option<Stream>,
+    }
+}
+
+impl<F: Future> Future for Serving<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let Some(stream) = this.stream.take() else { return this.future.poll(context) };
+        if stream.task.get().is_none() {
+            // It runs before `execute` has noted its handle, without which nobody could end it.
+            *this.stream = Some(stream);
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let entered = Entered::with(stream);
+        let polled = this.future.poll(context);
+        *this.stream = entered.leave();
+        polled
+    }
+}
+
+/// [`STREAM`] is shown until this is dropped, by a panic for one.
+struct Entered;
+
+impl Entered {
+    fn with(stream: Stream) -> Self {
+        STREAM.set(Some(stream));
+        Self
+    }
+
+    /// The stream, unless somebody has taken it.
+    fn leave(self) -> Option<Stream> {
+        STREAM.take()
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        STREAM.set(None);
+    }
 }
 
 /// A client's connection, as far as its answers are concerned.
@@ -69,5 +146,36 @@ impl Connection {
 
     pub(super) fn close(&self) {
         self.closed.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task that runs has been given its stream, and others on the same thread are not.
+    #[tokio::test]
+    async fn a_stream_is_known_to_its_own_task_alone_and_once() {
+        let (done, known) = tokio::sync::oneshot::channel();
+        Streams.execute(async {
+            tokio::task::yield_now().await;
+            let _ = done.send((current().is_some(), current().is_some()));
+        });
+        assert_eq!(known.await, Ok((true, false)));
+        assert!(current().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_is_reset_drops_what_it_serves() {
+        let (send, given) = tokio::sync::oneshot::channel();
+        let dropped = CancellationToken::new();
+        let guard = dropped.clone().drop_guard();
+        Streams.execute(async move {
+            let _guard = guard;
+            let _ = send.send(current());
+            std::future::pending::<()>().await;
+        });
+        given.await.into_iter().flatten().for_each(|stream| stream.reset());
+        dropped.cancelled().await;
     }
 }

@@ -1,62 +1,65 @@
-//! Who looks after the open answers that nobody reads.
+//! The look at all open answers, by which what nobody reads is ended.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
-
-use super::Connection;
 use super::answer::{Ended, Look, Open, Record};
 use super::budget::{Row, losers};
 use super::ledger::{Shared, Why};
+use super::{Connection, Sending};
 
 /// Least time between two looks, however short room is.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Looks after the open answers for as long as any is unread.
-pub(super) async fn look_after(shared: Weak<Shared>, short: Arc<Notify>) {
-    loop {
-        let Some(period) = shared.upgrade().map(|shared| shared.limits.period) else { return };
-        tokio::time::sleep(PAUSE).await;
-        tokio::select! {
-            () = short.notified() => {}
-            () = tokio::time::sleep(period) => {}
-        }
-        let Some(shared) = shared.upgrade() else { return };
-        if !shared.sweep(Instant::now()) && shared.disarm() {
-            return;
+impl Sending {
+    /// Looks after the open answers for as long as this is polled. What bounds an answer in time is enforced here alone,
+    /// so it has to go on until the last one has been sent.
+    pub async fn look_after(&self) {
+        let shared = &self.0;
+        loop {
+            while shared.is_empty() {
+                shared.held.set(0);
+                shared.opened.notified().await;
+            }
+            tokio::time::sleep(PAUSE).await;
+            tokio::select! {
+                () = shared.short.notified() => {}
+                () = tokio::time::sleep(shared.limits.period) => {}
+            }
+            shared.sweep(Instant::now());
         }
     }
 }
 
 impl Shared {
-    /// Looks at all open answers; whether somebody has to look again.
-    fn sweep(&self, now: Instant) -> bool {
+    /// Looks at all open answers.
+    fn sweep(&self, now: Instant) {
         let open = self.all();
-        let looks: Vec<Look> = open.iter().map(|answer| answer.record().look(now)).collect();
-        for (answer, look) in open.iter().zip(&looks) {
+        for answer in &open {
             let record = answer.record();
+            let look = record.look(now);
+            record.expire(now);
             if now >= record.deadline && look.ended.is_none() {
-                self.end(record, now, "deadline");
+                self.end(record, &look, now, "deadline");
                 answer.give_back();
             } else if look.unread && now.saturating_duration_since(look.since) >= self.limits.patience {
                 record.let_go();
             }
         }
         let held = open.iter().fold(0_usize, |held, answer| held.saturating_add(answer.record().bytes()));
+        self.held.set(i64::try_from(held).unwrap_or(i64::MAX));
         if held > self.limits.bytes {
-            self.make_room(&open, &looks, now);
+            self.make_room(&open, now);
         }
-        held > self.limits.bytes || looks.iter().any(|look| look.unread)
     }
 
     /// Ends answers until the rest has room.
-    fn make_room(&self, open: &[Arc<dyn Open>], looks: &[Look], now: Instant) {
+    fn make_room(&self, open: &[Arc<dyn Open>], now: Instant) {
+        let looks: Vec<Look> = open.iter().map(|answer| answer.record().look(now)).collect();
         let (users, of_answer) = users(open);
         let owners = owners(open, &of_answer);
-        let rows = open.iter().zip(looks).zip(of_answer).map(|((answer, look), user)| {
+        let rows = open.iter().zip(&looks).zip(of_answer).map(|((answer, look), user)| {
             let record = answer.record();
             let is_own = || owners.get(&Arc::as_ptr(&record.connection)) == Some(&Some(user));
             let can_end = match look.ended {
@@ -69,23 +72,19 @@ impl Shared {
         });
         let rows: Vec<Row> = rows.collect();
         for lost in losers(&rows, users, self.limits.bytes - self.limits.bytes / 8) {
-            self.end(open[lost].record(), now, "share");
+            self.end(open[lost].record(), &looks[lost], now, "share");
         }
     }
 
-    fn end(&self, record: &Record, now: Instant, reason: &'static str) {
-        record.end(now);
+    /// Resets the stream, or closes the connection if that was done before.
+    fn end(&self, record: &Record, look: &Look, now: Instant, reason: &'static str) {
+        match look.ended {
+            None => record.end(now),
+            Some(_) => record.close_connection(now),
+        }
         self.ended.get_or_create(&Why { reason }).inc();
         let user = record.user.as_ref().map_or("", |user| user.name.as_str());
         tracing::debug!(user, reason, "an answer that is not read is ended");
-    }
-
-    /// Nobody looks after the open answers any more, unless there is something unread after all.
-    fn disarm(&self) -> bool {
-        self.armed.store(false, SeqCst);
-        // In this order: what is given to the transport from now on arms anew.
-        let unread = self.all().iter().any(|answer| answer.record().unread() > 0);
-        !unread || self.armed.swap(true, SeqCst)
     }
 }
 

@@ -7,13 +7,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
+use drydock_storage::storage::Pinned;
 use http::Response;
 use hyper::body::Body as _;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::answer::{BASE, SMALL};
-use super::super::{Backlog, Limits, Sending, Streaming, Terms};
+use super::super::stream::{Stream, within};
+use super::super::{InitialEvents, Limits, Outgoing, Piece, Streaming, Terms};
 use super::*;
 use crate::user::User;
 
@@ -27,20 +29,29 @@ fn user(name: &str) -> Option<Arc<User>> {
     Some(Arc::new(User { name: name.to_owned(), ..User::default() }))
 }
 
-fn terms(name: &str, connection: &Arc<Connection>) -> (Terms<DropGuard>, CancellationToken) {
+fn terms(name: &str, connection: &Arc<Connection>) -> (Terms<Seat>, CancellationToken) {
     let seat = CancellationToken::new();
     let (user, connection, guard) = (user(name), connection.clone(), seat.clone().drop_guard());
     (Terms { deadline: Instant::now() + MINUTE, user, connection, guard, sizes: None }, seat)
 }
 
+type Seat = DropGuard;
+
 /// The pieces that a body gives without being read, one after another.
-fn polled(body: &mut Body) -> Vec<Bytes> {
+fn polled(body: &mut Outgoing<Seat>) -> Vec<Piece<Seat>> {
     let mut context = Context::from_waker(Waker::noop());
     let mut pieces = Vec::new();
     while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut *body).poll_frame(&mut context) {
-        pieces.push(frame.into_data().unwrap());
+        pieces.push(frame.into_data().ok().unwrap());
     }
     pieces
+}
+
+/// The next piece that a body gives.
+fn first(body: &mut Outgoing<Seat>) -> Piece<Seat> {
+    let polled = Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()));
+    let Poll::Ready(Some(Ok(frame))) = polled else { unreachable!("it has a piece") };
+    frame.into_data().ok().unwrap()
 }
 
 fn whole(bytes: usize) -> Response<Body> {
@@ -54,7 +65,7 @@ async fn an_answer_counts_until_the_transport_has_taken_its_last_piece() {
     let mut body = sending.send(whole(20_000), terms).into_body();
     let mut pieces = polled(&mut body);
     assert!(body.is_end_stream(), "the last piece says that it is the last");
-    assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [16_384, 20_000 - 16_384]);
+    assert_eq!(pieces.iter().map(Buf::remaining).collect::<Vec<_>>(), [16_384, 20_000 - 16_384]);
     drop(body);
     assert_eq!((sending.held(), seat.is_cancelled()), (BASE + 20_000, false));
     pieces.pop();
@@ -70,25 +81,57 @@ async fn the_last_piece_is_small() {
     for bytes in [1, SMALL, SMALL + 1, 16_384, 16_385, 100_000] {
         let mut body = sending.send(whole(bytes), terms("ann", &connection).0).into_body();
         let pieces = polled(&mut body);
-        assert!(pieces.last().is_some_and(|last| last.len() <= SMALL), "{bytes}");
-        assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), bytes);
+        assert!(pieces.last().is_some_and(|last| last.remaining() <= SMALL), "{bytes}");
+        assert_eq!(pieces.iter().map(Buf::remaining).sum::<usize>(), bytes);
+    }
+}
+
+/// Of these frames, and then nothing more for ever or the end.
+fn streamed<const N: usize>(frames: [usize; N], ends: bool) -> Response<Body> {
+    let frames = frames.map(|bytes| Ok::<_, std::convert::Infallible>(Bytes::from(vec![b'x'; bytes])));
+    let frames = futures::stream::iter(frames);
+    match ends {
+        true => Response::new(Body::from_stream(frames)),
+        false => {
+            Response::new(Body::from_stream(futures::StreamExt::chain(frames, futures::stream::pending())))
+        }
     }
 }
 
 #[tokio::test]
 async fn a_stream_ends_when_nearly_everything_was_taken() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
-    let frames = [Bytes::from(vec![b'x'; 40_000])].map(Ok::<_, std::convert::Infallible>);
-    let response = Response::new(Body::from_stream(futures::stream::iter(frames)));
-    let mut body = sending.send(response, terms("ann", &connection).0).into_body();
+    let (terms, seat) = terms("ann", &connection);
+    let mut body = sending.send(streamed([40_000], true), terms).into_body();
     let mut pieces = polled(&mut body);
     assert_eq!((pieces.len(), sending.held()), (3, BASE + 40_000));
     let waits = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
     tokio::pin!(waits);
     assert!(futures::poll!(waits.as_mut()).is_pending());
     pieces.clear();
-    assert!(waits.await.is_none());
-    assert_eq!(sending.held(), BASE, "its frame is gone, its stream is not");
+    let last = waits.await.unwrap().unwrap().into_data().ok().unwrap();
+    assert_eq!((last.remaining(), body.is_end_stream()), (0, true));
+    drop(body);
+    assert_eq!((sending.held(), seat.is_cancelled()), (BASE, false), "its frame is gone, its end is not");
+    drop(last);
+    assert_eq!((sending.held(), seat.is_cancelled()), (0, true));
+}
+
+/// Each small frame was counted by an allocation of its own; and none of them was charged, so that an answer held a
+/// hundred of them in HTTP's buffers as if it held one.
+#[tokio::test]
+async fn small_frames_are_counted_together_and_nearly_all_of_them() {
+    let (sending, connection) = (sending(1 << 20), Arc::default());
+    let response = streamed([1000; 22], false);
+    let mut body = sending.send(response, terms("ann", &connection).0).into_body();
+    let mut pieces = polled(&mut body);
+    assert_eq!((pieces.len(), sending.held()), (22, BASE + 20_000));
+    pieces.drain(..5);
+    assert_eq!(sending.held(), BASE + 15_000);
+    pieces.drain(..14);
+    assert_eq!(sending.held(), BASE + 5000);
+    drop(pieces);
+    assert_eq!(sending.held(), BASE);
 }
 
 #[tokio::test]
@@ -99,22 +142,33 @@ async fn a_deadline_gives_the_seat_back_though_a_piece_is_unread() {
     let _unread = polled(&mut body);
     drop(body);
     let now = Instant::now();
-    assert!(sending.0.sweep(now) && !seat.is_cancelled());
-    assert!(sending.0.sweep(now + MINUTE), "something is unread");
+    sending.0.sweep(now);
+    assert!(!seat.is_cancelled());
+    sending.0.sweep(now + MINUTE);
     assert!(seat.is_cancelled());
 }
 
+/// Who looks after the answers must be there for the first one, and again after the last one.
 #[tokio::test]
-async fn nobody_looks_when_nothing_is_unread() {
-    let (sending, connection) = (sending(1 << 20), Arc::default());
-    let mut body = sending.send(whole(100), terms("ann", &connection).0).into_body();
-    assert!(!sending.0.armed.load(SeqCst));
-    let unread = polled(&mut body);
-    assert!(sending.0.armed.load(SeqCst));
-    assert!(!sending.0.disarm() && sending.0.armed.load(SeqCst));
-    drop(unread);
-    assert!(!sending.0.sweep(Instant::now()) && sending.0.disarm());
-    assert!(!sending.0.armed.load(SeqCst));
+async fn answers_are_looked_after_whenever_any_is_open() {
+    let limits = Limits { period: Duration::from_millis(1), ..Limits::default() };
+    let (sending, connection) = (Sending::new(limits), Arc::default());
+    let looking = sending.clone();
+    let _looking = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
+        looking.look_after().await;
+    }));
+    for _ in 0..3 {
+        let (terms, seat) = terms("ann", &connection);
+        let terms = Terms { deadline: Instant::now(), ..terms };
+        let mut body = sending.send(whole(100), terms).into_body();
+        let _unread = polled(&mut body);
+        seat.cancelled().await;
+    }
+}
+
+/// An HTTP/2 stream whose task has ended, and left HTTP what it made.
+fn stream() -> Stream {
+    Stream::of(tokio::spawn(async {}).abort_handle())
 }
 
 /// Its stream first, which frees nothing where HTTP has it all; then the connection, unless others are on it.
@@ -127,10 +181,7 @@ async fn a_connection_is_closed_for_its_only_user_alone() {
     for (name, connection) in
         [("mallory", &own), ("mallory", &own), ("mallory", &mixed), ("ann", &mixed), ("mallory", &proxy)]
     {
-        // As if an HTTP/2 stream's task had made it, and ended.
-        let (handle, _) = futures::future::AbortHandle::new_pair();
-        let send = async { sending.send(whole(100), terms(name, connection).0).into_body() };
-        let mut body = super::super::stream::within(handle, send).await;
+        let mut body = within(stream(), || sending.send(whole(100), terms(name, connection).0).into_body());
         unread.push(polled(&mut body));
     }
     for second in 0..8 {
@@ -140,10 +191,24 @@ async fn a_connection_is_closed_for_its_only_user_alone() {
     assert!(!mixed.is_closed() && !proxy.is_closed());
 }
 
+/// One sweep ended the stream at its deadline, and then, by what it had seen before, the connection for want of room.
+#[tokio::test]
+async fn a_front_proxys_connection_stays_open_when_deadlines_pass_while_room_is_short() {
+    let (sending, proxy) = (sending(4 * BASE), Arc::<Connection>::default());
+    proxy.share();
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        let send = || sending.send(whole(100), terms("mallory", &proxy).0).into_body();
+        unread.push(polled(&mut within(stream(), send)));
+    }
+    sending.0.sweep(Instant::now() + 2 * MINUTE);
+    assert!(!proxy.is_closed());
+}
+
 #[derive(Default)]
 struct Held(AtomicUsize);
 
-impl Backlog for Held {
+impl Pinned for Held {
     fn bytes(&self) -> usize {
         100_000
     }
@@ -153,25 +218,49 @@ impl Backlog for Held {
     }
 }
 
+/// A selector of 1 MB counted as nothing.
 #[tokio::test]
-async fn a_past_state_is_let_go_without_progress_and_a_watch_ends_at_its_own_time() {
+async fn what_a_watch_keeps_counts_for_as_long_as_it_is_open() {
+    let (sending, connection) = (sending(1 << 20), Arc::default());
+    let backlog = Arc::new(Held::default());
+    let mut response = streamed([5], false);
+    response.extensions_mut().insert(Streaming { ends: None, backlog, constant: 300_000, initial: None });
+    let body = sending.send(response, terms("ann", &connection).0).into_body();
+    assert_eq!(sending.held(), BASE + 300_000);
+    drop(body);
+    assert_eq!(sending.held(), 0);
+}
+
+#[tokio::test]
+async fn a_watch_without_progress_gives_back_what_it_can_and_ends_at_its_own_time() {
     let (sending, connection, now) = (sending(1 << 20), Arc::default(), Instant::now());
     let held = Arc::new(Held::default());
-    let streaming = Streaming { ends: Some(now + 10 * MINUTE), backlog: held.clone() };
-    let frame = [Ok::<_, std::convert::Infallible>(Bytes::from_static(b"event"))];
-    let events = futures::StreamExt::chain(futures::stream::iter(frame), futures::stream::pending());
-    let mut response = Response::new(Body::from_stream(events));
+    let (seat, initial) = (CancellationToken::new(), InitialEvents::default());
+    initial.keep(seat.clone().drop_guard(), now + MINUTE);
+    let streaming = Streaming {
+        ends: Some(now + 10 * MINUTE),
+        backlog: held.clone(),
+        constant: 0,
+        initial: Some(initial),
+    };
+    let mut response = streamed([5], false);
     response.extensions_mut().insert(streaming);
     let mut body = sending.send(response, terms("ann", &connection).0).into_body();
-    let unread = polled(&mut body);
+    // HTTP has a piece, and does not ask for more.
+    let unread = first(&mut body);
     let patience = Limits::default().patience;
+    sending.0.sweep(now);
     sending.0.sweep(now + patience / 2);
     assert_eq!(held.0.load(Relaxed), 0);
-    sending.0.sweep(now + 2 * patience);
-    assert_eq!(held.0.load(Relaxed), 1);
+    sending.0.sweep(now + patience);
+    assert_eq!((held.0.load(Relaxed), seat.is_cancelled()), (1, false));
+    sending.0.sweep(now + 2 * MINUTE);
+    assert!(seat.is_cancelled(), "its initial events took too long");
+    let before = held.0.load(Relaxed);
     drop(unread);
-    sending.0.sweep(now + 4 * patience);
-    assert_eq!(held.0.load(Relaxed), 1, "all is read");
+    assert!(polled(&mut body).is_empty());
+    sending.0.sweep(now + 4 * MINUTE);
+    assert_eq!(held.0.load(Relaxed), before, "all is read");
     assert!(!connection.is_closed());
     sending.0.sweep(now + 11 * MINUTE);
     assert!(connection.is_closed());

@@ -3,37 +3,49 @@
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
 //! user. A new one always gets a place, so that a probe is answered whoever else connects:
 //!
-//! - an address at its bound loses the connection that took no step for longest, of those that have authenticated nobody;
-//!   a step is that it opens, that its client says hello, that the handshake ends, and that a request begins. So a probe
-//!   that goes on is not closed for those who wait, say nothing or send slowly;
-//! - when all places are taken, the address with the most such connections loses one in the same way;
+//! - an address at its bound loses a connection that has authenticated nobody: of the [`Stage`] in which it has the most,
+//!   the one that is there for longest. So a probe, which passes each stage at once, is not closed for those that stop in
+//!   the middle of the handshake, ask for nothing, or send slowly;
+//! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed their
+//!   clients would only come again, at once, in the place of others who wait as well. An address may have a quarter of all
+//!   places for them;
+//! - when all places are taken, the address with the most connections in one stage loses one in the same way;
 //! - a quarter of all places is for connections that have authenticated nobody yet. When users take the rest, the user
-//!   with the most connections loses the newest one: the long-lived connections of many clients stay.
+//!   with the most connections from one address loses the newest of those: an account that has a client on every node
+//!   keeps them, and the long-lived connections stay.
 //!
 //! So no address and no user can take all places, and no user has a bound while others leave places free. Connections
 //! of a verified front proxy are not counted: it has few, for all users.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use super::groups::{Groups, Id, Member};
+use crate::network::Network;
 
-/// Where a connection comes from: an IPv4 address, or the /64 network of an IPv6 address, of which a host has all
-/// addresses. Many hosts share one behind a masquerading NAT.
+/// How far a connection has come that has authenticated nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Source {
-    V4(Ipv4Addr),
-    V6([u8; 8]),
+pub(super) enum Stage {
+    /// It is open, and its client has not said hello.
+    Open,
+    /// Its client has said hello, and its handshake waits for its turn ([`super::handshakes`]).
+    Waiting,
+    /// Its handshake is under way.
+    Handshaking,
+    /// Its handshake is done, and no request has come.
+    Established,
+    /// A request has come.
+    Requesting,
 }
 
-impl From<IpAddr> for Source {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => {
-                let [a, b, c, d, e, f, g, h, ..] = address.octets();
-                Self::V6([a, b, c, d, e, f, g, h])
+impl Stage {
+    /// The stages that have a bound in common with this one.
+    fn bounded_with(self) -> &'static [Self] {
+        match self {
+            Self::Open | Self::Waiting => &[Self::Open, Self::Waiting],
+            Self::Handshaking | Self::Established | Self::Requesting => {
+                &[Self::Handshaking, Self::Established, Self::Requesting]
             }
         }
     }
@@ -47,58 +59,58 @@ pub(super) struct Connections<T> {
     next: u64,
     open: HashMap<Id, Open<T>>,
     /// Those that have authenticated nobody.
-    strangers: Groups<Source>,
-    /// Those that have, by the flow of the user.
-    users: Groups<Arc<str>>,
+    strangers: Groups<(Network, Stage)>,
+    /// Those that have, by the flow of the user and the address.
+    users: Groups<(Arc<str>, Network)>,
 }
 
 /// A connection that has a place.
 struct Open<T> {
     holder: Holder,
-    /// Number of its last step.
+    /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
     closes: T,
 }
 
 /// Whom a connection counts for.
 enum Holder {
-    Address(Source),
-    User(Arc<str>),
+    Address(Network, Stage),
+    User(Arc<str>, Network),
     Nobody,
 }
 
 impl<T> Connections<T> {
-    /// `places` in all, and `per_address` for those from one address that have authenticated nobody.
+    /// `places` in all, and `per_address` for those from one address whose handshake has begun and that have authenticated
+    /// nobody.
     pub(super) fn new(places: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
         Self { places: places.max(1), per_address: per_address.max(1), next: 0, open, strangers, users }
     }
 
     /// Gives a place to a new connection. The second is one that has lost its place for it.
-    pub(super) fn take(&mut self, source: Source, closes: T) -> (Id, Option<T>) {
-        let loses = if self.strangers.size(&source) >= self.per_address {
-            self.strangers.oldest(&source)
-        } else if self.strangers.total() + self.users.total() >= self.places {
-            self.least_wanted().or_else(|| self.newest_of_the_largest_user())
-        } else {
-            None
-        };
+    pub(super) fn take(&mut self, source: Network, closes: T) -> (Id, Option<T>) {
+        let is_full = self.strangers.total() + self.users.total() >= self.places;
+        let loses = self.lost_by(source, Stage::Open).or_else(|| is_full.then(|| self.cheapest()).flatten());
         let loses = loses.and_then(|id| self.leave(id));
         let id = self.number();
-        self.open.insert(id, Open { holder: Holder::Address(source), step: id, closes });
-        self.strangers.insert(&source, (id, id));
+        self.open.insert(id, Open { holder: Holder::Address(source, Stage::Open), step: id, closes });
+        self.strangers.insert(&(source, Stage::Open), (id, id));
         (id, loses)
     }
 
-    /// A connection that has authenticated nobody took a step.
-    pub(super) fn stepped(&mut self, id: Id) {
+    /// A connection has come to a stage, or begins another request. Returns a connection that has lost its place for it.
+    /// It changes nothing once the connection has authenticated somebody.
+    pub(super) fn comes_to(&mut self, stage: Stage, id: Id) -> Option<T> {
         let step = self.number();
-        let Some(Open { holder: Holder::Address(source), step: last, .. }) = self.open.get_mut(&id) else {
-            return;
+        let Open { holder: Holder::Address(source, now), step: last, .. } = self.open.get_mut(&id)? else {
+            return None;
         };
-        self.strangers.remove(source, (*last, id));
-        self.strangers.insert(source, (step, id));
-        *last = step;
+        let source = *source;
+        let before = (std::mem::replace(now, stage), std::mem::replace(last, step));
+        self.strangers.remove(&(source, before.0), (before.1, id));
+        let loses = self.lost_by(source, stage);
+        self.strangers.insert(&(source, stage), (step, id));
+        loses.and_then(|id| self.leave(id))
     }
 
     fn number(&mut self) -> u64 {
@@ -110,12 +122,12 @@ impl<T> Connections<T> {
     /// address. Returns a connection that has lost its place for it, which may be the same one.
     pub(super) fn authenticated(&mut self, id: Id, flow: &str) -> Option<T> {
         let Open { holder, step, .. } = self.open.get_mut(&id)?;
-        let Holder::Address(source) = holder else { return None };
-        let (source, flow) = (*source, Arc::<str>::from(flow));
-        *holder = Holder::User(flow.clone());
+        let Holder::Address(source, stage) = holder else { return None };
+        let (source, stage, flow) = (*source, *stage, Arc::<str>::from(flow));
+        *holder = Holder::User(flow.clone(), source);
         let last = std::mem::replace(step, id);
-        self.strangers.remove(&source, (last, id));
-        self.users.insert(&flow, (id, id));
+        self.strangers.remove(&(source, stage), (last, id));
+        self.users.insert(&(flow, source), (id, id));
         let for_users = self.places - self.places / 4;
         let is_full = self.users.total() > for_users;
         is_full.then(|| self.newest_of_the_largest_user()).flatten().and_then(|id| self.leave(id))
@@ -137,19 +149,38 @@ impl<T> Connections<T> {
 
     /// Takes the place of a connection whose loss costs least, if there is one: the process cannot open another.
     pub(super) fn relieve(&mut self) -> Option<T> {
-        self.least_wanted().and_then(|id| self.leave(id))
+        self.strangers_oldest().and_then(|id| self.leave(id))
     }
 
     fn uncount(&mut self, holder: &Holder, member: Member) {
         match holder {
-            Holder::Address(source) => self.strangers.remove(source, member),
-            Holder::User(flow) => self.users.remove(flow, member),
+            Holder::Address(source, stage) => self.strangers.remove(&(*source, *stage), member),
+            Holder::User(flow, source) => self.users.remove(&(flow.clone(), *source), member),
             Holder::Nobody => {}
         }
     }
 
-    fn least_wanted(&self) -> Option<Id> {
-        self.strangers.largest().and_then(|source| self.strangers.oldest(source))
+    /// The connection that an address loses when another one of it comes to a stage, if it has its bound already.
+    fn lost_by(&self, source: Network, stage: Stage) -> Option<Id> {
+        let (stages, of_handshakes) = (stage.bounded_with(), stage >= Stage::Handshaking);
+        let bound = if of_handshakes { self.per_address } else { (self.places / 4).max(1) };
+        let sizes = || stages.iter().map(|stage| (self.strangers.size(&(source, *stage)), *stage));
+        if sizes().map(|(size, _)| size).sum::<usize>() < bound {
+            return None;
+        }
+        // Of two stages with as many, that whose oldest is older.
+        let oldest = |(size, stage)| Some((size, Reverse(self.strangers.oldest(&(source, stage))?)));
+        sizes().filter_map(oldest).max().map(|(_, Reverse((_, id)))| id)
+    }
+
+    /// The connection whose loss costs least: a stranger's if there is one.
+    fn cheapest(&self) -> Option<Id> {
+        self.strangers_oldest().or_else(|| self.newest_of_the_largest_user())
+    }
+
+    fn strangers_oldest(&self) -> Option<Id> {
+        let group = self.strangers.largest()?;
+        self.strangers.oldest(group).map(|(_, id)| id)
     }
 
     fn newest_of_the_largest_user(&self) -> Option<Id> {
@@ -159,10 +190,13 @@ impl<T> Connections<T> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
 
-    fn source(text: &str) -> Source {
-        text.parse::<IpAddr>().map_or(Source::V6([0; 8]), Source::from)
+    fn source(text: &str) -> Network {
+        text.parse::<IpAddr>().unwrap().into()
     }
 
     /// Opens connections from an address, and returns the numbers of those and of the ones that were closed.
@@ -176,35 +210,96 @@ mod tests {
         (opened, closed)
     }
 
+    /// The same with those whose handshake has begun.
+    fn shake(table: &mut Connections<Id>, from: &str, count: u64) -> (Vec<Id>, Vec<Id>) {
+        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (id, lost) = open(table, from, 1);
+            closed.extend(lost);
+            closed.extend(pass(table, id[0], &ALL[..2]));
+            opened.extend(id);
+        }
+        (opened, closed)
+    }
+
     #[test]
     fn an_address_at_its_bound_loses_its_oldest() {
         let mut table = Connections::new(100, 4);
-        let (other, _) = open(&mut table, "10.0.0.2", 1);
-        let (opened, closed) = open(&mut table, "10.0.0.1", 6);
+        let (other, _) = shake(&mut table, "10.0.0.2", 1);
+        let (opened, closed) = shake(&mut table, "10.0.0.1", 6);
         assert_eq!(closed, opened[..2]);
         assert!(table.leave(other[0]).is_some(), "nobody else's was closed");
     }
 
+    #[test]
+    fn those_without_a_handshake_have_a_quarter_of_all_places() {
+        let mut table = Connections::new(40, 4);
+        let (opened, closed) = open(&mut table, "10.0.0.1", 12);
+        assert_eq!(closed, opened[..2]);
+    }
+
+    fn pass(table: &mut Connections<Id>, id: Id, stages: &[Stage]) -> Vec<Id> {
+        stages.iter().filter_map(|stage| table.comes_to(*stage, id)).collect()
+    }
+
+    const ALL: [Stage; 4] = [Stage::Waiting, Stage::Handshaking, Stage::Established, Stage::Requesting];
+
     /// A probe from the address of an attacker was closed as the oldest, before it was answered.
     #[test]
-    fn who_takes_steps_is_not_closed_for_those_who_wait() {
-        let mut table = Connections::new(100, 4);
-        let (probe, _) = open(&mut table, "10.0.0.1", 1);
-        for _ in 0..20 {
-            let (_, closed) = open(&mut table, "10.0.0.1", 3);
-            assert!(!closed.contains(&probe[0]));
-            table.stepped(probe[0]);
+    fn a_probe_passes_each_stage_in_which_others_stand_still() {
+        for still in 0..ALL.len() {
+            let mut table = Connections::new(1_000, 8);
+            for attacker in open(&mut table, "10.0.0.1", 8).0 {
+                pass(&mut table, attacker, &ALL[..=still]);
+            }
+            let (probe, _) = open(&mut table, "10.0.0.1", 1);
+            for stage in ALL {
+                for newcomer in open(&mut table, "10.0.0.1", 2).0 {
+                    pass(&mut table, newcomer, &ALL[..=still]);
+                }
+                table.comes_to(stage, probe[0]);
+                assert!(table.open.contains_key(&probe[0]), "{stage:?} beside those in {:?}", ALL[still]);
+            }
         }
-        let (_, closed) = open(&mut table, "10.0.0.1", 4);
-        assert!(closed.contains(&probe[0]), "until it waits itself");
-        table.stepped(probe[0]);
-        assert_eq!((table.open.len(), table.strangers.total()), (4, 4));
+    }
+
+    #[test]
+    fn of_the_stage_with_the_most_the_one_that_is_there_for_longest_is_closed() {
+        let mut table = Connections::new(100, 6);
+        let (ids, _) = open(&mut table, "10.0.0.1", 6);
+        for id in &ids[..4] {
+            pass(&mut table, *id, &ALL);
+        }
+        for id in &ids[4..] {
+            pass(&mut table, *id, &ALL[..2]);
+        }
+        // The first of them asks again.
+        assert_eq!(table.comes_to(Stage::Requesting, ids[0]), None);
+        assert_eq!(shake(&mut table, "10.0.0.1", 1).1, [ids[1]]);
+        assert_eq!(shake(&mut table, "10.0.0.1", 1).1, [ids[2]], "as many shake hands, who came to it later");
+    }
+
+    /// They were closed for each other, and came again at once: no handshake ended, a probe's neither.
+    #[test]
+    fn who_waits_for_the_server_is_not_closed_for_the_bound_of_an_address() {
+        let mut table = Connections::new(400, 4);
+        for id in 0..100 {
+            assert_eq!(open(&mut table, "10.0.0.1", 1), (vec![table.next - 1], vec![]), "{id}");
+            assert_eq!(table.comes_to(Stage::Waiting, table.next - 1), None);
+        }
+        let (last, closed) = open(&mut table, "10.0.0.1", 1);
+        assert_eq!(closed, [0], "a quarter of all places may wait");
+        let last = last[0];
+        assert!(
+            pass(&mut table, last, &ALL[1..]).is_empty(),
+            "none of those whose handshake has begun was there"
+        );
     }
 
     #[test]
     fn when_all_places_are_taken_the_address_with_the_most_loses() {
         let mut table = Connections::new(8, 6);
-        let (many, _) = open(&mut table, "10.0.0.1", 6);
+        let (many, _) = shake(&mut table, "10.0.0.1", 6);
         let (_, closed) = open(&mut table, "10.0.0.2", 2);
         assert!(closed.is_empty());
         let (_, closed) = open(&mut table, "10.0.0.3", 2);
@@ -216,8 +311,9 @@ mod tests {
         let mut table = Connections::new(8, 2);
         let (known, _) = open(&mut table, "10.0.0.1", 1);
         assert_eq!(table.authenticated(known[0], "ann"), None);
-        let (opened, closed) = open(&mut table, "10.0.0.1", 50);
-        assert_eq!(closed, opened[..48]);
+        let (opened, closed) = shake(&mut table, "10.0.0.1", 50);
+        assert_eq!(closed.len(), 48);
+        assert!(closed.iter().all(|id| opened.contains(id)));
         assert!(table.leave(known[0]).is_some());
     }
 
@@ -238,6 +334,24 @@ mod tests {
         assert_eq!(table.authenticated(bob, "bob"), None, "it counts once");
     }
 
+    /// The agents of all nodes are one account, which has the most connections of all.
+    #[test]
+    fn who_comes_with_many_from_one_address_does_not_take_the_places_of_an_account_on_every_node() {
+        let mut table = Connections::new(16, 16);
+        let mut agents = Vec::new();
+        for node in 0..8 {
+            let (id, _) = table.take(source(&format!("10.0.0.{node}")), table.next);
+            assert_eq!(table.authenticated(id, "agents"), None);
+            agents.push(id);
+        }
+        for user in ["eve", "mallory"].repeat(20) {
+            let (id, _) = table.take(source("10.0.1.1"), table.next);
+            let loses = table.authenticated(id, user);
+            assert!(loses.is_none_or(|id| !agents.contains(&id)), "{loses:?} of {agents:?}");
+        }
+        assert_eq!(table.users.total(), 12);
+    }
+
     #[test]
     fn a_front_proxy_takes_no_place() {
         let mut table = Connections::new(4, 4);
@@ -246,7 +360,7 @@ mod tests {
             assert_eq!(loses, None);
             table.exempt(proxy);
         }
-        assert_eq!(open(&mut table, "10.0.0.2", 4).1, [] as [Id; 0]);
+        assert_eq!(shake(&mut table, "10.0.0.2", 4).1, [] as [Id; 0]);
         assert_eq!((table.open.len(), table.strangers.total()), (24, 4));
     }
 
@@ -272,12 +386,5 @@ mod tests {
             assert!(table.leave(id).is_some() && table.leave(id).is_none());
         }
         assert_eq!((table.open.len(), table.strangers.total(), table.users.total()), (0, 0, 0));
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_source_and_a_mapped_address_is_its_ipv4() {
-        assert_eq!(source("2001:db8:1:2::1"), source("2001:db8:1:2:ffff::9"));
-        assert_ne!(source("2001:db8:1:2::1"), source("2001:db8:1:3::1"));
-        assert_eq!(source("::ffff:10.0.0.1"), source("10.0.0.1"));
     }
 }

@@ -14,48 +14,68 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use super::connections::Stage;
 use super::gather::{MOST, gather};
 use super::place::Place;
 use super::requests::Requests;
 use super::turns::Turns;
+use super::windows::{Reread, lowered};
 use super::{Answer, Bounds};
 use crate::authn::Peer;
-use crate::sending::{Held, Streams};
+use crate::guarded_body::guard;
+use crate::sending::Streams;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;
-/// Bytes of a body that a front proxy may send before anybody reads it, and of all bodies on its connection: somebody
-/// whose request waits must not hold up the bodies of others (secure_serving.go: MaxUploadBufferPerStream, and that
-/// times 250 streams).
-const STREAM_WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 250 * STREAM_WINDOW;
+/// Bytes of a body that a client may send before anybody reads it. No memory budget counts them.
+const STREAM_WINDOW: u32 = 64 * 1024;
+/// The same for all bodies on a front proxy's connection. There are never more: a user whose requests wait does not hold
+/// up the bodies of others.
+const PROXY_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
+/// The same on the connection of anybody else.
+const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
 /// Time for the answer to a ping.
 const PONG: Duration = Duration::from_secs(20);
-/// A front proxy sends a header for each group of a user, and some users are in hundreds
+/// Bytes of a request's head. The longest parts are a token, a URL with selectors, and values to impersonate.
+const HEAD_BYTES: u32 = 64 * 1024;
+/// The same for a front proxy, which sends a header for each group of a user, and some users are in hundreds
 /// (Go: http.DefaultMaxHeaderBytes is 1 MiB, for all of them together).
-const HEADER_BYTES: u32 = 256 * 1024;
-/// The same in HTTP/1.1, which counts them.
+const PROXY_HEAD_BYTES: u32 = 256 * 1024;
+/// Headers of an HTTP/1.1 request.
 const HEADERS: usize = 1024;
 /// Requests of a front proxy that may have been cancelled before they were looked at. A turn of its connection reads
-/// less than 80 KiB, what is left over from the turn before included ([`super::gather`]), and a request and its end take
+/// less than 48 KiB, what is left over from the turn before included ([`super::gather`]), and a request and its end take
 /// 25 bytes at least: there are never so many.
 const CANCELLED: usize = 4096;
+
+/// Who is at the other end of a connection.
+pub(super) struct Client {
+    pub(super) peer: Arc<Peer>,
+    /// Whether it is a front proxy, as far as the host has said whose certificates those are.
+    pub(super) is_front_proxy: bool,
+}
 
 /// Answers the requests of one connection until it ends, idles, or the port stops.
 pub(super) async fn converse<A: Answer>(
     stream: TlsStream<TcpStream>,
+    client: Client,
     answers: &Arc<A>,
     place: &Arc<Place>,
     stop: &CancellationToken,
     bounds: Bounds,
 ) {
-    let (peer, requests) = (Arc::new(peer(&stream, place)), Requests::default());
-    let builder = http_settings(bounds, answers.is_front_proxy(&peer));
+    let (Client { peer, is_front_proxy }, requests) = (client, Requests::default());
+    let begun = tokio::select! {
+        begun = begin(stream, is_front_proxy, bounds) => begun,
+        () = stop.cancelled() => return,
+    };
+    let Some(stream) = begun else { return };
+    let builder = http_settings(bounds, is_front_proxy);
     let connection = peer.connection().clone();
     let (answers, counted, here) = (answers.clone(), requests.clone(), place.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
-        here.stepped();
+        here.comes_to(Stage::Requesting);
         here.close_if_overstayed(bounds.headers);
         // Its state is of many KiB, and would be moved about by those who wrap it.
         Box::pin(async move {
@@ -65,7 +85,7 @@ pub(super) async fn converse<A: Answer>(
             if version == Version::HTTP_2 {
                 here.retire_if_nobodys();
             }
-            Ok::<_, Infallible>(answer.map(|body| Held::new(body, open)))
+            Ok::<_, Infallible>(guard(answer, open))
         })
     });
     let (stream, outbox) = gather(stream);
@@ -96,6 +116,19 @@ pub(super) async fn converse<A: Answer>(
     }
 }
 
+/// A front proxy's windows are lowered; one that says nothing for too long has its connection closed.
+async fn begin(
+    stream: TlsStream<TcpStream>,
+    is_front_proxy: bool,
+    bounds: Bounds,
+) -> Option<Reread<TlsStream<TcpStream>>> {
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    if !(is_front_proxy && is_http2) {
+        return Some(Reread::nothing(stream));
+    }
+    tokio::time::timeout(bounds.headers, lowered(stream)).await.ok()?.ok()
+}
+
 async fn farewell(place: &Place, stop: &CancellationToken) {
     tokio::select! {
         () = place.retired() => {}
@@ -104,7 +137,7 @@ async fn farewell(place: &Place, stop: &CancellationToken) {
 }
 
 /// Who is at the other end, as far as TLS tells.
-fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
+pub(super) fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
     let (stream, session) = stream.get_ref();
     let certificates = session.peer_certificates().unwrap_or_default();
     let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
@@ -117,13 +150,24 @@ fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
 
 /// A front proxy sends the requests of all users over one connection, which nothing that one of them does may end.
 fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams> {
+    let (head, window) = match is_front_proxy {
+        true => (PROXY_HEAD_BYTES, PROXY_WINDOW),
+        false => (HEAD_BYTES, CONNECTION_WINDOW),
+    };
     let mut builder = auto::Builder::new(Streams);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_headers(HEADERS);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.headers)
+        .max_headers(HEADERS)
+        .max_buf_size(head as usize);
     let mut http2 = builder.http2();
     http2
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(HEADER_BYTES)
+        .max_header_list_size(head)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(window)
         // More than the outbox takes would only wait.
         .max_send_buf_size(MOST)
         .keep_alive_interval(bounds.idle)
@@ -132,9 +176,7 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams>
         http2
             .max_pending_accept_reset_streams(CANCELLED)
             // These are counted for as long as the connection lasts, and what worked for such a stream ends with it.
-            .max_local_error_reset_streams(None)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW);
+            .max_local_error_reset_streams(None);
     }
     builder
 }

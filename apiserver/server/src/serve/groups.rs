@@ -56,8 +56,8 @@ impl<K: Clone + Eq + Hash + Ord> Groups<K> {
     }
 
     /// Who of a group took no step for longest.
-    pub(super) fn oldest(&self, group: &K) -> Option<Id> {
-        self.members.get(group)?.first().map(|(_, id)| *id)
+    pub(super) fn oldest(&self, group: &K) -> Option<Member> {
+        self.members.get(group)?.first().copied()
     }
 
     /// Who of a group took the latest step.
@@ -93,7 +93,7 @@ mod tests {
         }
         assert_eq!(
             (groups.largest(), groups.oldest(&"b"), groups.newest(&"b")),
-            (Some(&"b"), Some(2), Some(5))
+            (Some(&"b"), Some((2, 2)), Some(5))
         );
         groups.remove(&"b", (2, 2));
         groups.remove(&"b", (4, 4));

@@ -1,20 +1,31 @@
-//! Whose TLS handshake is next.
+//! Whose handshake is next.
 //!
-//! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So many of them
-//! are worked on at one time that requests find a free worker, and those that wait are taken one of each address in
-//! turn: an address that opens thousands of connections delays its own alone. Of one address the newest comes first,
-//! since under a flood the oldest lose their places ([`super::connections`]): who came first would be closed in the
-//! middle of the handshake, and none would ever end.
+//! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few are
+//! worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one address the newest
+//! connection is next: a probe does not wait behind a flood from its own address.
+//!
+//! An address may begin as many handshakes in a second as it may have connections that have authenticated nobody
+//! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
+//! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes than
+//! that, and a probe from among them waits for a tenth of a second.
+//!
+//! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before those
+//! whose handshake has not begun, and are not counted a second time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::connections::Source;
 use super::groups::Id;
+use crate::network::Network;
+
+/// The span of time in which handshakes of an address are counted, and the part of a second that it is.
+const SPAN: Duration = Duration::from_millis(100);
+const PART: usize = 10;
 
 /// Bounds the handshakes of a port that are worked on at one time.
 #[derive(Clone)]
@@ -22,76 +33,120 @@ pub(super) struct Handshakes(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    waiting: Waiting<oneshot::Sender<Turn>>,
+    waiting: Line,
+    /// Those whose handshake is over, and whose certificates are to be verified.
+    verifying: Line,
+    begun: Begun,
+    /// Whether a timer will look for the next one.
+    is_timed: bool,
 }
+
+type Line = Waiting<oneshot::Sender<Turn>>;
 
 /// The right to work on a handshake, until it is dropped.
 pub(super) struct Turn(Handshakes);
 
 impl Handshakes {
-    /// Half of the processor's threads work on handshakes, and at least one.
-    pub(super) fn new() -> Self {
+    /// Half of the processor's threads work on handshakes, and at least one. An address may begin `most` in a second.
+    pub(super) fn new(most: usize) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let state = State { free: (threads / 2).max(1), waiting: Waiting::default() };
-        Self(Arc::new(Mutex::new(state)))
+        Self::of(threads / 2, most / PART)
     }
 
-    /// Waits for the turn of a connection.
-    pub(super) async fn turn(&self, source: Source, id: Id) -> Turn {
-        let granted = {
-            let mut state = self.0.lock();
-            if state.free > 0 {
-                state.free -= 1;
-                return Turn(self.clone());
-            }
-            let (grant, granted) = oneshot::channel();
-            state.waiting.push(source, id, grant);
-            granted
-        };
+    fn of(free: usize, most: usize) -> Self {
+        let (waiting, verifying, begun) = (Line::default(), Line::default(), Begun::new(most));
+        Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
+    }
+
+    /// Waits for the turn of a connection to begin its handshake.
+    pub(super) async fn turn(&self, source: Network, id: Id) -> Turn {
+        self.wait(source, id, |state| &mut state.waiting).await
+    }
+
+    /// Waits for the turn of a connection whose handshake is over to have its certificates verified.
+    pub(super) async fn verification(&self, source: Network, id: Id) -> Turn {
+        self.wait(source, id, |state| &mut state.verifying).await
+    }
+
+    async fn wait(&self, source: Network, id: Id, line: fn(&mut State) -> &mut Line) -> Turn {
+        let (grant, granted) = oneshot::channel();
+        line(&mut self.0.lock()).push(source, id, grant);
         let _place = InLine { line: self, source, id };
+        self.look();
         match granted.await {
             Ok(turn) => turn,
             // The sender is dropped by `InLine` alone.
             Err(_) => std::future::pending().await,
         }
     }
+
+    /// Gives turns to those who may have one now.
+    fn look(&self) {
+        while let Some(grant) = self.next() {
+            // Who has gone gives it back by dropping it.
+            let _ = grant.send(Turn(self.clone()));
+        }
+    }
+
+    fn next(&self) -> Option<oneshot::Sender<Turn>> {
+        let state = &mut *self.0.lock();
+        let now = Instant::now();
+        state.begun.forget(now);
+        if state.free == 0 || (state.waiting.by_source.is_empty() && state.verifying.by_source.is_empty()) {
+            return None;
+        }
+        if let Some((_, grant)) = state.verifying.pop(|_| true) {
+            state.free -= 1;
+            return Some(grant);
+        }
+        if let Some((source, grant)) = state.waiting.pop(|source| state.begun.may_begin(source)) {
+            state.free -= 1;
+            state.begun.add(source, now);
+            return Some(grant);
+        }
+        if let Some(next) =
+            state.begun.next_forgotten().filter(|_| !std::mem::replace(&mut state.is_timed, true))
+        {
+            tokio::spawn(self.clone().look_at(next));
+        }
+        None
+    }
+
+    async fn look_at(self, moment: Instant) {
+        tokio::time::sleep_until(moment.into()).await;
+        self.0.lock().is_timed = false;
+        self.look();
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let next = {
-            let mut state = self.0.0.lock();
-            let next = state.waiting.pop();
-            if next.is_none() {
-                state.free += 1;
-            }
-            next
-        };
-        if let Some(next) = next {
-            // Whoever has gone gives it back by dropping it.
-            let _ = next.send(Turn(self.0.clone()));
-        }
+        self.0.0.lock().free += 1;
+        self.0.look();
     }
 }
 
 /// A connection that waits, or has waited: nothing is kept of one that is closed.
 struct InLine<'a> {
     line: &'a Handshakes,
-    source: Source,
+    source: Network,
     id: Id,
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        let gone = self.line.0.lock().waiting.remove(self.source, self.id);
+        let gone = {
+            let state = &mut *self.line.0.lock();
+            [&mut state.waiting, &mut state.verifying].map(|line| line.remove(self.source, self.id))
+        };
         drop(gone);
     }
 }
 
 /// Who waits, by source: sources take turns, and of one source the newest is next.
 struct Waiting<T> {
-    by_source: BTreeMap<Source, BTreeMap<Id, T>>,
-    last: Option<Source>,
+    by_source: BTreeMap<Network, BTreeMap<Id, T>>,
+    last: Option<Network>,
 }
 
 impl<T> Default for Waiting<T> {
@@ -101,11 +156,11 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    fn push(&mut self, source: Source, id: Id, who: T) {
+    fn push(&mut self, source: Network, id: Id, who: T) {
         self.by_source.entry(source).or_default().insert(id, who);
     }
 
-    fn remove(&mut self, source: Source, id: Id) -> Option<T> {
+    fn remove(&mut self, source: Network, id: Id) -> Option<T> {
         let of_source = self.by_source.get_mut(&source)?;
         let who = of_source.remove(&id);
         if of_source.is_empty() {
@@ -114,12 +169,52 @@ impl<T> Waiting<T> {
         who
     }
 
-    fn pop(&mut self) -> Option<T> {
-        let after = self.last.and_then(|last| self.by_source.range((Excluded(last), Unbounded)).next());
-        let (source, of_source) = after.or_else(|| self.by_source.iter().next())?;
+    /// The next one of a source that may begin.
+    fn pop(&mut self, may_begin: impl Fn(&Network) -> bool) -> Option<(Network, T)> {
+        let after = self.last.map_or(Unbounded, Excluded);
+        let later = self.by_source.range((after, Unbounded));
+        let (source, of_source) = later.chain(&self.by_source).find(|(source, _)| may_begin(source))?;
         let (source, id) = (*source, *of_source.last_key_value()?.0);
         self.last = Some(source);
-        self.remove(source, id)
+        self.remove(source, id).map(|who| (source, who))
+    }
+}
+
+/// The handshakes that began within the last [`SPAN`].
+struct Begun {
+    most: usize,
+    order: VecDeque<(Instant, Network)>,
+    by_source: HashMap<Network, usize>,
+}
+
+impl Begun {
+    fn new(most: usize) -> Self {
+        Self { most: most.max(1), order: VecDeque::new(), by_source: HashMap::new() }
+    }
+
+    fn may_begin(&self, source: &Network) -> bool {
+        self.by_source.get(source).is_none_or(|count| *count < self.most)
+    }
+
+    fn add(&mut self, source: Network, now: Instant) {
+        self.order.push_back((now, source));
+        *self.by_source.entry(source).or_default() += 1;
+    }
+
+    fn next_forgotten(&self) -> Option<Instant> {
+        self.order.front().map(|(began, _)| *began + SPAN)
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.next_forgotten().is_some_and(|moment| moment <= now) {
+            let Some((_, source)) = self.order.pop_front() else { return };
+            if let Some(count) = self.by_source.get_mut(&source) {
+                *count -= 1;
+                if *count == 0 {
+                    self.by_source.remove(&source);
+                }
+            }
+        }
     }
 }
 
@@ -129,13 +224,12 @@ mod tests {
 
     use super::*;
 
-    fn source(last: u8) -> Source {
-        Source::from(std::net::IpAddr::from([10, 0, 0, last]))
+    fn source(last: u8) -> Network {
+        Network::from(std::net::IpAddr::from([10, 0, 0, last]))
     }
 
     fn one_at_a_time() -> Handshakes {
-        let state = State { free: 1, waiting: Waiting::default() };
-        Handshakes(Arc::new(Mutex::new(state)))
+        Handshakes::of(1, 1_000)
     }
 
     #[test]
@@ -146,7 +240,7 @@ mod tests {
         }
         waiting.push(source(2), 5_000, ("other", 5_000));
         waiting.push(source(3), 5_001, ("another", 5_001));
-        let order: Vec<_> = std::iter::from_fn(|| waiting.pop()).take(4).collect();
+        let order: Vec<_> = std::iter::from_fn(|| Some(waiting.pop(|_| true)?.1)).take(4).collect();
         assert_eq!(order, [("flood", 4_999), ("other", 5_000), ("another", 5_001), ("flood", 4_998)]);
     }
 
@@ -175,5 +269,45 @@ mod tests {
         drop(gone);
         assert!(line.0.lock().waiting.by_source.is_empty());
         assert!(line.turn(source(3), 100).now_or_never().is_some());
+    }
+
+    /// Clients that came again as soon as they were closed kept a core busy, and a probe beside them was closed for them.
+    #[tokio::test]
+    async fn an_address_begins_so_many_in_a_span() {
+        let line = Handshakes::of(1, 2);
+        for id in 0..2 {
+            assert!(line.turn(source(1), id).now_or_never().is_some());
+        }
+        let (third, newest) = (line.turn(source(1), 2), line.turn(source(1), 3));
+        tokio::pin!(third, newest);
+        assert!(poll!(third.as_mut()).is_pending() && poll!(newest.as_mut()).is_pending());
+        assert!(line.turn(source(2), 4).now_or_never().is_some(), "another address does not wait for them");
+        drop(newest.await);
+        drop(third.await);
+        assert!(line.0.lock().begun.order.len() <= 5);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_source_that_began_long_ago() {
+        let (mut begun, now) = (Begun::new(1), Instant::now());
+        begun.add(source(1), now);
+        assert!(!begun.may_begin(&source(1)) && begun.may_begin(&source(2)));
+        begun.forget(now + SPAN);
+        assert!(begun.may_begin(&source(1)) && begun.by_source.is_empty() && begun.order.is_empty());
+    }
+
+    /// With a chain of certificates in each handshake, strangers had them verified beside the turns.
+    #[tokio::test]
+    async fn certificates_are_verified_in_a_turn_before_the_next_handshake() {
+        let line = Handshakes::of(1, 2);
+        let first = line.turn(source(1), 0).await;
+        let (next, verified) = (line.turn(source(2), 1), line.verification(source(1), 2));
+        tokio::pin!(next, verified);
+        assert!(poll!(next.as_mut()).is_pending() && poll!(verified.as_mut()).is_pending());
+        drop(first);
+        assert!(poll!(next.as_mut()).is_pending());
+        assert!(poll!(verified.as_mut()).is_ready());
+        assert!(poll!(next.as_mut()).is_ready());
+        assert!(line.turn(source(1), 3).now_or_never().is_some(), "it counts as one that began");
     }
 }

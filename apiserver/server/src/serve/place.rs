@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{Connections, Source};
+use super::connections::{Connections, Stage};
 use super::groups::Id;
 use crate::authn::peer::{Observer, Proof};
+use crate::network::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;
 
@@ -28,7 +29,7 @@ pub(super) struct Places(Table);
 /// The place of a connection, for as long as anything works for it.
 pub(super) struct Place {
     /// Where it comes from.
-    pub(super) source: Source,
+    pub(super) source: Network,
     /// Its number.
     pub(super) id: Id,
     table: Table,
@@ -47,7 +48,7 @@ impl Places {
 
     /// Gives a place to a new connection, which may close another one.
     pub(super) fn take(&self, address: IpAddr) -> Place {
-        let (source, closed) = (Source::from(address), CancellationToken::new());
+        let (source, closed) = (Network::from(address), CancellationToken::new());
         let (id, loses) = self.0.lock().take(source, closed.clone());
         close(loses);
         let (known, is_nobodys) = (AtomicU8::new(STRANGER), AtomicBool::new(false));
@@ -73,11 +74,12 @@ impl Place {
         self.retired.cancelled().await;
     }
 
-    /// The connection took a step towards an answer (see [`Connections`]); of no consequence once it has authenticated
-    /// somebody.
-    pub(super) fn stepped(&self) {
+    /// The connection has come to a stage, or begins another request, which may close another one; of no consequence once
+    /// it has authenticated somebody.
+    pub(super) fn comes_to(&self, stage: Stage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
-            self.table.lock().stepped(self.id);
+            let loses = self.table.lock().comes_to(stage, self.id);
+            close(loses);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Client certificates: the handshake proves that the peer holds the key; whether the certificate is trusted is decided
 //! per request, against the CA bundles of that moment.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +11,21 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
+    SignatureScheme,
+};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The part of a subject that is a user's uid (k8s.io/apimachinery pkg/apis/asn1).
 const UID: &str = "1.3.6.1.4.1.57683.2";
+
+/// Most certificates that a client may show: its own, and those between it and the CA. To find a way through certificates
+/// that all bear one name takes up to 16 signatures with four of them, 65 with five, and with more as many as webpki
+/// allows (100).
+const LONGEST_CHAIN: usize = 4;
+/// Most bytes of them, which are kept for as long as the connection lasts.
+const CHAIN_BYTES: usize = 16 << 10;
 
 /// A CA bundle that client certificates are checked against.
 #[derive(Clone, Debug)]
@@ -79,16 +90,31 @@ pub fn uid(certificate: &CertificateDer<'_>) -> Result<Option<String>, &'static 
     }
 }
 
-/// When a certificate stops being valid; `None` for what is no certificate.
-pub fn expiry(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let second = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
-    // Still valid within its last second.
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second.checked_add(1)?))
+/// The moments at which a certificate becomes valid and stops being so; none for what is no certificate.
+pub fn turning_points(certificate: &CertificateDer<'_>) -> [Option<SystemTime>; 2] {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return [None; 2] };
+    let at =
+        |second: i64| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(second).ok()?));
+    let validity = parsed.validity();
+    // It is still valid within its last second.
+    [at(validity.not_before.timestamp()), at(validity.not_after.timestamp().saturating_add(1))]
+}
+
+/// Why a client's certificates are not looked at.
+#[derive(Debug)]
+struct ChainTooLong;
+
+impl std::error::Error for ChainTooLong {}
+
+impl fmt::Display for ChainTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a client may show {LONGEST_CHAIN} certificates of together {CHAIN_BYTES} bytes")
+    }
 }
 
 /// Asks every client for a certificate and lets the handshake pass whatever it presents, once the client has proven
-/// that it holds the private key.
+/// that it holds the private key. Only a chain that is too long ends the handshake: the cost of verifying it is bounded
+/// before anything of it is verified.
 #[derive(Debug)]
 pub struct AskForAny {
     provider: Arc<CryptoProvider>,
@@ -112,10 +138,14 @@ impl ClientCertVerifier for AskForAny {
 
     fn verify_client_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        let bytes = end_entity.len() + intermediates.iter().map(|between| between.len()).sum::<usize>();
+        if intermediates.len() >= LONGEST_CHAIN || bytes > CHAIN_BYTES {
+            return Err(CertificateError::Other(OtherError(Arc::new(ChainTooLong))).into());
+        }
         Ok(ClientCertVerified::assertion())
     }
 

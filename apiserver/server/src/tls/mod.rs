@@ -14,8 +14,9 @@ pub use certificate::Serving;
 pub use client_cert::ClientCa;
 pub use serving::ServingCertificate;
 
-/// The TLS configuration of a listener: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates asked for but never
-/// refused in the handshake (Kubernetes: `RequestClientCert`), so that a wrong one gets a Status and not an alert.
+/// The TLS configuration of a listener: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates asked for but not
+/// judged in the handshake (Kubernetes: `RequestClientCert`), so that a wrong one gets a Status and not an alert. Only a
+/// chain of more than 4 certificates, or 16 KiB, gets an alert.
 pub fn server_config(serving: Arc<ServingCertificate>) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider.clone())

@@ -1,7 +1,6 @@
 //! A request on a resource, with everything that the verbs need.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use async_trait::async_trait;
 use axum::body::Body;
@@ -9,25 +8,26 @@ use drydock_machinery::ApiError;
 use drydock_machinery::Object;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
-use drydock_storage::backend::{Guard, Revision};
+use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::storage::{Storage, StorageError, Stored};
 use http::{HeaderMap, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
 use super::delete_options::DeleteOptions;
 use super::metadata;
+use super::replaced_bytes::ReplacedBytes;
 use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions, Warnings};
 use crate::api_group::Resource;
 use crate::audit::Trail;
+use crate::authn::Caller;
 use crate::encode::{self, ObjectView, include_object, object_bytes};
 use crate::fence::Term;
-use crate::flow_control::PriorityLevels;
+use crate::flow_control::PriorityLevel;
 use crate::managed;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{self, Output, Transform};
 use crate::options::WriteOptions;
 use crate::request_info::{RequestInfo, Verb};
-use crate::review::Caller;
 use crate::storage_error;
 use crate::user::User;
 use crate::watch::Recent;
@@ -49,10 +49,10 @@ pub struct Call {
     pub caller: Caller,
     /// Who asks: the caller, or as whom the caller acts.
     pub user: Arc<User>,
+    /// The user's priority level.
+    pub level: PriorityLevel,
     /// Headers.
     pub headers: HeaderMap,
-    /// When the answer must be there.
-    pub deadline: Instant,
     /// Where what becomes known of the request is logged.
     pub audit: Trail,
     /// Warnings so far.
@@ -69,8 +69,8 @@ pub struct Call {
     pub watch_events: WatchEvents,
     /// What watches have framed.
     pub recent: Arc<Recent>,
-    /// The priority levels of users.
-    pub levels: Arc<PriorityLevels>,
+    /// What each flow has put into the history lately.
+    pub replaced_bytes: Arc<ReplacedBytes>,
 }
 
 impl Call {
@@ -104,9 +104,11 @@ impl Call {
         self.key_of(&self.info.namespace, &self.info.name)
     }
 
-    /// What each write of the request depends on.
-    pub fn guard(&self) -> Option<&Guard> {
-        self.term.as_ref().map(Term::guard)
+    /// What each write of the request has in common; `ordinary` is the priority for users who are none of the cluster's.
+    pub fn write_context(&self, ordinary: Priority) -> WriteContext<'_> {
+        let needed = if self.on_status() { Priority::Needed } else { ordinary };
+        let priority = if self.level.is_of_cluster() { Priority::System } else { needed };
+        WriteContext { guard: self.term.as_ref().map(Term::guard), priority }
     }
 
     /// What went wrong in storage, for the client.
@@ -245,7 +247,7 @@ impl Call {
             new,
             dry_run: write.dry_run,
             options: write.options,
-            deadline: self.deadline,
+            deadline: self.caller.deadline(),
             warnings: &self.warnings,
             audit: &self.audit,
         }

@@ -7,12 +7,12 @@ use drydock_machinery::meta::{
     fill_system_fields, generate_name, validate_object_meta_create, wipe_system_fields,
 };
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::backend::Revision;
+use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
 use super::call::{Call, Write};
-use super::{metadata, quota, size};
+use super::{metadata, quota, replaced_bytes, size};
 use crate::admission::{Operation, Phase};
 use crate::body::{self, Read};
 use crate::options::{WriteKind, WriteOptions, write_options};
@@ -78,7 +78,7 @@ async fn insert_named(
     object.set_meta("generation", call.kind().counts_generation().then(|| 1.into()));
     call.kind().prepare_for_create(&mut object);
     validate(call, &object)?;
-    size::check_new(call, &object)?;
+    size::check(call, &object)?;
     for warning in call.kind().warnings(&object, None) {
         call.warnings.add(warning);
     }
@@ -86,10 +86,11 @@ async fn insert_named(
     call.admit(Phase::AfterValidation, write, None, Some(&object)).await?;
     refuse_version(&mut object)?;
     let key = call.key_of(&call.info.namespace, object.name());
-    let room = quota::reserve(call, &key)?;
+    let room = quota::reserve(call, &key, &object)?;
     if options.dry_run {
         return dry_run(call, &key, object, generated).await;
     }
+    replaced_bytes::check(call)?;
     let name = object.name().to_owned();
     match store(call, &key, object).await {
         Ok(stored) => {
@@ -131,10 +132,11 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
 
 /// One that is too large is stored without the record of who owns its fields.
 async fn store(call: &Call, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
-    match call.storage().create(key, object, call.guard()).await {
+    let context = call.write_context(Priority::Ordinary);
+    match call.storage().create(key, object, context).await {
         Err(StorageError::Oversized(mut object)) => {
             object.remove_managed_fields();
-            call.storage().create(key, *object, call.guard()).await
+            call.storage().create(key, *object, context).await
         }
         result => result,
     }

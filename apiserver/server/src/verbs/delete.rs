@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::backend::Revision;
+use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
@@ -65,6 +65,9 @@ struct Removal<'a> {
 }
 
 impl Step for Removal<'_> {
+    /// The mark of an object that waits for its finalizers makes it larger.
+    const PRIORITY: Priority = Priority::Needed;
+
     async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
         let (revision, present) = (present.revision, &*present.object());
         self.check(present)?;

@@ -39,5 +39,5 @@ pub async fn delete_collection(call: &Call, body: &Read) -> Result<Response<Body
     });
     removed.await?;
     call.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &call.headers))
+    Ok(encode::list(page, view, &call.headers).await)
 }

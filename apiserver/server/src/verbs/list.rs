@@ -21,7 +21,7 @@ pub async fn list(call: &Call) -> Result<Response<Body>, ApiError> {
     let options = ListOptions::parse(&call.info.query, false)?;
     let page = read(call, &options.read()?).await?;
     call.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &call.headers))
+    Ok(encode::list(page, view, &call.headers).await)
 }
 
 /// Reads a page.

@@ -10,6 +10,7 @@ mod list;
 mod metadata;
 mod patch;
 mod quota;
+mod replaced_bytes;
 mod selection;
 mod size;
 mod transition;
@@ -18,6 +19,7 @@ mod watch;
 
 pub use call::{Call, CreateAuthorizer};
 pub use delete_options::DeleteOptions;
+pub use replaced_bytes::ReplacedBytes;
 
 use axum::body::Body;
 use drydock_machinery::quote::go_quote;

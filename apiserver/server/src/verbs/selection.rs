@@ -58,8 +58,9 @@ fn selection(labels: LabelSelector, fields: FieldSelector) -> Option<Selection> 
     }
     let looks_at = Excerpt::of(fields.paths().chain((!labels.is_empty()).then_some("metadata.labels")));
     let requires = required(&labels, &fields);
+    let bytes = labels.bytes() + fields.bytes();
     let accepts = move |object: &Object| labels.matches(object) && fields.matches(object);
-    Some(Selection { looks_at: Arc::new(looks_at), requires, accepts: Arc::new(accepts) })
+    Some(Selection { looks_at: Arc::new(looks_at), requires, bytes, accepts: Arc::new(accepts) })
 }
 
 /// A field that must have one value: a label, else a field of the kind's own. Name and namespace are in the key.

@@ -6,30 +6,36 @@ use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
 
 use super::call::Call;
-use crate::flow_control::PriorityLevel;
 
-const STATUS: &str = "status";
-
-/// 422 for a new object that is too large.
-pub fn check_new(call: &Call, new: &Object) -> Result<(), ApiError> {
+/// Checks the size of a new object.
+///
+/// # Errors
+/// 422 if it is too large.
+pub fn check(call: &Call, new: &Object) -> Result<(), ApiError> {
     match call.kind().max_bytes_without_status() {
-        Some(most) => refuse_beyond(call, new, Size::without(new, STATUS), most),
+        Some(most) => refuse_beyond(call, new, Size::without_status(new), most),
         None => Ok(()),
     }
 }
 
-/// 422 for a write that makes an object too large, or one that is too large yet larger. One that takes something away
-/// passes: a finalizer, or an entry of a list. If what it does to the managed fields would outweigh that, they stay as
-/// they were.
-pub fn check_changed(call: &Call, new: &mut Object, old: &Object) -> Result<(), ApiError> {
+/// Fits a changed object into the size that its kind allows. A write
+/// - that leaves it within the limit passes;
+/// - that does not make it larger passes too, be it too large still;
+/// - that makes its fields smaller and its managed fields larger by more passes, with the managed fields of before: `new`
+///   gets them back, so that a finalizer or an entry of a list can always be removed;
+/// - that makes it larger otherwise is refused, but for controllers.
+///
+/// # Errors
+/// 422 for the last.
+pub fn fit(call: &Call, new: &mut Object, old: &Object) -> Result<(), ApiError> {
     let Some(most) = call.kind().max_bytes_without_status().filter(|_| !call.on_status()) else {
         return Ok(());
     };
-    let size = Size::without(new, STATUS);
+    let size = Size::without_status(new);
     if size.total() <= most {
         return Ok(());
     }
-    let before = Size::without(old, STATUS);
+    let before = Size::without_status(old);
     if size.total() <= before.total() {
         return Ok(());
     }
@@ -41,7 +47,7 @@ pub fn check_changed(call: &Call, new: &mut Object, old: &Object) -> Result<(), 
 }
 
 fn refuse_beyond(call: &Call, new: &Object, size: Size, most: usize) -> Result<(), ApiError> {
-    if size.total() <= most || call.levels.of(&call.user) == PriorityLevel::Controllers {
+    if size.total() <= most || !call.level.is_bound_by_size() {
         return Ok(());
     }
     let part = |name: &str| new.0.get(name).map_or(0, |value| value.to_string().len());

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::call::{Call, Write};
 use super::transition::{self, Next, Outcome, Step};
-use super::{create, metadata, size};
+use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
 use crate::body::{self, Read};
 use crate::negotiate::Format;
@@ -118,7 +118,8 @@ pub async fn changed(
         call.warnings.add(warning);
     }
     let mut new = managed::ignore_timestamps(new, old);
-    size::check_changed(call, &mut new, old)?;
+    size::fit(call, &mut new, old)?;
+    quota::check_growth(call, &new, old)?;
     call.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
     Ok(if metadata::is_finished(&new, old) { Next::Delete(new) } else { Next::Write(new) })
 }

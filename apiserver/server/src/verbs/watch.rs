@@ -28,6 +28,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
     let newest = newest(call, &options).await?;
     let from = options.watch_from(newest)?;
     let initial = matches!(from, WatchFrom::InitialEvents(_));
+    let selector = scope.matches.as_ref().map_or(0, |selection| selection.bytes);
     let opened = call.storage().watch(scope, from).await;
     let ends = Instant::now() + timeout(&options);
     let opening = Opening {
@@ -42,6 +43,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
             Err(error) => Err(as_event(call, error)?),
         },
         initial,
+        selector,
     };
     Ok(watch::serve(opening))
 }

@@ -6,8 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use drydock_storage::storage::{Pinned, WatchEvent};
 
-use crate::sending;
-
 /// The events that wait, and the past state that the initial events are of.
 #[derive(Default)]
 pub struct Backlog {
@@ -26,10 +24,12 @@ impl Backlog {
         self.waiting.store(waiting.map(size).sum(), Relaxed);
     }
 
-    /// This one waits no more.
-    pub fn less(&self, event: &WatchEvent) {
+    /// This one waits no more. Returns its bytes.
+    pub fn less(&self, event: &WatchEvent) -> usize {
+        let bytes = size(event);
         // Only the watch itself writes.
-        self.waiting.store(self.waiting.load(Relaxed).saturating_sub(size(event)), Relaxed);
+        self.waiting.store(self.waiting.load(Relaxed).saturating_sub(bytes), Relaxed);
+        bytes
     }
 
     /// None waits.
@@ -38,7 +38,7 @@ impl Backlog {
     }
 }
 
-impl sending::Backlog for Backlog {
+impl Pinned for Backlog {
     fn bytes(&self) -> usize {
         self.waiting.load(Relaxed) + self.pinned.as_ref().map_or(0, |pinned| pinned.bytes())
     }

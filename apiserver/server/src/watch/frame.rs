@@ -9,7 +9,7 @@ use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
 use serde_json::json;
 
-use super::recent::Recent;
+use super::recent::{Frame, Recent};
 use crate::encode::{self, ObjectView, object_bytes, protobuf};
 use crate::metrics::{KindEvents, WatchEvents};
 use crate::negotiate::{Format, Output, Transform};
@@ -35,6 +35,11 @@ impl Framer {
         self.view.kind.names()
     }
 
+    /// Whether an object is framed without being decoded.
+    pub fn is_plain(&self) -> bool {
+        self.view.is_plain()
+    }
+
     /// A piece of one event. Watchers who see the object as it is share it.
     pub fn alone(&mut self, type_: &'static str, stored: &Arc<Stored>) -> Bytes {
         let mut made = BytesMut::new();
@@ -42,12 +47,13 @@ impl Framer {
             self.object(type_, stored, &mut made);
             return made.freeze();
         }
-        let object = object_bytes(stored, &self.view, false);
-        self.counts.count(object.len());
-        self.recent.frame(type_, self.view.output.format, stored, || {
+        let frame = self.recent.frame(type_, self.view.output.format, stored, || {
+            let object = object_bytes(stored, &self.view, false);
             self.put(type_, &object, &mut made);
-            made.freeze()
-        })
+            Frame { bytes: made.freeze(), object: object.len() }
+        });
+        self.counts.count(frame.object);
+        frame.bytes
     }
 
     /// An event with an object.

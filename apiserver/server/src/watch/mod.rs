@@ -10,11 +10,9 @@ mod alarm;
 mod backlog;
 mod bookmarks;
 mod frame;
-mod initial;
 mod recent;
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -23,21 +21,22 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
+use drydock_storage::pace::Pace;
 use drydock_storage::storage::{WatchEvent, Watcher};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
+use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 
 use crate::encode::ObjectView;
 use crate::metrics::WatchEvents;
 use crate::negotiate::Format;
-use crate::sending::Streaming;
+use crate::sending::{InitialEvents, Streaming};
 use alarm::{Alarm, Rang};
 use backlog::Backlog;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
-pub use initial::InitialEvents;
 pub use recent::Recent;
 
 /// A watch that is about to be served.
@@ -58,6 +57,8 @@ pub struct Opening {
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
     /// Whether it begins with what there is.
     pub initial: bool,
+    /// Bytes that its selector takes.
+    pub selector: usize,
 }
 
 /// A piece is sent when it has grown to this: an unread watch holds one or two of them.
@@ -70,14 +71,12 @@ pub fn serve(opening: Opening) -> Response<Body> {
         _ => "application/json",
     };
     let initial = opening.initial.then(InitialEvents::default);
-    let ends = Some(opening.ends);
+    let (ends, constant) = (Some(opening.ends), opening.selector);
     let stream = Stream::new(opening, initial.clone());
     let backlog = stream.backlog.clone();
-    let mut response = Response::new(Body::new(stream));
-    response.extensions_mut().insert(Streaming { ends, backlog });
-    if let Some(initial) = initial {
-        response.extensions_mut().insert(initial);
-    }
+    // Boxed here: `Body` would put a layer around it that maps errors.
+    let mut response = Response::new(Body::new(stream.boxed_unsync()));
+    response.extensions_mut().insert(Streaming { ends, backlog, constant, initial });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
@@ -94,6 +93,9 @@ struct Stream {
     ends: Instant,
     /// Rings at the next bookmark or at the end, whichever is first.
     alarm: Alarm,
+    /// Counts what is decoded to be framed, and whether other tasks run before the next piece.
+    pace: Pace,
+    yields: bool,
 }
 
 enum Wake {
@@ -104,12 +106,12 @@ enum Wake {
 
 impl HttpBody for Stream {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.poll_piece(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
@@ -133,11 +135,17 @@ impl Stream {
             bookmarks,
             ends: opening.ends,
             alarm,
+            pace: Pace::default(),
+            yields: false,
         }
     }
 
     /// The next piece of the body; `None` ends it.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if std::mem::take(&mut self.yields) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         // What has come since the last wait is sent at once; what is left of it may have grown old.
         if !self.pending.is_empty() && self.is_over(context) {
             self.pending.clear();
@@ -186,7 +194,7 @@ impl Stream {
         matches!(self.alarm.poll(context), Poll::Ready(rang) if ends(rang, self.ends))
     }
 
-    /// Frames waiting events, up to a piece.
+    /// Frames waiting events, up to a piece or a step of decoding.
     fn take_pending(&mut self) -> Bytes {
         if self.pending.is_empty() {
             return Bytes::new();
@@ -195,9 +203,10 @@ impl Stream {
             return piece;
         }
         let mut out = BytesMut::new();
-        while out.len() < PIECE && self.failure.is_none() {
+        while out.len() < PIECE && self.failure.is_none() && !self.yields {
             let Some(event) = self.pending.pop_front() else { break };
-            self.backlog.less(&event);
+            let bytes = self.backlog.less(&event);
+            self.yields = !self.framer.is_plain() && self.pace.count(bytes);
             self.frame(event, &mut out);
         }
         out.freeze()
@@ -259,3 +268,6 @@ fn first(bookmarks: Option<&BookmarkTimer>, ends: Instant) -> Instant {
 fn ends(rang: Rang, end: Instant) -> bool {
     rang == Rang::Shutdown || Instant::now() >= end
 }
+
+#[cfg(test)]
+mod tests;

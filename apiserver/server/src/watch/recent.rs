@@ -20,12 +20,21 @@ pub struct Recent {
     frames: Mutex<VecDeque<Framed>>,
 }
 
+/// An event as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// What is sent.
+    pub bytes: Bytes,
+    /// How many bytes of that are the object.
+    pub object: usize,
+}
+
 struct Framed {
     type_: &'static str,
     format: Format,
     /// Held, so that no other object can be in its place.
     stored: Arc<Stored>,
-    frame: Bytes,
+    frame: Frame,
 }
 
 impl Recent {
@@ -35,8 +44,8 @@ impl Recent {
         type_: &'static str,
         format: Format,
         stored: &Arc<Stored>,
-        make: impl FnOnce() -> Bytes,
-    ) -> Bytes {
+        make: impl FnOnce() -> Frame,
+    ) -> Frame {
         let known = |framed: &&Framed| {
             Arc::ptr_eq(&framed.stored, stored) && framed.format == format && framed.type_ == type_
         };
@@ -44,7 +53,7 @@ impl Recent {
             return framed.frame.clone();
         }
         let frame = make();
-        if frame.len() <= LARGE {
+        if frame.bytes.len() <= LARGE {
             let framed = Framed { type_, format, stored: stored.clone(), frame: frame.clone() };
             let mut frames = self.frames.lock();
             let oldest = if frames.len() == FRAMES { frames.pop_front() } else { None };
@@ -67,12 +76,14 @@ mod tests {
         Arc::new(Stored::new("a".to_owned(), Object::default(), Revision(1)))
     }
 
+    fn frame(text: &'static str) -> Frame {
+        Frame { bytes: text.into(), object: text.len() }
+    }
+
     #[test]
     fn a_frame_is_made_once_for_each_type_and_format() {
         let (recent, stored) = (Recent::default(), stored());
-        let of = |type_, format, made: &'static str| {
-            recent.frame(type_, format, &stored, || Bytes::from_static(made.as_bytes()))
-        };
+        let of = |type_, format, made| recent.frame(type_, format, &stored, || frame(made)).bytes;
         assert_eq!(of("ADDED", Format::Json, "one"), "one");
         assert_eq!(of("ADDED", Format::Json, "anew"), "one");
         assert_eq!(of("MODIFIED", Format::Json, "two"), "two");
@@ -82,18 +93,21 @@ mod tests {
     #[test]
     fn equal_objects_are_not_the_same() {
         let recent = Recent::default();
-        recent.frame("ADDED", Format::Json, &stored(), || Bytes::from_static(b"one"));
-        let other = recent.frame("ADDED", Format::Json, &stored(), || Bytes::from_static(b"two"));
-        assert_eq!(other, "two");
+        recent.frame("ADDED", Format::Json, &stored(), || frame("one"));
+        let other = recent.frame("ADDED", Format::Json, &stored(), || frame("two"));
+        assert_eq!(other, frame("two"));
     }
 
     #[test]
     fn a_few_are_kept_and_no_large_ones() {
         let recent = Recent::default();
-        recent.frame("ADDED", Format::Json, &stored(), || vec![0; LARGE + 1].into());
+        recent.frame("ADDED", Format::Json, &stored(), || Frame {
+            bytes: vec![0; LARGE + 1].into(),
+            object: LARGE,
+        });
         assert!(recent.frames.lock().is_empty());
         for _ in 0..FRAMES + 3 {
-            recent.frame("ADDED", Format::Json, &stored(), Bytes::new);
+            recent.frame("ADDED", Format::Json, &stored(), || frame(""));
         }
         assert_eq!(recent.frames.lock().len(), FRAMES);
     }

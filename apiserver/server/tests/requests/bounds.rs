@@ -126,7 +126,11 @@ async fn an_object_that_is_too_large_already_can_be_made_smaller_and_ended() {
     old["spec"]["parts"] = json!([{"name": "a"}, {"name": "b"}]);
     let key = "/registry/test.io/gadgets/ns/old".to_owned();
     let value = Some(old.to_string().into());
-    server.backend.write(Write { key, expected: None, value, guard: None }).await.unwrap();
+    server
+        .backend
+        .write(Write { key, expected: None, value, guard: None, priority: Default::default() })
+        .await
+        .unwrap();
     let uri = format!("{GADGETS}/old");
     server.merge(&uri, &pad(1)).await.expect(422);
     server.merge(&format!("{uri}/status"), &json!({"status": {"phase": "long"}})).await.expect(200);
@@ -202,4 +206,39 @@ async fn what_is_painted_or_deleted_counts_no_longer_and_what_failed_never_did()
     server.post(GADGETS, &gadget("a", json!({}))).await.expect(201);
     server.post(GADGETS, &gadget("b", json!({}))).await.expect(201);
     server.post(GADGETS, &gadget("c", json!({}))).await.expect(403);
+}
+
+/// Only objects in one state were counted, by number: a namespace was filled with large ones in any other.
+#[tokio::test]
+async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_the_status_and_what_makes_it_smaller() {
+    let server = Server::bounded().await;
+    let status = json!({"status": {"phase": "painted", "note": "x"}});
+    // Many more than there is room for, lest a missing limit keep this going.
+    for n in 0..200 {
+        // A consistent read: the cache has taken them in.
+        server.get(&format!("{GADGETS}?limit=1")).await.expect(200);
+        let answer = server.post(GADGETS, &padded(&format!("g{n}"), MOST / 2)).await;
+        if answer.status == 403 {
+            break;
+        }
+        answer.expect(201);
+        server.merge(&format!("{GADGETS}/g{n}/status"), &status).await.expect(200);
+    }
+    // A consistent read: the cache has taken them in.
+    server.get(GADGETS).await.expect(200);
+    let one = gadget("one", json!({}));
+    let refused = server.post(GADGETS, &one).await.expect(403);
+    let message = refused["message"].as_str().unwrap();
+    let words = ["exceeded quota: gadget-bytes, requested: bytes/gadgets.test.io=", "=300000; remove some"];
+    assert!(words.iter().all(|words| message.contains(words)), "{message}");
+    let (first, second) = (format!("{GADGETS}/g0"), format!("{GADGETS}/g1"));
+    server.merge(&first, &pad(100)).await.expect(403);
+    patch_as(&server, "controller", &first, &pad(100)).await.expect(200);
+    server.merge(&format!("{first}/status"), &json!({"status": {"phase": "longer"}})).await.expect(200);
+    server.post("/apis/test.io/v1/namespaces/other/gadgets", &one).await.expect(201);
+
+    server.merge(&first, &json!({"metadata": {"annotations": null}})).await.expect(200);
+    server.delete(&second).await.expect(200);
+    server.get(GADGETS).await.expect(200);
+    server.post(GADGETS, &one).await.expect(201);
 }

@@ -6,19 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
-use drydock_machinery::excerpt::Excerpt;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::{ApiGroup, Resource};
+use drydock_server::authn::Caller;
 use drydock_server::fence::Terms;
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::request::Request;
 use drydock_server::request_info::RequestInfo;
-use drydock_server::review::Caller;
 use drydock_server::user::User;
 use drydock_server::verbs::CreateAuthorizer;
 use drydock_storage::backend::Backend;
-use drydock_storage::cache::{self, Cache, Config, Counted};
+use drydock_storage::cache::{self, Cache, Config};
 use drydock_storage::fence::Fences;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use drydock_storage::store::Store;
@@ -109,12 +108,8 @@ impl Server {
             resource(Gadget::cluster(), "widgets", &backend, &admission, &config).await;
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
-            .with_priority_levels(Arc::new(PriorityLevels::new(["controller".to_owned()])))
             .with_authorizer(Arc::new(NotTheReader))
-            .with_terms(Terms::new(
-                Arc::new(Fences::new(backend.clone())),
-                PriorityLevels::new(["leader", "second"].map(str::to_owned)),
-            ));
+            .with_terms(Terms::new(Arc::new(Fences::new(backend.clone()))));
         Self { api, backend, shutdown, caches: [of_gadgets, of_widgets], _dir: dir }
     }
 
@@ -131,7 +126,8 @@ impl Server {
             (method, uri.parse().unwrap(), headers);
         let groups = group.into_iter().collect();
         let user = User { name, groups, ..User::default() };
-        self.api.handle(Request::local(request, user, Duration::from_secs(34))).await
+        let level = PriorityLevels::new(["controller", "leader", "second"].map(str::to_owned)).of(&user);
+        self.api.handle(Request::local(request, user, level, Duration::from_secs(34))).await
     }
 
     pub async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {
@@ -218,10 +214,7 @@ async fn resource(
     admission: &[Arc<dyn Admission>],
     config: &Config,
 ) -> (Resource, Arc<cache::Metrics>) {
-    let counted = kind
-        .quota()
-        .map(|quota| Counted { looks_at: Excerpt::of(quota.looks_at.iter().copied()), counts: quota.counts });
-    let config = Config { counted, ..config.clone() };
+    let config = Config { quota: kind.quota(), ..config.clone() };
     let cache = Cache::start(Store::new(backend.clone(), "test.io", plural), config);
     cache.wait_until_ready().await;
     let metrics = cache.metrics();

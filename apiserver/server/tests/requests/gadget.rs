@@ -2,7 +2,7 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
-use drydock_machinery::kind::{Column, Kind, Names, Now, Quota};
+use drydock_machinery::kind::{BytesQuota, Column, Kind, Names, Now, Quota};
 use drydock_machinery::schema::common::meta_schema;
 use drydock_machinery::schema::{Field, ListType, ObjectShape, Schema, Shape};
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ pub const QUOTA: Quota = Quota {
     looks_at: &["status.phase"],
     counts: |gadget| gadget.0.get("status").is_none_or(|status| status["phase"] != "painted"),
     mend: "paint some",
+    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, mend: "remove some" },
 };
 /// Most bytes without the status.
 pub const MOST: usize = 8192;

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use drydock_server::authn::TokenReviewer;
+use drydock_server::authn::{Caller, Origin, TokenReviewer};
 use drydock_server::authz::{Attributes, Authorizer};
-use drydock_server::review::{Caller, Origin, Turns};
+use drydock_server::flow_control::PriorityLevels;
+use drydock_server::review::Turns;
 use drydock_server::user::User;
 use futures::FutureExt;
 use futures::future::join_all;
@@ -145,6 +146,53 @@ async fn one_callers_reviews_do_not_hold_up_anothers() {
     assert!(quick.await.unwrap().allowed && slow.await.iter().all(Result::is_ok));
     let names: BTreeSet<String> = host.asked.lock().iter().map(|asked| asked.to_string()).collect();
     assert_eq!((names.len(), host.times()), (501, 501));
+}
+
+/// A tenant caused 2,000 reviews a second, which the host serves before the requests of its own users.
+#[tokio::test]
+async fn a_users_reviews_have_a_pace_and_a_controllers_have_none() {
+    let host = Host::answering(10_000);
+    let turns = Arc::new(Turns::new(PriorityLevels::new(["manager".to_owned()])));
+    let authorizer = Authorizer::new(host.client(), turns);
+    let (ann, manager) = (caller("ann"), caller("manager"));
+    let (began, mut asked) = (Instant::now(), 0);
+    for i in 0..300 {
+        authorizer.authorize(&ann, &ann.user, &about(format!("{i}"))).await.unwrap();
+        asked += 1;
+        let allowed = 201 + began.elapsed().as_millis() / 10;
+        assert!(asked <= allowed, "{asked} reviews in {:?}", began.elapsed());
+    }
+    // Whoever cannot wait is refused, unless it is their turn.
+    let hurried = Origin::local(Duration::ZERO);
+    let hurried = |caller: &Caller| Caller { origin: hurried, ..caller.clone() };
+    let (ann, manager) = (hurried(&ann), hurried(&manager));
+    let mut refused = (0, 0);
+    for i in 1000..1400 {
+        let name = about(format!("{i}"));
+        refused.0 += usize::from(authorizer.authorize(&ann, &ann.user, &name).await.is_err());
+        refused.1 += usize::from(authorizer.authorize(&manager, &manager.user, &name).await.is_err());
+    }
+    assert!(refused.0 > 0 && refused.1 == 0, "{refused:?}");
+}
+
+/// With one unknown token on all streams of all connections, thousands of requests waited for one review, uncounted.
+#[tokio::test]
+async fn requests_that_share_a_review_are_bounded() {
+    let host = Host::answering(0);
+    let (reviewer, origin) = (TokenReviewer::new(host.client(), Arc::new(Turns::default())), origin());
+    let mut first = Box::pin(reviewer.review("token of ann", &origin));
+    assert!((&mut first).now_or_never().is_none());
+    host.has_been_asked(1).await;
+    let mut others: Vec<_> = (0..5_000).map(|_| Box::pin(reviewer.review("token of ann", &origin))).collect();
+    let refused: Vec<_> = others.iter_mut().filter_map(|other| other.now_or_never()).collect();
+    assert!(refused.len() >= 3_900, "{} wait", others.len() - refused.len());
+    assert!(refused.iter().all(|answer| answer.as_ref().is_err_and(|error| error.code() == 429)));
+    drop(others);
+    let mut another = Box::pin(reviewer.review("token of ann", &origin));
+    assert!((&mut another).now_or_never().is_none());
+    host.answers.add_permits(1);
+    assert_eq!((first.await.unwrap().name.as_str(), host.times()), ("ann", 1));
+    assert_eq!(another.await.unwrap().name, "ann");
 }
 
 /// All service accounts of a namespace are one caller.

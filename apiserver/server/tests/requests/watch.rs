@@ -132,7 +132,8 @@ async fn a_version_that_is_gone_is_an_error_within_the_stream() {
     let event = watch.next().await.unwrap();
     assert_eq!(event["type"], "ERROR");
     assert_eq!((&event["object"]["code"], &event["object"]["reason"]), (&json!(410), &json!("Expired")));
-    assert_eq!(event["object"]["message"], format!("too old resource version: 1 ({})", newest.0));
+    // The revision from which a watch can resume: that before the oldest change of the cache.
+    assert_eq!(event["object"]["message"], format!("too old resource version: 1 ({})", newest.0 - 1));
     assert_eq!(watch.next().await, None);
 }
 

@@ -130,7 +130,7 @@ impl Follower {
 
     /// Publishes a state, which has more changes than the one of revision `known`.
     fn show(&self, state: &mut State, known: Revision) {
-        let concerned = self.shared.interests.mark(state.changes(known));
+        let concerned = self.shared.interests.mark(state.changes(known), state.floor());
         state.settle(&self.shared.config);
         self.shared.publish(state.clone(), concerned);
     }
@@ -155,12 +155,12 @@ impl Follower {
             match self.object(&key, &event) {
                 Err(StorageError::Backend(BackendError::Corrupt(why))) => {
                     tracing::error!(why, revision = event.revision.0, "an object is damaged");
-                    self.count(&key, None, event.revision);
+                    self.count(state, &key, None, event.revision);
                     state.apply_damaged(event.revision, &key, why);
                 }
                 object => {
                     let object = object?;
-                    self.count(&key, object.as_deref(), event.revision);
+                    self.count(state, &key, object.as_deref(), event.revision);
                     state.apply(event.revision, &key, object, bytes);
                 }
             }
@@ -168,9 +168,11 @@ impl Follower {
         Ok(())
     }
 
-    fn count(&self, key: &str, current: Option<&Stored>, revision: Revision) {
+    fn count(&self, state: &State, key: &str, current: Option<&Stored>, revision: Revision) {
         if let Some(usage) = &self.shared.usage {
-            usage.note(key, current, revision);
+            // What is damaged has never counted.
+            let previous = state.snapshot.objects.get(key).ok().flatten();
+            usage.note(key, previous.map(|stored| &**stored), current, revision);
         }
     }
 
@@ -213,7 +215,7 @@ impl Follower {
 }
 
 /// Waits longer after each failure in a row.
-struct Backoff(Duration);
+pub(super) struct Backoff(Duration);
 
 impl Default for Backoff {
     fn default() -> Self {
@@ -224,7 +226,7 @@ impl Default for Backoff {
 impl Backoff {
     const LONGEST: Duration = Duration::from_secs(5);
 
-    async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 2).min(Self::LONGEST);
     }

@@ -9,21 +9,28 @@
 //! ```
 //!
 //! Writes go to the store. Nobody waits for a slow reader: a watcher owns nothing but a revision, reads the ring at
-//! its own pace, and is told `Expired` only when what follows its revision has left the ring.
+//! its own pace, and is told `Expired` when what follows its revision has left the ring. One that resumes at a revision
+//! from before the cache was filled reads what is before the ring from `past`, which is read once for all of them: no
+//! watcher has a watch of the backend of its own.
 //! (Kubernetes: storage/cacher; the shape of one cursor a watcher instead of one queue a watcher is ours.)
 
 mod authority;
+mod batch;
+mod bucket;
 mod follow;
+mod group;
 mod initial;
 mod interests;
 mod metrics;
 mod objects;
 mod page;
+mod past;
 mod read;
 mod ring;
 mod sleeper;
 mod state;
 mod usage;
+mod waking;
 mod watcher;
 
 use std::sync::Arc;
@@ -32,26 +39,29 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use drydock_machinery::Object;
+use drydock_machinery::kind::Quota;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::backend::{Guard, Revision};
+use crate::backend::{Revision, WriteContext};
 use crate::pinned::Age;
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
-use crate::store::{Store, StoreWatcher};
+use crate::store::{Store, everything};
 
 pub use metrics::Metrics;
-pub use usage::{Counted, NoRoom, Reservation, Usage};
+pub use usage::{NoRoom, Reservation, Usage};
 
 use authority::Authority;
 use interests::{Concerned, Interests};
+use objects::Objects;
 pub(crate) use page::Stretch;
+use past::Past;
 use read::View;
-use state::State;
-use watcher::{CatchUp, Cursor};
+use state::{Snapshot, State};
+use watcher::Cursor;
 
 /// Bounds of a cache.
 #[derive(Clone, Debug)]
@@ -64,8 +74,8 @@ pub struct Config {
     pub freshness: Duration,
     /// How long a read waits in all for a backend that does not answer.
     pub patience: Duration,
-    /// Which objects are counted for each namespace.
-    pub counted: Option<Counted>,
+    /// The quota of the kind, whose use is counted for each namespace.
+    pub quota: Option<Quota>,
 }
 
 impl Default for Config {
@@ -75,7 +85,7 @@ impl Default for Config {
             ring_bytes: 32 << 20,
             freshness: Duration::from_secs(3),
             patience: Duration::from_secs(10),
-            counted: None,
+            quota: None,
         }
     }
 }
@@ -101,13 +111,15 @@ struct Shared {
     interests: Arc<Interests>,
     metrics: Arc<Metrics>,
     usage: Option<Arc<Usage>>,
+    /// What resumed watches read that the ring does not reach back to.
+    past: Past,
 }
 
 impl Cache {
     /// Starts filling and following; must be called within a Tokio runtime. Reads are served once [`Storage::ready`].
     pub fn start(store: Store, config: Config) -> Self {
         store.own_writes().follow();
-        let usage = config.counted.clone().map(|counted| Arc::new(Usage::new(counted)));
+        let usage = config.quota.map(|quota| Arc::new(Usage::new(quota)));
         let shared = Arc::new(Shared {
             store,
             usage,
@@ -116,6 +128,7 @@ impl Cache {
             changed: tokio::sync::watch::Sender::new(()),
             interests: Arc::default(),
             metrics: Arc::default(),
+            past: Past::default(),
         });
         let (authority, checking) = Authority::new(shared.clone());
         let over = CancellationToken::new();
@@ -161,9 +174,9 @@ impl Storage for Cache {
         &self,
         key: &str,
         object: Object,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
     ) -> Result<Arc<Stored>, StorageError> {
-        let created = self.shared.store.create(key, object, guard).await;
+        let created = self.shared.store.create(key, object, context).await;
         self.shared.metrics.written(&created);
         created
     }
@@ -183,7 +196,7 @@ impl Storage for Cache {
         match self.in_time(self.view(options.at)).await? {
             View::Snapshot(snapshot) => {
                 snapshot.objects.whole(scope)?;
-                let mut page = page::page(&snapshot, scope, options);
+                let mut page = page::page(&snapshot, scope, options).await;
                 page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
                 Ok(page)
             }
@@ -194,13 +207,13 @@ impl Storage for Cache {
     async fn update(
         &self,
         key: &str,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError> {
         let state = self.shared.state.load_full();
         let cached = state.snapshot.objects.get(key).ok().flatten().filter(|_| state.ready).cloned();
         drop(state);
-        let updated = self.shared.store.update_from(key, cached, guard, updater).await;
+        let updated = self.shared.store.update_from(key, cached, context, updater).await;
         self.shared.metrics.written(&updated);
         updated
     }
@@ -208,14 +221,15 @@ impl Storage for Cache {
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {
         self.wait_until_filled().await?;
         match from {
-            WatchFrom::After(after) => self.watch_after(scope, after).await,
-            WatchFrom::InitialEvents(at) => match self.in_time(self.view(at)).await? {
-                View::Snapshot(snapshot) => {
-                    snapshot.objects.whole(&scope)?;
-                    Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
-                }
-                View::Store => Ok(Box::new(StoreWatcher::open(&self.shared.store, scope, from).await?)),
-            },
+            WatchFrom::After(after) => Ok(Box::new(self.watch_after(scope, after))),
+            WatchFrom::InitialEvents(at) => {
+                let snapshot = match self.in_time(self.view(at)).await? {
+                    View::Snapshot(snapshot) => snapshot,
+                    View::Store => self.fetched(&scope, at).await?,
+                };
+                snapshot.objects.whole(&scope)?;
+                Ok(Box::new(Cursor::with_initial_events(self.shared.clone(), scope, snapshot)))
+            }
         }
     }
 
@@ -228,19 +242,32 @@ impl Storage for Cache {
         if state.ready { page::bytes(&state.snapshot, scope, options, enough) } else { enough }
     }
 
+    fn history_room(&self) -> Option<u64> {
+        self.shared.store.history_room()
+    }
+
     fn ready(&self) -> bool {
         self.shared.state.load().ready
     }
 }
 
 impl Cache {
-    /// From the ring if it reaches back that far, else from the backend until the ring takes over: after a restart
-    /// every client resumes at a revision from before it, and none of them should have to list again.
-    async fn watch_after(&self, scope: Scope, after: Revision) -> Result<Box<dyn Watcher>, StorageError> {
-        let state = self.shared.state.load_full();
-        if after >= state.floor() {
-            return Ok(Box::new(Cursor::after(self.shared.clone(), scope, after, &state)));
-        }
-        Ok(Box::new(CatchUp::open(self.shared.clone(), scope, after).await?))
+    /// A watcher after a revision. After a restart every client resumes at one from before it, and none of them should
+    /// have to list again: the changes in between come from the [`past`].
+    fn watch_after(&self, scope: Scope, after: Revision) -> Cursor {
+        Cursor::after(self.shared.clone(), scope, after, &self.shared.state.load_full())
+    }
+
+    /// The objects of a scope as the store has them, for a watcher who cannot wait until the cache has them too: what
+    /// follows them comes from the ring.
+    async fn fetched(&self, scope: &Scope, at: ReadAt) -> Result<Snapshot, StorageError> {
+        let (items, revision) = everything(&self.shared.store, scope, at).await?;
+        let state = self.shared.state.load();
+        // Nobody else has these objects, so that they are as old as if the cache had taken in as much since.
+        let apart =
+            items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
+        let taken_in = state.snapshot.taken_in.saturating_sub(apart);
+        let objects = Objects::from_sorted(items, Vec::new());
+        Ok(Snapshot { epoch: state.snapshot.epoch, revision, objects, taken_in })
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::objects::Objects;
 use super::state::Snapshot;
 use crate::backend::prefix_range;
+use crate::pace::Pace;
 use crate::scope::next_key;
 use crate::storage::{Items, ListOptions, Page, Scope, Stored};
 
@@ -13,32 +14,47 @@ use crate::storage::{Items, ListOptions, Page, Scope, Stored};
 const PIECE: usize = 64;
 
 /// Cuts one page out of a snapshot.
-pub(super) fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptions) -> Page {
+pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptions) -> Page {
     let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
-    if options.limit == 0 && scope.matches.is_none() {
-        let stretch = Stretch { objects: snapshot.objects.clone(), start: start.to_owned(), end: end(scope) };
-        let items = Items::of_snapshot(stretch);
-        return Page { items, revision: snapshot.revision, next: None, remaining: None };
+    if scope.matches.is_some() {
+        return selected(snapshot, scope, start, options.limit).await;
+    }
+    if options.limit == 0 {
+        return whole(snapshot, Items::of_snapshot(Stretch::new(snapshot, scope, start)));
     }
     let mut rest = in_scope(snapshot, scope, start);
-    let (mut items, mut last) = (Vec::new(), None);
-    while !full(items.len(), options.limit) {
-        let Some(stored) = rest.next() else {
-            return Page { items: items.into(), revision: snapshot.revision, next: None, remaining: None };
-        };
-        last = Some(&stored.key);
-        if scope.selects(stored) {
-            items.push(stored.clone());
-        }
-    }
-    let more = rest.next().is_some();
-    let remaining = (more && scope.matches.is_none()).then(|| 1 + rest.count() as u64);
-    let next = last.filter(|_| more).map(|key| next_key(key));
+    let items: Vec<_> = rest.by_ref().take(options.limit).cloned().collect();
+    let remaining = rest.count() as u64;
+    let next = items.last().filter(|_| remaining > 0).map(|last| next_key(&last.key));
+    let remaining = next.is_some().then_some(remaining);
     Page { items: items.into(), revision: snapshot.revision, next, remaining }
 }
 
-/// How many bytes the objects have that a page is cut out of, counted no further than `enough`. Whatever the scope
-/// selects, all of them are looked at.
+/// A page of the objects that the scope selects. To find them, most of what there is may have to be decoded.
+async fn selected(snapshot: &Snapshot, scope: &Scope, start: &str, limit: usize) -> Page {
+    let mut rest = Stretch::new(snapshot, scope, start).iter();
+    let (mut items, mut pace) = (Vec::new(), Pace::default());
+    while let Some(stored) = rest.next() {
+        pace.worked(stored.json_len()).await;
+        if !scope.selects(&stored) {
+            continue;
+        }
+        items.push(stored);
+        if items.len() == limit {
+            let next = rest.next().and(items.last()).map(|last| next_key(&last.key));
+            return Page { next, ..whole(snapshot, items.into()) };
+        }
+    }
+    whole(snapshot, items.into())
+}
+
+/// A page that nothing follows.
+fn whole(snapshot: &Snapshot, items: Items) -> Page {
+    Page { items, revision: snapshot.revision, next: None, remaining: None }
+}
+
+/// Bytes of the objects that are read for a page, counted no further than `enough`. A selection reads all objects of its
+/// scope.
 pub(super) fn bytes(snapshot: &Snapshot, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
     let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
     let most = if options.limit == 0 || scope.matches.is_some() { usize::MAX } else { options.limit };
@@ -82,10 +98,6 @@ fn within<'a>(
     objects.range((Included(start), end.map_or(Unbounded, Excluded)))
 }
 
-fn full(items: usize, limit: usize) -> bool {
-    limit > 0 && items >= limit
-}
-
 /// All objects of a snapshot from a key up to another.
 #[derive(Clone)]
 pub(crate) struct Stretch {
@@ -95,6 +107,11 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
+    /// The objects of a scope from `start` on, whatever its selection.
+    fn new(snapshot: &Snapshot, scope: &Scope, start: &str) -> Self {
+        Self { objects: snapshot.objects.clone(), start: start.to_owned(), end: end(scope) }
+    }
+
     /// The objects, of which only the next few are held.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Stored>> + Send + use<> {
         let Self { objects, start, end } = self.clone();

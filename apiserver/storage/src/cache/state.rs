@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) snapshot: Snapshot,
     /// What led to it.
     pub(super) ring: Ring,
+    /// The revision of the filling that it began with.
+    filled: Revision,
 }
 
 /// The objects as of a revision.
@@ -36,8 +38,8 @@ pub(super) struct Snapshot {
 impl State {
     /// A freshly filled state: no history yet.
     pub(super) fn filled(snapshot: Snapshot) -> Self {
-        let ring = Ring::since(snapshot.revision, snapshot.objects.clone());
-        Self { ready: true, snapshot, ring }
+        let (filled, ring) = (snapshot.revision, Ring::since(snapshot.revision, snapshot.objects.clone()));
+        Self { ready: true, snapshot, ring, filled }
     }
 
     /// Ends this epoch: not ready, and no watcher of it goes on.
@@ -49,6 +51,11 @@ impl State {
     /// Watchers that were told everything up to here, or later, can go on from the ring.
     pub(super) fn floor(&self) -> Revision {
         self.ring.floor()
+    }
+
+    /// Whether the ring holds every change since the cache was filled.
+    pub(super) fn is_whole(&self) -> bool {
+        self.floor() == self.filled
     }
 
     /// Changes above `after`, oldest first.
@@ -77,6 +84,9 @@ impl State {
         self.begin(revision);
         let damaged = self.snapshot.objects.get(key).is_err();
         let previous = self.snapshot.objects.replace(key, current.clone());
+        // A deletion keeps the last state in memory, which nobody else may have any more.
+        let deleted = previous.as_ref().filter(|_| current.is_none());
+        let bytes = deleted.map_or(bytes, |last| last.json_len());
         if damaged || current.is_some() || previous.is_some() {
             self.push(Change::new(revision, key, current, previous, bytes));
         }

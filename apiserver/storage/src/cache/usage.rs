@@ -1,4 +1,5 @@
-//! How many objects of each namespace are in a state that counts, and room for those that are about to be created.
+//! How much of a kind's quota each namespace uses: the objects that count, with room for those that are about to be created,
+//! and the bytes of all objects.
 //!
 //! ```text
 //!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──it counts no longer──> (none)
@@ -14,25 +15,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_machinery::Object;
 use drydock_machinery::excerpt::Excerpt;
+use drydock_machinery::kind::Quota;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
 use crate::storage::{StorageError, Stored};
 
-/// Which objects count.
-#[derive(Clone, Debug)]
-pub struct Counted {
-    /// What `counts` looks at.
-    pub looks_at: Excerpt,
-    /// Whether an object that has these fields at least counts.
-    pub counts: fn(&Object) -> bool,
-}
-
-/// The objects that count, by namespace.
+/// What is used of a quota, by namespace.
 pub struct Usage {
-    counted: Counted,
+    quota: Quota,
+    looks_at: Excerpt,
     state: Mutex<State>,
 }
 
@@ -43,6 +36,8 @@ struct State {
     /// What the watch has shown.
     seen: Revision,
     claims: HashMap<Box<str>, HashMap<Box<str>, Claim>>,
+    /// Bytes of all objects.
+    bytes: HashMap<Box<str>, u64>,
 }
 
 /// Why an object counts.
@@ -67,30 +62,51 @@ pub struct Reservation {
 /// Why there is no room.
 #[derive(Debug)]
 pub enum NoRoom {
-    /// So many objects of the namespace count already.
-    Used(usize),
-    /// It is not known how many count.
+    /// So many objects of the namespace count already, or so many bytes are used.
+    Used(u64),
+    /// It is not known how much is used.
     Unknown(StorageError),
 }
 
 impl Usage {
-    pub(super) fn new(counted: Counted) -> Self {
-        Self { counted, state: Mutex::default() }
+    pub(super) fn new(quota: Quota) -> Self {
+        let looks_at = Excerpt::of(quota.looks_at.iter().copied());
+        Self { quota, looks_at, state: Mutex::default() }
     }
 
-    /// Room for the object under `key` (`namespace/name`), if fewer than `limit` of its namespace count.
+    /// The quota.
+    pub fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// Whether the namespace of the object under `key` may have more bytes.
+    ///
+    /// # Errors
+    /// If it may not, or the cache is not filled yet.
+    pub fn check_bytes(&self, key: &str) -> Result<(), NoRoom> {
+        let state = self.state.lock();
+        if !state.ready {
+            return Err(NoRoom::Unknown(StorageError::NotReady));
+        }
+        match state.bytes.get(split(key).0) {
+            Some(&used) if used >= self.quota.bytes.hard => Err(NoRoom::Used(used)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Room for the object under `key` (`namespace/name`), if fewer of its namespace count than the quota allows.
     ///
     /// # Errors
     /// If there is none, or the cache is not filled yet.
-    pub fn reserve(self: &Arc<Self>, key: &str, limit: usize) -> Result<Reservation, NoRoom> {
+    pub fn reserve(self: &Arc<Self>, key: &str) -> Result<Reservation, NoRoom> {
         let (namespace, name) = split(key);
         let mut state = self.state.lock();
         if !state.ready {
             return Err(NoRoom::Unknown(StorageError::NotReady));
         }
         let used = state.claims.get(namespace).map_or(0, HashMap::len);
-        if used >= limit {
-            return Err(NoRoom::Used(used));
+        if used >= self.quota.hard {
+            return Err(NoRoom::Used(used as u64));
         }
         // Of several that want one name, and of one that is there, only one counts.
         let claims = state.claims.entry(namespace.into()).or_default();
@@ -103,9 +119,13 @@ impl Usage {
     /// The cache was filled with `items`, the objects as of `revision`.
     pub(super) fn fill(&self, items: &[Arc<Stored>], revision: Revision) {
         let mut claims = HashMap::<Box<str>, HashMap<Box<str>, Claim>>::new();
-        for item in items.iter().filter(|item| self.counts(item)) {
+        let mut bytes = HashMap::<Box<str>, u64>::new();
+        for item in items {
             let (namespace, name) = split(&item.key);
-            claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+            *bytes.entry(namespace.into()).or_default() += item.json_len() as u64;
+            if self.counts(item) {
+                claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
+            }
         }
         let mut state = self.state.lock();
         for (namespace, names) in std::mem::take(&mut state.claims) {
@@ -113,7 +133,7 @@ impl Usage {
                 claims.entry(namespace.clone()).or_default().entry(name).or_insert(claim);
             }
         }
-        *state = State { ready: true, seen: revision, claims };
+        *state = State { ready: true, seen: revision, claims, bytes };
     }
 
     /// The cache holds nothing that may be served.
@@ -121,12 +141,20 @@ impl Usage {
         self.state.lock().ready = false;
     }
 
-    /// The watch shows what the key holds from `revision` on.
-    pub(super) fn note(&self, key: &str, current: Option<&Stored>, revision: Revision) {
+    /// The watch shows what the key holds from `revision` on, in place of `previous`.
+    pub(super) fn note(
+        &self,
+        key: &str,
+        previous: Option<&Stored>,
+        current: Option<&Stored>,
+        revision: Revision,
+    ) {
         let counts = current.is_some_and(|stored| self.counts(stored));
         let (namespace, name) = split(key);
         let mut state = self.state.lock();
         state.seen = state.seen.max(revision);
+        let len = |stored: Option<&Stored>| stored.map_or(0, |stored| stored.json_len() as u64);
+        state.resize(namespace, len(previous), len(current));
         if counts {
             state.claims.entry(namespace.into()).or_default().insert(name.into(), Claim::Seen);
         } else {
@@ -135,7 +163,7 @@ impl Usage {
     }
 
     fn counts(&self, stored: &Stored) -> bool {
-        (self.counted.counts)(&stored.excerpt(&self.counted.looks_at))
+        (self.quota.counts)(&stored.excerpt(&self.looks_at))
     }
 }
 
@@ -164,6 +192,16 @@ impl Drop for Reservation {
 }
 
 impl State {
+    fn resize(&mut self, namespace: &str, before: u64, after: u64) {
+        match self.bytes.get_mut(namespace) {
+            Some(bytes) => *bytes = bytes.saturating_sub(before) + after,
+            None => drop(self.bytes.insert(namespace.into(), after)),
+        }
+        if after == 0 && self.bytes.get(namespace) == Some(&0) {
+            self.bytes.remove(namespace);
+        }
+    }
+
     fn remove(&mut self, namespace: &str, name: &str, goes: impl Fn(Claim) -> bool) {
         let Some(names) = self.claims.get_mut(namespace) else { return };
         if names.get(name).is_some_and(|claim| goes(*claim)) {

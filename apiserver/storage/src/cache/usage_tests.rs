@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+use drydock_machinery::Object;
+use drydock_machinery::kind::BytesQuota;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 
-fn usage() -> Arc<Usage> {
+const BYTES: u64 = 100;
+
+/// With room for so many objects of a namespace.
+fn usage(hard: usize) -> Arc<Usage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
-    let usage = Usage::new(Counted { looks_at: Excerpt::of(["spec.open"]), counts });
+    let bytes = BytesQuota { name: "bytes", hard: BYTES, mend: "" };
+    let usage = Usage::new(Quota { name: "open", hard, looks_at: &["spec.open"], counts, mend: "", bytes });
     usage.fill(&[], Revision(1));
     Arc::new(usage)
 }
@@ -26,41 +32,41 @@ fn used(usage: &Usage, namespace: &str) -> usize {
 
 #[test]
 fn reservations_count_from_the_beginning_and_no_longer_than_they_are_held() {
-    let usage = usage();
-    let held: Vec<_> = (0..3).map(|n| usage.reserve(&format!("ns/{n}"), 3).unwrap()).collect();
-    assert!(matches!(usage.reserve("ns/x", 3), Err(NoRoom::Used(3))));
-    drop(usage.reserve("other/x", 3).unwrap());
+    let usage = usage(3);
+    let held: Vec<_> = (0..3).map(|n| usage.reserve(&format!("ns/{n}")).unwrap()).collect();
+    assert!(matches!(usage.reserve("ns/x"), Err(NoRoom::Used(3))));
+    drop(usage.reserve("other/x").unwrap());
     drop(held);
     assert!(usage.state.lock().claims.is_empty());
 }
 
 #[test]
 fn what_was_made_counts_until_the_watch_shows_otherwise() {
-    let usage = usage();
-    usage.reserve("ns/a", 1).unwrap().made(Revision(5));
-    usage.note("ns/b", None, Revision(4));
-    usage.note("ns/a", None, Revision(4));
+    let usage = usage(1);
+    usage.reserve("ns/a").unwrap().made(Revision(5));
+    usage.note("ns/b", None, None, Revision(4));
+    usage.note("ns/a", None, None, Revision(4));
     assert_eq!(used(&usage, "ns"), 1, "what an older revision shows is of another object");
-    usage.note("ns/a", Some(&stored("ns/a", true, 5)), Revision(5));
-    assert!(matches!(usage.reserve("ns/c", 1), Err(NoRoom::Used(1))));
-    usage.note("ns/a", Some(&stored("ns/a", false, 6)), Revision(6));
+    usage.note("ns/a", None, Some(&stored("ns/a", true, 5)), Revision(5));
+    assert!(matches!(usage.reserve("ns/c"), Err(NoRoom::Used(1))));
+    usage.note("ns/a", None, Some(&stored("ns/a", false, 6)), Revision(6));
     assert_eq!(used(&usage, "ns"), 0);
 }
 
 #[test]
 fn a_watch_that_is_ahead_of_the_answer_is_believed() {
-    let usage = usage();
-    let reservation = usage.reserve("ns/a", 1).unwrap();
-    usage.note("ns/a", Some(&stored("ns/a", true, 5)), Revision(5));
-    usage.note("ns/a", Some(&stored("ns/a", false, 6)), Revision(6));
+    let usage = usage(1);
+    let reservation = usage.reserve("ns/a").unwrap();
+    usage.note("ns/a", None, Some(&stored("ns/a", true, 5)), Revision(5));
+    usage.note("ns/a", None, Some(&stored("ns/a", false, 6)), Revision(6));
     reservation.made(Revision(5));
     assert_eq!(used(&usage, "ns"), 0, "it was taken up before its creator was answered");
 }
 
 #[test]
 fn of_two_that_want_one_name_the_loser_does_not_free_the_winners_place() {
-    let usage = usage();
-    let (winner, loser) = (usage.reserve("ns/a", 1), usage.reserve("ns/a", 2));
+    let usage = usage(2);
+    let (winner, loser) = (usage.reserve("ns/a"), usage.reserve("ns/a"));
     drop(loser);
     assert_eq!(used(&usage, "ns"), 1);
     winner.unwrap().made(Revision(5));
@@ -69,16 +75,30 @@ fn of_two_that_want_one_name_the_loser_does_not_free_the_winners_place() {
 
 #[test]
 fn nothing_is_reserved_while_the_cache_is_not_filled() {
-    let usage = usage();
-    let reservation = usage.reserve("ns/wanted", 9).unwrap();
-    usage.reserve("ns/early", 9).unwrap().made(Revision(3));
-    usage.reserve("ns/late", 9).unwrap().made(Revision(8));
+    let usage = usage(9);
+    let reservation = usage.reserve("ns/wanted").unwrap();
+    usage.reserve("ns/early").unwrap().made(Revision(3));
+    usage.reserve("ns/late").unwrap().made(Revision(8));
     usage.abandon();
-    assert!(matches!(usage.reserve("ns/x", 9), Err(NoRoom::Unknown(StorageError::NotReady))));
+    assert!(matches!(usage.reserve("ns/x"), Err(NoRoom::Unknown(StorageError::NotReady))));
     usage.fill(&[stored("ns/there", true, 4), stored("ns/closed", false, 5)], Revision(7));
     assert_eq!(used(&usage, "ns"), 3, "there, late, wanted; the early one is gone");
     drop(reservation);
     assert_eq!(used(&usage, "ns"), 2);
+}
+
+#[test]
+fn a_namespace_that_has_its_bytes_gets_no_more_until_something_goes() {
+    let usage = usage(9);
+    let all: Vec<_> = (0..9).map(|n| stored(&format!("ns/{n}"), true, 2)).collect();
+    usage.fill(&all, Revision(2));
+    assert!(matches!(usage.check_bytes("ns/x"), Err(NoRoom::Used(used)) if used >= BYTES));
+    usage.check_bytes("other/x").unwrap();
+    for gone in &all {
+        usage.note(&gone.key, Some(gone), None, Revision(3));
+    }
+    usage.check_bytes("ns/x").unwrap();
+    assert!(usage.state.lock().bytes.is_empty());
 }
 
 /// What happens to one key, in the order of revisions.
@@ -100,11 +120,11 @@ proptest! {
     /// at no time fewer than those that are committed.
     #[test]
     fn in_the_end_the_count_is_exact(lives in prop::collection::vec((life(), 0u8..4, 0u8..3), 1..20), fill_at in 0usize..40) {
-        let usage = usage();
+        let usage = usage(usize::MAX);
         let (mut revision, mut events, mut held) = (1, Vec::new(), Vec::new());
         for (n, (life, answered, _)) in lives.iter().enumerate() {
             let key = format!("ns/{n}");
-            let reservation = usage.reserve(&key, usize::MAX).unwrap();
+            let reservation = usage.reserve(&key).unwrap();
             let Life::Created { taken_up, deleted } = life else { drop(reservation); continue };
             revision += 1;
             let made = Revision(revision);
@@ -115,6 +135,7 @@ proptest! {
         }
         let mut state = HashMap::new();
         for (place, (key, open, at)) in events.iter().enumerate() {
+            let before = state.get(key).map(|(open, at)| stored(key, *open, *at));
             match open {
                 Some(open) => { state.insert(key.clone(), (*open, *at)); }
                 None => { state.remove(key); }
@@ -123,7 +144,7 @@ proptest! {
                 let items: Vec<_> = state.iter().map(|(key, (open, at))| stored(key, *open, *at)).collect();
                 usage.fill(&items, Revision(*at));
             } else {
-                usage.note(key, open.map(|open| stored(key, open, *at)).as_deref(), Revision(*at));
+                usage.note(key, before.as_deref(), open.map(|open| stored(key, open, *at)).as_deref(), Revision(*at));
             }
             let committed = state.values().filter(|(open, _)| *open).count();
             prop_assert!(used(&usage, "ns") >= committed);
@@ -135,5 +156,7 @@ proptest! {
         held.into_iter().for_each(|(_, reservation, made)| reservation.made(made));
         let open = state.values().filter(|(open, _)| *open).count();
         prop_assert_eq!(used(&usage, "ns"), open);
+        let bytes: u64 = state.iter().map(|(key, (open, at))| stored(key, *open, *at).json_len() as u64).sum();
+        prop_assert_eq!(usage.state.lock().bytes.get("ns").copied().unwrap_or_default(), bytes);
     }
 }

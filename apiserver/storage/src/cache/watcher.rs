@@ -2,23 +2,24 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use super::Shared;
+use super::batch::Batch;
 use super::initial::Initial;
 use super::interests::Registered;
 use super::objects::damage;
 use super::page::in_scope;
+use super::past::Look;
 use super::ring::Change;
 use super::state::{Snapshot, State};
 use crate::backend::Revision;
 use crate::pinned::Pinned;
 use crate::scope::transition;
-use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
-use crate::store::StoreWatcher;
+use crate::storage::{Scope, StorageError, WatchEvent, Watcher};
 
-/// About how many events are handed over at once; a revision is never split.
-const BATCH: usize = 256;
+/// So many revisions are looked through sooner than the marks of a group of watchers, which its members share.
+const FEW: u64 = 16;
 
 /// A watcher that reads on in the ring from the revision up to which it was told everything.
 pub(super) struct Cursor {
@@ -33,11 +34,20 @@ pub(super) struct Cursor {
     progress: Revision,
     /// Whether all was read that there was when the ring was looked at last.
     drained: bool,
+    /// Whether other tasks run before the next batch.
+    yields: bool,
     over: bool,
 }
 
+/// Whether there is more to look at now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    More,
+    None,
+}
+
 impl Cursor {
-    /// Changes above `after`, which must not be below the state's floor.
+    /// Changes above `after`.
     pub(super) fn after(shared: Arc<Shared>, scope: Scope, after: Revision, state: &State) -> Self {
         let progress = after.min(state.snapshot.revision);
         Self::new(shared, scope, state.snapshot.epoch, after, progress, None)
@@ -60,21 +70,33 @@ impl Cursor {
     ) -> Self {
         shared.metrics.watcher_opened();
         let registered = shared.interests.register(&scope);
-        Self { shared, registered, scope, epoch, initial, told, progress, drained: false, over: false }
+        Self {
+            shared,
+            registered,
+            scope,
+            epoch,
+            initial,
+            told,
+            progress,
+            drained: false,
+            yields: false,
+            over: false,
+        }
     }
 
     /// Adds the next of the initial events, then the bookmark that ends them.
-    fn initial_events(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) {
+    fn read_initial(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) -> Rest {
         let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.told)) else {
-            let expired = self.expire(&self.shared.state.load_full());
-            return events.push_back(expired);
+            self.expire(&self.shared.state.load_full(), events);
+            return Rest::None;
         };
-        let (known, mut left) = (events.len(), None);
+        let (mut batch, mut left) = (Batch::default(), None);
         for stored in in_scope(&snapshot, &self.scope, &initial.start) {
-            if events.len() - known == BATCH {
+            if batch.is_full() {
                 left = Some(stored.key.to_string());
                 break;
             }
+            batch.look(&self.scope, &stored.key, [stored]);
             if self.scope.selects(stored) {
                 events.push_back(WatchEvent::Added(stored.clone()));
             }
@@ -83,44 +105,88 @@ impl Cursor {
             Some(start) => {
                 initial.start = start;
                 self.initial = Some(initial);
+                self.yields = batch.is_costly();
+                Rest::More
             }
             None => {
                 initial.held.let_go();
                 events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
+                Rest::None
             }
         }
     }
 
-    /// Adds what the ring holds beyond `told`: a batch of it, or nothing once all is told.
-    fn read_ring(&mut self, events: &mut VecDeque<WatchEvent>) {
+    /// Adds what follows `told`, from the ring or from what was before it.
+    fn read_changes(&mut self, events: &mut VecDeque<WatchEvent>) -> Rest {
         let state = self.shared.state.load();
-        if state.snapshot.epoch == self.epoch {
+        if state.snapshot.epoch != self.epoch {
+            self.expire(&state, events);
+            return Rest::None;
+        }
+        let newest = state.snapshot.revision;
+        if self.told < state.floor() || newest.0.saturating_sub(self.told.0) > FEW {
             self.told = self.told.max(self.slept_through(&state));
         }
-        if state.snapshot.epoch != self.epoch || self.told < state.floor() {
-            return events.push_back(self.expire(&state));
+        if self.told < state.floor() {
+            return self.read_past(&state, events);
         }
-        let known = events.len();
         // To look into the ring costs more than to see that there is nothing new.
-        let new = (self.told < state.snapshot.revision).then(|| state.changes(self.told));
-        for change in new.into_iter().flatten() {
-            if events.len() - known >= BATCH && change.revision > self.told {
-                self.drained = false;
-                return;
+        if self.told < newest && self.read(state.changes(self.told), events) == Rest::More {
+            self.drained = false;
+            return Rest::More;
+        }
+        self.reached(newest);
+        self.drained = true;
+        Rest::None
+    }
+
+    /// Adds what is known of the changes below the ring.
+    fn read_past(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) -> Rest {
+        let shared = self.shared.clone();
+        match shared.past.after(&shared, state, self.told) {
+            Look::Waits => return Rest::None,
+            Look::Gone => {
+                self.expire(state, events);
+                return Rest::None;
+            }
+            Look::Found(past) => {
+                if self.read(past.changes(self.told), events) == Rest::None {
+                    self.reached(state.floor());
+                }
+            }
+        }
+        Rest::More
+    }
+
+    /// Adds a batch of changes; all of them are above `told`.
+    fn read<'c>(
+        &mut self,
+        changes: impl Iterator<Item = &'c Arc<Change>>,
+        events: &mut VecDeque<WatchEvent>,
+    ) -> Rest {
+        let mut batch = Batch::default();
+        for change in changes {
+            if batch.is_full() && change.revision > self.told {
+                self.yields = batch.is_costly();
+                return Rest::More;
             }
             if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
                 // What became of the object nobody can say: to call it deleted would be acted upon.
                 self.over = true;
-                return events.push_back(WatchEvent::Failed(damage(why)));
+                events.push_back(WatchEvent::Failed(damage(why)));
+                return Rest::None;
             }
+            batch.look(&self.scope, &change.key, change.current.iter().chain(&change.previous));
             events.extend(seen_from(&self.scope, change));
             self.told = change.revision;
             self.progress = change.revision;
         }
-        self.told = self.told.max(state.snapshot.revision);
-        self.progress = self.progress.max(state.snapshot.revision);
-        self.drained = true;
-        self.registered.sleeper.read(state.snapshot.revision);
+        Rest::None
+    }
+
+    fn reached(&mut self, revision: Revision) {
+        self.told = self.told.max(revision);
+        self.progress = self.progress.max(revision);
     }
 
     /// Up to where nothing concerned the watcher since it had read everything.
@@ -128,14 +194,16 @@ impl Cursor {
         if !self.drained {
             return Revision::default();
         }
-        let next = self.registered.sleeper.first().map(|first| Revision(first.0.saturating_sub(1)));
+        let first = self.registered.first_after(self.told);
+        let next = first.map(|first| Revision(first.0.saturating_sub(1)));
         next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
     }
 
-    fn expire(&mut self, state: &State) -> WatchEvent {
+    fn expire(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) {
         self.over = true;
         self.shared.metrics.watcher_expired();
-        WatchEvent::Failed(StorageError::Expired { requested: self.told.0, oldest: state.floor().0 })
+        let (requested, oldest) = (self.told.0, state.floor().0);
+        events.push_back(WatchEvent::Failed(StorageError::Expired { requested, oldest }));
     }
 }
 
@@ -151,18 +219,31 @@ impl Watcher for Cursor {
         if self.over {
             return Poll::Ready(false);
         }
-        if let Some(initial) = self.initial.take() {
-            self.initial_events(initial, events);
-            return Poll::Ready(true);
-        }
-        // In this order: who is woken after the look at the alarm finds whom to wake.
-        let woken = self.registered.sleeper.poll_woken(context);
-        if self.drained && woken.is_pending() {
+        if std::mem::take(&mut self.yields) {
+            context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let known = events.len();
-        self.read_ring(events);
-        if events.len() > known { Poll::Ready(true) } else { Poll::Pending }
+        let rest = match self.initial.take() {
+            Some(initial) => self.read_initial(initial, events),
+            None => {
+                // In this order: who is woken after the look at the alarm finds whom to wake.
+                let woken = self.registered.sleeper().poll_woken(context);
+                if self.drained && woken.is_pending() {
+                    return Poll::Pending;
+                }
+                self.read_changes(events)
+            }
+        };
+        if events.len() > known {
+            return Poll::Ready(true);
+        }
+        if rest == Rest::More {
+            // Nothing of that was selected: others have their turn before the next batch.
+            self.yields = false;
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
     fn progress(&self) -> Revision {
@@ -183,62 +264,5 @@ impl Watcher for Cursor {
 impl Drop for Cursor {
     fn drop(&mut self) {
         self.shared.metrics.watcher_closed();
-    }
-}
-
-/// A watcher whose start has left the ring: it follows the backend until the ring can take over.
-pub(super) struct CatchUp {
-    shared: Arc<Shared>,
-    scope: Scope,
-    behind: Option<StoreWatcher>,
-    cursor: Option<Cursor>,
-}
-
-impl CatchUp {
-    pub(super) async fn open(
-        shared: Arc<Shared>,
-        scope: Scope,
-        after: Revision,
-    ) -> Result<Self, StorageError> {
-        let behind = StoreWatcher::open(&shared.store, scope.clone(), WatchFrom::After(after)).await?;
-        // Where nothing happened in this scope, only a progress report leads up to the ring. It may fail: then the
-        // backend's watch simply goes on.
-        let _ = shared.store.backend().request_progress().await;
-        Ok(Self { shared, scope, behind: Some(behind), cursor: None })
-    }
-
-    fn take_over(&mut self, told: Revision) {
-        let state = self.shared.state.load_full();
-        if state.ready && told >= state.floor() {
-            self.behind = None;
-            self.cursor = Some(Cursor::after(self.shared.clone(), self.scope.clone(), told, &state));
-        }
-    }
-}
-
-impl Watcher for CatchUp {
-    fn poll_next(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
-        let known = events.len();
-        while let Some(behind) = &mut self.behind {
-            if !ready!(behind.poll_step(context, events)) {
-                return Poll::Ready(false);
-            }
-            let (told, over) = (behind.progress(), behind.over());
-            if !over {
-                self.take_over(told);
-            }
-            if events.len() > known {
-                return Poll::Ready(true);
-            }
-        }
-        match &mut self.cursor {
-            Some(cursor) => cursor.poll_next(context, events),
-            None => Poll::Ready(false),
-        }
-    }
-
-    fn progress(&self) -> Revision {
-        let behind = self.behind.as_ref().map(|watcher| watcher.progress());
-        behind.or_else(|| self.cursor.as_ref().map(|cursor| cursor.progress())).unwrap_or_default()
     }
 }

@@ -3,11 +3,15 @@
 //! All replicas, and a kube-apiserver on the same etcd, share one key; its version is the time of the protocol, and
 //! its value is a revision of etcd's.
 //! In a turn a replica compares that version with what it saw in its last turn. If nobody else had a turn in
-//! between, it writes the key, and compacts to the revision that was current at its own last turn: at least one
-//! interval old for everyone. Otherwise it takes note of the time and waits for its next turn.
+//! between, it compacts to the revision that was current at its own last turn: at least one interval old for everyone.
+//! Otherwise it takes note of the time and waits for its next turn.
+//!
+//! Kubernetes writes the key first, and compacts if it was the one that wrote it. An etcd without space refuses every put:
+//! there it would never compact again, and never get space. So the key is written last here. Two replicas whose turns come
+//! at the same moment may both compact, each to what is one interval old for itself and so for the other.
 
-use etcd_client::proto::{PbTxnOpResponse, PbTxnResponse};
-use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use etcd_client::proto::{PbKeyValue, PbTxnOpResponse, PbTxnResponse};
+use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
 use super::requests::Requests;
 use crate::backend::{BackendError, Result, Revision, Turn};
@@ -17,15 +21,11 @@ const KEY: &str = "compact_rev_key";
 
 /// Takes a turn.
 pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
-    let time = i64::try_from(last.time).unwrap_or(i64::MAX);
-    let transaction = Txn::new()
-        .when([Compare::version(KEY, CompareOp::Equal, time)])
-        .and_then([TxnOp::put(KEY, requests.signed(last.revision).max(0).to_string(), None)])
-        .or_else([TxnOp::get(KEY, None)]);
-    let response = requests.members().transact(transaction).await?;
+    let response = requests.members().read(KEY.to_owned(), GetOptions::new()).await?.0;
     let revision = requests.header(response.header.as_ref())?;
-    if !response.succeeded {
-        return Ok(Turn { time: others_turn(requests, response), revision });
+    let time = noted(requests, response.kvs.into_iter().next());
+    if time != last.time {
+        return Ok(Turn { time, revision });
     }
     // The first turn of all knows no revision yet.
     if last.revision > Revision(0) {
@@ -34,19 +34,37 @@ pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
             Err(error) => return Err(error),
         }
     }
-    Ok(Turn { time: last.time + 1, revision })
+    match write(requests, last).await {
+        Ok(time) => Ok(Turn { time, revision }),
+        // Nobody else can write it either.
+        Err(BackendError::NoSpace(_)) => Ok(Turn { time, revision }),
+        Err(error) => Err(error),
+    }
 }
 
-/// Notes what the other replica did, and returns its time.
-fn others_turn(requests: &Requests, response: PbTxnResponse) -> u64 {
-    let Some(PbTxnOpResponse::ResponseRange(range)) =
-        response.responses.into_iter().next().and_then(|response| response.response)
-    else {
-        return 0;
-    };
-    let Some(pair) = range.kvs.into_iter().next() else { return 0 };
+/// Writes the key if its version is that of the last turn; returns the version that it has then.
+async fn write(requests: &Requests, last: Turn) -> Result<u64> {
+    let time = i64::try_from(last.time).unwrap_or(i64::MAX);
+    let transaction = Txn::new()
+        .when([Compare::version(KEY, CompareOp::Equal, time)])
+        .and_then([TxnOp::put(KEY, requests.signed(last.revision).max(0).to_string(), None)])
+        .or_else([TxnOp::get(KEY, None)]);
+    let response = requests.members().transact(transaction).await?;
+    Ok(if response.succeeded { last.time + 1 } else { noted(requests, found(response)) })
+}
+
+/// Notes up to where the last turn of any replica has compacted, and returns the time of the protocol.
+fn noted(requests: &Requests, pair: Option<PbKeyValue>) -> u64 {
+    let Some(pair) = pair else { return 0 };
     if let Some(at) = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok()) {
         requests.compacted(requests.revision(at));
     }
     pair.version.max(0).unsigned_abs()
+}
+
+fn found(response: PbTxnResponse) -> Option<PbKeyValue> {
+    match response.responses.into_iter().next()?.response? {
+        PbTxnOpResponse::ResponseRange(range) => range.kvs.into_iter().next(),
+        _ => None,
+    }
 }

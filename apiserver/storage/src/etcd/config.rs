@@ -7,6 +7,7 @@ use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 
 use super::error::translate;
 use crate::backend::{BackendError, Result};
+use crate::retention::Retention;
 
 /// etcd refuses clients that ping more often than every 5 s (--grpc-keepalive-min-time).
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -29,6 +30,8 @@ pub struct EtcdConfig {
     pub cert_file: Option<PathBuf>,
     /// The key of this client's certificate.
     pub key_file: Option<PathBuf>,
+    /// How long history is kept when etcd's quota is used by half and more.
+    pub retention: Retention,
 }
 
 /// Makes connections.

@@ -82,7 +82,8 @@ impl Import {
                 joined(running.join_next().await)?;
             }
             let (key, expected, value) = as_write(pair);
-            let write = Write { key, expected, value, guard: Some(self.guard.clone()) };
+            let write =
+                Write { key, expected, value, guard: Some(self.guard.clone()), priority: Default::default() };
             running.spawn(one(self.requests.clone(), write));
         }
         while let Some(ended) = running.join_next().await {

@@ -7,7 +7,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use etcd_client::{KvClient, WatchClient};
+use etcd_client::{Client, KvClient, WatchClient};
 use tokio::sync::watch;
 
 use super::config::Connector;
@@ -19,6 +19,7 @@ use crate::backend::Result;
 pub(super) struct Members {
     connector: Connector,
     clients: Arc<[KvClient]>,
+    members: Arc<[Client]>,
     turn: watch::Sender<Turn>,
     contact: Contact,
 }
@@ -30,14 +31,16 @@ pub(super) struct Turn(usize);
 impl Members {
     /// A channel to each. Servers begin with different ones, so that they share the load.
     pub async fn new(connector: Connector) -> Result<Self> {
-        let mut clients = Vec::new();
+        let (mut clients, mut members) = (Vec::new(), Vec::new());
         for member in 0..connector.members() {
-            let client = connector.connect(member).await?.kv_client();
-            clients.push(client.max_decoding_message_size(usize::MAX));
+            let client = connector.connect(member).await?;
+            clients.push(client.kv_client().max_decoding_message_size(usize::MAX));
+            members.push(client);
         }
         let first = RandomState::new().build_hasher().finish() % clients.len().max(1) as u64;
         let turn = watch::Sender::new(Turn(usize::try_from(first).unwrap_or_default()));
-        Ok(Self { connector, clients: clients.into(), turn, contact: Contact::new() })
+        let (clients, members) = (clients.into(), members.into());
+        Ok(Self { connector, clients, members, turn, contact: Contact::new() })
     }
 
     /// How many there are.
@@ -66,6 +69,11 @@ impl Members {
     /// Its channel.
     pub fn client(&self, turn: Turn) -> KvClient {
         self.clients[turn.0 % self.clients.len()].clone()
+    }
+
+    /// The same channel, for what is about the member itself.
+    pub fn member(&self, turn: Turn) -> Client {
+        self.members[turn.0 % self.members.len()].clone()
     }
 
     /// A watch's connection of its own to it.

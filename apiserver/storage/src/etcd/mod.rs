@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not
-//! read would otherwise hold up requests and other watches. Reads are tried again within their deadline, of a second
+//! read would otherwise hold up requests and other watches. Caches open watches, a few each; a client's watch reads from
+//! a cache, so that clients cannot make connections to etcd. Reads are tried again within their deadline, of a second
 //! member while the first is silent; writes only where it is certain that they were not carried out.
 
 mod assemble;
@@ -25,6 +26,7 @@ mod pulse;
 mod record;
 mod requests;
 mod source;
+mod space;
 mod standing;
 mod tries;
 mod watch;
@@ -84,7 +86,7 @@ impl EtcdBackend {
         standing: Option<(Standing, DropGuard)>,
     ) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
-        let mut requests = Requests::new(members.clone(), prefix.clone());
+        let mut requests = Requests::new(members.clone(), prefix.clone()).retaining(config.retention);
         if let Some((standing, _)) = &standing {
             requests = requests.while_standing(standing.clone());
         }
@@ -144,7 +146,11 @@ impl Backend for EtcdBackend {
     fn refuses_writes(&self) -> Option<String> {
         let closed = self.standing.as_ref().and_then(|(standing, _)| standing.why());
         let silent = |why| format!("etcd cannot be reached, or does not answer: {why}");
-        closed.or_else(|| self.members.contact().silence().map(silent))
+        closed.or_else(|| self.members.contact().silence().map(silent)).or_else(|| self.requests.space.why())
+    }
+
+    fn history_room(&self) -> Option<u64> {
+        self.requests.space.history_room()
     }
 
     fn refuses_reads(&self) -> Option<String> {
@@ -161,6 +167,10 @@ impl Backend for EtcdBackend {
             Err(BackendError::Compacted { .. }) => Ok(()),
             result => result,
         }
+    }
+
+    async fn relieve(&self) {
+        self.requests.space.keep(&self.requests).await;
     }
 
     async fn compaction_turn(&self, last: Turn) -> Result<Turn> {

@@ -236,5 +236,7 @@ pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Res
 
 async fn write(requests: &Requests, expected: Option<Revision>, value: &Value) -> Result<WriteOutcome> {
     let value = Some(value.to_string().into());
-    requests.write(Write { key: KEY.to_owned(), expected, value, guard: None }).await
+    requests
+        .write(Write { key: KEY.to_owned(), expected, value, guard: None, priority: Default::default() })
+        .await
 }

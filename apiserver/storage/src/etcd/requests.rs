@@ -11,8 +11,10 @@ use super::error::about;
 use super::keys::Prefix;
 use super::members::Members;
 use super::origin::Origin;
+use super::space::Space;
 use super::standing::Standing;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
+use crate::retention::Retention;
 
 /// Keys in one request of a longer range.
 const PAGE: usize = 2000;
@@ -26,11 +28,18 @@ pub(super) struct Requests {
     compacted: Arc<AtomicU64>,
     /// What every write depends on; nothing where the prefix is worked on by whom the record makes way for.
     pub(super) standing: Option<Standing>,
+    pub(super) space: Space,
 }
 
 impl Requests {
     pub fn new(members: Members, prefix: Prefix) -> Self {
-        Self { members, prefix, compacted: Arc::default(), standing: None }
+        let space = Space::new(Retention::default());
+        Self { members, prefix, compacted: Arc::default(), standing: None, space }
+    }
+
+    /// The same, where history is kept for so long.
+    pub fn retaining(self, retention: Retention) -> Self {
+        Self { space: Space::new(retention), ..self }
     }
 
     /// The same for a server, which writes only while the record of the prefix is as it was.

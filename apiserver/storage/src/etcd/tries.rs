@@ -13,6 +13,7 @@ use etcd_client::{GetOptions, GetResponse, Txn};
 use super::error::{is_not_carried_out, translate};
 use super::hedge::Read;
 use super::members::{Members, Turn};
+use super::space::Size;
 use crate::backend::{BackendError, Result};
 
 /// How long a caller waits for an answer.
@@ -67,6 +68,15 @@ impl Members {
         let mut client = self.client(turn);
         let compacted = self.within(async { client.compact(at, None).await.map_err(translate) }).await;
         compacted.map(drop).map_err(|error| self.failed(turn, error))
+    }
+
+    /// How large the store of the member is that is asked at present.
+    pub async fn size(&self) -> Result<Size> {
+        let turn = self.turn();
+        let mut client = self.member(turn);
+        let status = self.within(async { client.status().await.map_err(translate) }).await;
+        let status = status.map_err(|error| self.failed(turn, error))?;
+        Ok(Size::new(status.raft_used_db_size(), status.db_size_quota()))
     }
 
     /// Within the deadline; whoever waited in vain is told what went wrong meanwhile.

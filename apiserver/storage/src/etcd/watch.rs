@@ -15,8 +15,8 @@ use super::origin::{self, Origin};
 use super::pulse::Pulse;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. One may hold
-/// megabytes, and there may be a thousand receivers that do not read.
+/// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. A batch may hold
+/// megabytes. Caches have one or two watches each, and no client has one.
 const CHANNEL: usize = 4;
 /// The first pause before a broken stream is opened again; it doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(50);

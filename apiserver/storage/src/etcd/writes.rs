@@ -17,13 +17,31 @@ type Expected = (String, i64);
 impl Requests {
     /// Compares and swaps. An error that leaves the outcome open is `Unavailable`.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
+        self.space.check(&write)?;
         for _ in 0..TRIES {
-            if let Some(outcome) = self.attempt(&write).await? {
-                return Ok(outcome);
+            match self.attempt(&write).await {
+                Ok(None) => {}
+                Ok(Some(outcome)) => {
+                    self.note(&write, &outcome);
+                    return Ok(outcome);
+                }
+                Err(error) => {
+                    if matches!(error, BackendError::NoSpace(_)) {
+                        self.space.exceeded();
+                    }
+                    return Err(error);
+                }
             }
         }
         let why = "the record of the prefix is older than it was: was etcd restored? Start the server again";
         Err(BackendError::Closed(why.to_owned()))
+    }
+
+    fn note(&self, write: &Write, outcome: &WriteOutcome) {
+        if let WriteOutcome::Committed(revision) = outcome {
+            self.space
+                .wrote(write.key.len() + write.value.as_ref().map_or(0, |value| value.len()), *revision);
+        }
     }
 
     /// Nothing if the record of the prefix is another than it was.

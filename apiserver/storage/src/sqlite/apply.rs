@@ -43,7 +43,7 @@ impl Draft {
             return Ok(Ok(WriteOutcome::Committed(Revision(self.revision))));
         }
         let effect = Effect::of(write.value.as_deref(), present.as_ref().map(|pair| &*pair.value));
-        if let Err(full) = self.room.take(effect, size(&write.key, write.value.as_ref())) {
+        if let Err(full) = self.room.take(effect, write.priority, size(&write.key, write.value.as_ref())) {
             return Ok(Err(full));
         }
         let event = self.next_event(write, present);

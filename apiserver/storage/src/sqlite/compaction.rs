@@ -12,8 +12,8 @@ use super::{read, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::failpoints;
 
-/// Rows walked in one step: short enough for a write that waits.
-const STEP: usize = 64;
+/// Rows walked in one step at least: short enough for a write that waits.
+pub(super) const STEP: usize = 64;
 
 /// Work left to do.
 #[derive(Clone, Copy, Debug)]
@@ -50,15 +50,25 @@ impl Compaction {
         Ok(Ok(()))
     }
 
+    /// The same in a transaction of its own.
+    pub fn move_to(&mut self, connection: &mut Connection, lock: &Lock, at: Revision) -> Result<()> {
+        let transaction = connection.transaction().map_err(translate)?;
+        let mut moved = *self;
+        moved.begin(&transaction, at, at)??;
+        transaction.commit().map_err(|error| lock.note(error))?;
+        *self = moved;
+        Ok(())
+    }
+
     /// Stops working until the boundary moves again, or the file is opened again.
     pub fn put_off(&mut self) {
         self.stalled_at = self.compacted;
     }
 
-    /// Removes what a few rows made superfluous.
-    pub fn step(&mut self, connection: &mut Connection, lock: &Lock) -> Result<()> {
+    /// Removes what so many rows made superfluous.
+    pub fn step(&mut self, connection: &mut Connection, lock: &Lock, rows: usize) -> Result<()> {
         let transaction = connection.transaction().map_err(translate)?;
-        let (rows, upto) = superfluous(&transaction, self.scrubbed, self.compacted)?;
+        let (rows, upto) = superfluous(&transaction, self.scrubbed, self.compacted, rows)?;
         for revision in rows {
             let mut statement =
                 transaction.prepare_cached("DELETE FROM log WHERE revision = ?1").map_err(translate)?;
@@ -76,11 +86,11 @@ impl Compaction {
 /// What the next rows from `from` on replaced, and the deletes among them; and up to where that is. Its end is walked
 /// again by the next step, or by the next compaction, which may then remove the delete that stood at the boundary.
 /// Rows are counted, not revisions: a store that was restored has a wide gap below its boundary.
-fn superfluous(connection: &Connection, from: u64, boundary: u64) -> Result<(Vec<u64>, u64)> {
+fn superfluous(connection: &Connection, from: u64, boundary: u64, most: usize) -> Result<(Vec<u64>, u64)> {
     let sql = "SELECT revision, prev_revision, deleted FROM log
         WHERE revision >= ?1 AND revision <= ?2 ORDER BY revision LIMIT ?3";
     let mut statement = connection.prepare_cached(sql).map_err(translate)?;
-    let mut rows = statement.query(params![from, boundary, STEP + 1]).map_err(translate)?;
+    let mut rows = statement.query(params![from, boundary, most + 1]).map_err(translate)?;
     let (mut found, mut walked, mut last) = (Vec::new(), 0, from);
     while let Some(row) = rows.next().map_err(translate)? {
         let fields = (row.get(0), row.get(1), row.get(2));
@@ -90,7 +100,7 @@ fn superfluous(connection: &Connection, from: u64, boundary: u64) -> Result<(Vec
         found.extend((deleted && revision < boundary).then_some(revision));
         (walked, last) = (walked + 1, revision);
     }
-    Ok((found, if walked > STEP { last } else { boundary }))
+    Ok((found, if walked > most { last } else { boundary }))
 }
 
 pub(super) fn number(connection: &Connection, name: &str) -> Result<u64> {

@@ -29,6 +29,7 @@ mod moved;
 mod names;
 mod open;
 mod part;
+mod pressure;
 mod queue;
 mod quota;
 mod read;
@@ -47,6 +48,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use crate::backend::{Backend, BackendError, KeyValue, RangeResult, Result, Revision, Write, WriteOutcome};
+use crate::retention::Retention;
 pub use check::{Contents, check};
 pub use copy::{backup, restore};
 use feed::Feed;
@@ -69,9 +71,11 @@ pub struct SqliteOptions {
     pub max_value: usize,
     /// Most bytes the file may grow to; `None` is the disk's size.
     pub max_file: Option<u64>,
-    /// Bytes of objects and history beyond which creates are refused, and writes that make an object larger soon after
-    /// (etcd: --quota-backend-bytes). Deletes go on: they have a reserve of a sixteenth, from 1 MiB to 512 MiB.
+    /// Bytes of objects and history beyond which ordinary creates and growing writes are refused
+    /// (etcd: --quota-backend-bytes). Other writes go on within a reserve of a sixteenth, from 1 MiB to 512 MiB.
     pub quota: Option<u64>,
+    /// How long history is kept when the quota is used by half and more.
+    pub retention: Retention,
     /// Pages in the write-ahead log at which the writer copies them into the file.
     pub checkpoint_pages: u32,
     /// Bytes of recent events that are held in memory for watches.
@@ -88,6 +92,7 @@ impl Default for SqliteOptions {
             max_value: 3 << 19,
             max_file: None,
             quota: None,
+            retention: Retention::default(),
             checkpoint_pages: 4000,
             recent_bytes: 8 << 20,
             leaving: false,
@@ -157,6 +162,10 @@ impl Backend for SqliteBackend {
 
     fn refuses_writes(&self) -> Option<String> {
         self.writer.refuses()
+    }
+
+    fn history_room(&self) -> Option<u64> {
+        self.writer.history_room()
     }
 
     fn ended(&self) -> Option<String> {

@@ -1,20 +1,23 @@
 //! How large the store may grow (etcd: --quota-backend-bytes), and who may use what is left when it has.
 //!
 //! ```text
-//!   0 ──── all writes ──── quota ── no creates ── + 1/4 ── no growing writes ── + 1/2 ── deletes alone ── + reserve
+//!   0 ── all writes ── quota ── shrinking and needed ones ── + 1/4 ── system's ── + 1/2 ── deletes alone ── + reserve
 //! ```
 //!
-//! A delete takes space too, until compaction has forgotten what was deleted: so the last half of the reserve is kept for
-//! deletes, and what shrinks an object, which ends with its removal, has a quarter that no create and no growing write can
-//! use up. Pages that compaction has freed are used again; the file does not become smaller.
+//! A delete takes space too, until compaction has forgotten what was deleted: the last half of the reserve is kept for
+//! deletes. Before it a quarter is kept for the system's own writes ([`Priority`]), which no other write can use up, and a
+//! quarter for what an ordinary create or growing write should not stop. Pages that compaction has freed are used again;
+//! the file does not become smaller.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::error::translate;
-use crate::backend::{BackendError, Result};
+use crate::backend::{BackendError, Priority, Result};
+use crate::retention::{Demand, Retention, history_room};
 
 /// The least reserve, and the greatest: a sixteenth of the quota between them.
 const RESERVE: (u64, u64) = (1 << 20, 512 << 20);
@@ -22,8 +25,8 @@ const RESERVE: (u64, u64) = (1 << 20, 512 << 20);
 const SLACK: u64 = 1 << 20;
 /// Bytes that a row takes beside its key and value, with its place in the index.
 const ROW: u64 = 256;
-/// A value of at most so many bytes is no object: it counts as little as a delete. A writer's term (fence.rs) is one, and
-/// without it controllers could delete nothing.
+/// Values up to this size are admitted as deletes are: fencing tokens (fence.rs), without which controllers could delete
+/// nothing.
 const SMALL: usize = 128;
 
 /// The limits of one store. What it holds is the size of its pages that are in use.
@@ -38,9 +41,7 @@ pub(super) struct Limits {
 /// What a write does to the size of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// A new key.
-    Creates,
-    /// A value that is no smaller than the one before.
+    /// A new key, or a value that is no smaller than the one before.
     Grows,
     /// A smaller value.
     Shrinks,
@@ -54,9 +55,8 @@ impl Effect {
         let len = value.map_or(0, <[u8]>::len);
         match present {
             _ if len <= SMALL => Self::Deletes,
-            None => Self::Creates,
-            Some(present) if len >= present.len() => Self::Grows,
-            Some(_) => Self::Shrinks,
+            Some(present) if len < present.len() => Self::Shrinks,
+            _ => Self::Grows,
         }
     }
 }
@@ -74,12 +74,12 @@ impl Limits {
     }
 
     /// Whether a store that holds `used` bytes takes a write.
-    fn takes(self, effect: Effect, used: u64) -> bool {
-        let most = match effect {
-            Effect::Creates => self.quota,
-            Effect::Grows => self.quota + self.reserve / 4,
-            Effect::Shrinks => self.quota + self.reserve / 2,
-            Effect::Deletes => self.deletes,
+    fn takes(self, effect: Effect, priority: Priority, used: u64) -> bool {
+        let most = match (effect, priority) {
+            (Effect::Deletes, _) => self.deletes,
+            (_, Priority::System) => self.quota + self.reserve / 2,
+            (Effect::Shrinks, _) | (_, Priority::Needed) => self.quota + self.reserve / 4,
+            (Effect::Grows, Priority::Ordinary) => self.quota,
         };
         used < most
     }
@@ -92,8 +92,8 @@ impl Limits {
         )
     }
 
-    /// Once it has been full, creates are taken again below this: else each page that compaction frees would be written to
-    /// at once, and whoever looks would see it full and not full by turns.
+    /// Once it has been full, ordinary creates and growing writes are taken again below this: else each page that
+    /// compaction frees would be written to at once, and whoever looks would see it full and not full by turns.
     fn resumes(self) -> u64 {
         self.quota - (self.reserve / 8).min(self.quota)
     }
@@ -103,6 +103,7 @@ impl Limits {
 #[derive(Clone, Default)]
 pub(super) struct Quota {
     limits: Option<Limits>,
+    used: Arc<AtomicU64>,
     full: Arc<Mutex<Option<String>>>,
 }
 
@@ -115,10 +116,25 @@ impl Quota {
         if pages < number(connection, "PRAGMA max_page_count")? {
             connection.execute_batch(&format!("PRAGMA max_page_count = {pages}")).map_err(translate)?;
         }
-        Ok(Self { limits: Some(limits), full: Arc::default() })
+        let quota = Self { limits: Some(limits), ..Self::default() };
+        quota.recheck(connection)?;
+        Ok(quota)
     }
 
-    /// Why creates are refused, from the first that was until there is space again.
+    /// Bytes that history may take within half a minute, where space runs short. In a full store that is a part of what is
+    /// kept for writes that make objects smaller.
+    pub fn history_room(&self) -> Option<u64> {
+        let (limits, used) = (self.limits?, self.used.load(Ordering::Relaxed));
+        history_room(used, limits.quota)
+            .map(|room| if used < limits.quota { room } else { limits.reserve / 16 })
+    }
+
+    /// What history is to be given up.
+    pub fn demand(&self, retention: &Retention) -> Option<Demand> {
+        self.limits.and_then(|limits| retention.demand(self.used.load(Ordering::Relaxed), limits.quota))
+    }
+
+    /// Why ordinary creates and growing writes are refused, from the first that was until there is space again.
     pub fn why(&self) -> Option<String> {
         self.full.lock().clone()
     }
@@ -131,21 +147,17 @@ impl Quota {
         Ok(Room { limits: Some(limits), used, closed: self.full.lock().is_some() })
     }
 
-    /// Looks whether there is space again, after a compaction, if there was none.
+    /// Looks how much is used, after a compaction.
     pub fn recheck(&self, connection: &Connection) -> Result<()> {
-        match self.limits {
-            Some(limits) if self.full.lock().is_some() => {
-                used(connection).map(|used| self.look(limits, used))
-            }
-            _ => Ok(()),
-        }
+        self.room(connection).map(drop)
     }
 
     fn look(&self, limits: Limits, used: u64) {
+        self.used.store(used, Ordering::Relaxed);
         let mut full = self.full.lock();
         if full.is_none() && used >= limits.quota {
             let why = limits.why(used);
-            tracing::error!(why, "the store is full: creates are refused, deletes go on");
+            tracing::error!(why, "the store is full: creates and growing writes are refused, deletes go on");
             *full = Some(why);
         } else if full.is_some() && used < limits.resumes() {
             tracing::info!(used, "the store has space again: all writes are taken");
@@ -159,15 +171,16 @@ impl Quota {
 pub(super) struct Room {
     limits: Option<Limits>,
     used: u64,
-    /// Creates are refused until there is more space.
+    /// Ordinary creates and growing writes are refused until there is more space.
     closed: bool,
 }
 
 impl Room {
     /// Takes room for a row of `bytes` of key and value, or says why there is none.
-    pub fn take(&mut self, effect: Effect, bytes: usize) -> Result<()> {
+    pub fn take(&mut self, effect: Effect, priority: Priority, bytes: usize) -> Result<()> {
         let Some(limits) = self.limits else { return Ok(()) };
-        if (self.closed && effect == Effect::Creates) || !limits.takes(effect, self.used) {
+        let stands_back = self.closed && (effect, priority) == (Effect::Grows, Priority::Ordinary);
+        if stands_back || !limits.takes(effect, priority, self.used) {
             return Err(BackendError::NoSpace(limits.why(self.used)));
         }
         self.used += bytes as u64 + ROW;
@@ -194,28 +207,32 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn each_effect_has_a_part_of_the_reserve_that_those_before_it_cannot_use_up() {
-        use Effect::{Creates, Deletes, Grows, Shrinks};
+    fn each_part_of_the_reserve_is_kept_from_those_before_it() {
+        use Effect::{Deletes, Grows, Shrinks};
+        use Priority::{Needed, Ordinary, System};
         let limits = Limits::new(64 * MIB, 0);
-        let takes = |used: u64| [Creates, Grows, Shrinks, Deletes].map(|effect| limits.takes(effect, used));
-        assert_eq!(takes(64 * MIB - 1), [true; 4]);
-        assert_eq!(takes(64 * MIB), [false, true, true, true]);
-        assert_eq!(takes(65 * MIB), [false, false, true, true]);
-        assert_eq!(takes(66 * MIB), [false, false, false, true]);
-        assert_eq!(takes(68 * MIB), [false; 4]);
+        let all =
+            [(Grows, Ordinary), (Shrinks, Ordinary), (Grows, Needed), (Grows, System), (Deletes, Ordinary)];
+        let takes = |used: u64| all.map(|(effect, priority)| limits.takes(effect, priority, used));
+        assert_eq!(takes(64 * MIB - 1), [true; 5]);
+        assert_eq!(takes(64 * MIB), [false, true, true, true, true]);
+        assert_eq!(takes(65 * MIB), [false, false, false, true, true]);
+        assert_eq!(takes(66 * MIB), [false, false, false, false, true]);
+        assert_eq!(takes(68 * MIB), [false; 5]);
     }
 
     #[test]
     fn a_store_that_was_larger_already_can_still_be_emptied() {
         let limits = Limits::new(64 * MIB, 500 * MIB);
-        assert!(limits.takes(Effect::Deletes, 500 * MIB) && !limits.takes(Effect::Shrinks, 500 * MIB));
+        let takes = |effect| limits.takes(effect, Priority::System, 500 * MIB);
+        assert!(takes(Effect::Deletes) && !takes(Effect::Shrinks));
         assert!(limits.file() > 500 * MIB);
     }
 
     #[test]
     fn it_is_full_from_the_quota_until_well_below_it() {
         let limits = Limits::new(64 * MIB, 0);
-        let quota = Quota { limits: Some(limits), full: Arc::default() };
+        let quota = Quota { limits: Some(limits), ..Quota::default() };
         for (used, full) in [(64 * MIB - 1, false), (64 * MIB, true), (64 * MIB - 1, true), (63 * MIB, false)]
         {
             quota.look(limits, used);

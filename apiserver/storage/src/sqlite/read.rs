@@ -14,7 +14,7 @@ use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, 
 /// Most revisions that one look at the log covers.
 const WINDOW: u64 = 1024;
 /// Most bytes of values that one look at the log returns (and one event more).
-const WINDOW_BYTES: usize = 4 << 20;
+const WINDOW_BYTES: usize = 1 << 20;
 
 /// One key.
 pub(super) fn get(

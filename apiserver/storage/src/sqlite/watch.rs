@@ -10,8 +10,8 @@ use super::read;
 use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// Batches that may wait for the receiver before its watch falls behind. One may hold megabytes, and there may be
-/// a thousand receivers that do not read.
+/// Batches that may wait for the receiver before its watch falls behind. A batch may hold `read::WINDOW_BYTES`. Caches
+/// have one or two watches each, and no client has one.
 const CHANNEL: usize = 4;
 
 /// Starts a watch of `keys` after a revision.

@@ -18,9 +18,10 @@ use super::feed::Feed;
 use super::full::Full;
 use super::lock::Lock;
 use super::names::Names;
+use super::pressure::Pressure;
 use super::queue::{Command, Work, next_batch, size};
 use super::quota::Quota;
-use crate::backend::{BackendError, Result, WriteOutcome};
+use crate::backend::{BackendError, Result, Revision, WriteOutcome};
 use crate::failpoints;
 
 /// The server that met a full disk need not be started again.
@@ -54,13 +55,15 @@ impl WriterHandle {
         checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), ending.clone())
             .map_err(translate)?;
         let quota = Quota::open(&connection, options.quota)?;
+        let revision = compaction::newest(&connection)?;
         let writer = Writer {
-            revision: compaction::newest(&connection)?.0,
+            revision: revision.0,
             compaction: Compaction::load(&connection)?,
             connection,
             feed,
             full: full.clone(),
             quota: quota.clone(),
+            pressure: Pressure::new(quota.clone(), options.retention, Instant::now(), revision),
             ending: ending.clone(),
             names,
             lock,
@@ -74,6 +77,11 @@ impl WriterHandle {
     /// Why writes are refused at present.
     pub fn refuses(&self) -> Option<String> {
         self.ending.why().or_else(|| self.full.why()).or_else(|| self.quota.why())
+    }
+
+    /// Bytes that history may take, where space runs short.
+    pub fn history_room(&self) -> Option<u64> {
+        self.quota.history_room()
     }
 
     /// Why the thread writes no more.
@@ -114,6 +122,7 @@ struct Writer {
     feed: Arc<Feed>,
     full: Full,
     quota: Quota,
+    pressure: Pressure,
     ending: Ending,
     names: Names,
     /// Below the connection, as fields are dropped in their order: nobody else opens the store before that is closed.
@@ -138,7 +147,14 @@ impl Writer {
     }
 
     fn between_writes(&mut self) {
-        self.full.look(&mut self.connection, Instant::now());
+        let now = Instant::now();
+        self.full.look(&mut self.connection, now);
+        if let Some(mark) = self.pressure.due(now, Revision(self.revision)) {
+            match self.compaction.move_to(&mut self.connection, &self.lock, mark.revision) {
+                Ok(()) => self.pressure.met(mark),
+                Err(error) => tracing::warn!(%error, "history is not given up yet, though space is short"),
+            }
+        }
         if self.compaction.pending() {
             self.compact();
         }
@@ -148,7 +164,11 @@ impl Writer {
     fn patience(&self) -> Option<Duration> {
         match self.compaction.pending() {
             true => Some(Duration::ZERO),
-            false => self.full.patience(Instant::now()),
+            false => {
+                let now = Instant::now();
+                let (full, pressure) = (self.full.patience(now), self.pressure.patience(now));
+                full.into_iter().chain(pressure).min()
+            }
         }
     }
 
@@ -160,6 +180,7 @@ impl Writer {
             Ok((draft, answers)) => {
                 self.compaction = draft.compaction;
                 self.revision = draft.revision;
+                self.pressure.wrote(&draft.events);
                 self.feed.publish(draft.events, draft.revision);
                 failpoints::pass("published");
                 batch.into_iter().zip(answers).for_each(|(command, answer)| command.answer(answer));
@@ -215,7 +236,7 @@ impl Writer {
     }
 
     fn compact(&mut self) {
-        let compacted = self.compaction.step(&mut self.connection, &self.lock);
+        let compacted = self.compaction.step(&mut self.connection, &self.lock, self.pressure.rows());
         if let Err(error) = compacted.and_then(|()| self.quota.recheck(&self.connection)) {
             tracing::warn!(%error, "compaction is put off until the next one");
             self.compaction.put_off();

@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use super::{Store, backend_revision, fresh_enough};
 use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
+use crate::pace::Pace;
 use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 
 /// Most pairs read from the backend at once (Kubernetes: maxLimit is 10000).
 const LARGEST_BATCH: usize = 2_500;
+/// Most pairs of the first batch, of which nobody knows how large they are.
+const FIRST_BATCH: usize = 500;
+/// About the most bytes that are read from the backend at once.
+const LARGEST_BATCH_BYTES: usize = 8 << 20;
 /// Fewest pairs worth a round trip when a selection may drop most of them.
 const SMALLEST_SELECTED_BATCH: usize = 100;
 
@@ -25,7 +30,7 @@ async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<Reading<'_>, Stora
             fresh_enough(at, result.revision)?;
         }
         reading.pin(result.revision);
-        if reading.take(&result.items, result.count)? {
+        if reading.take(&result.items, result.count).await? {
             return Ok(reading);
         }
     }
@@ -42,6 +47,7 @@ struct Reading<'a> {
     items: Vec<Arc<Stored>>,
     next: Option<String>,
     remaining: u64,
+    pace: Pace,
     /// Where a cache is filled, which keeps what it is given: what cannot be read, which is then no reason to give up.
     filling: Option<Damaged>,
 }
@@ -63,6 +69,7 @@ impl<'a> Reading<'a> {
             items: Vec::new(),
             next: None,
             remaining: 0,
+            pace: Pace::default(),
             filling: None,
         }
     }
@@ -88,13 +95,14 @@ impl<'a> Reading<'a> {
     }
 
     /// Takes a batch; `true` when the page is complete.
-    fn take(&mut self, batch: &[KeyValue], count: u64) -> Result<bool, StorageError> {
-        let mut taken = 0_usize;
+    async fn take(&mut self, batch: &[KeyValue], count: u64) -> Result<bool, StorageError> {
+        let (mut taken, mut bytes) = (0_usize, 0_usize);
         for pair in batch {
             if self.full() {
                 break;
             }
-            taken += 1;
+            (taken, bytes) = (taken + 1, bytes + pair.value.len());
+            self.pace.worked(pair.value.len()).await;
             let Some(stored) = self.stored(pair)? else { continue };
             if self.scope.selects(&stored) {
                 // A page is sent and forgotten: to pack it would be for nothing.
@@ -114,7 +122,7 @@ impl<'a> Reading<'a> {
             return Ok(true);
         }
         self.keys.start = next_key(&last.key);
-        self.batch = (self.batch * 2).min(LARGEST_BATCH);
+        self.batch = next_batch(self.batch, bytes / taken);
         Ok(false)
     }
 
@@ -147,7 +155,13 @@ impl<'a> Reading<'a> {
 
 fn first_batch(limit: usize, selected: bool) -> usize {
     let least = if selected { SMALLEST_SELECTED_BATCH } else { 1 };
-    if limit == 0 { LARGEST_BATCH } else { limit.clamp(least, LARGEST_BATCH) }
+    if limit == 0 { FIRST_BATCH } else { limit.clamp(least, FIRST_BATCH) }
+}
+
+/// Twice as many pairs as in the last batch, if such pairs (`bytes` each) are no more than is read at once.
+fn next_batch(last: usize, bytes: usize) -> usize {
+    let most = LARGEST_BATCH_BYTES / bytes.max(1);
+    (last * 2).min(LARGEST_BATCH).min(most.max(SMALLEST_SELECTED_BATCH))
 }
 
 /// Keys of values that cannot be read, and why.
@@ -164,7 +178,7 @@ pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revisio
 }
 
 /// The present objects of a scope at one revision, for the start of a watch.
-pub(super) async fn everything(
+pub(crate) async fn everything(
     store: &Store,
     scope: &Scope,
     at: ReadAt,

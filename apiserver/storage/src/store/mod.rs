@@ -17,16 +17,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use drydock_machinery::Object;
 
-use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome, prefix_range};
+use crate::backend::{
+    Backend, BackendError, KeyValue, Revision, Write, WriteContext, WriteOutcome, prefix_range,
+};
 use crate::storage::{
     ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
 use crate::stored::Runs;
 
 pub(crate) use codec::decode;
-pub(crate) use list::readable;
+pub(crate) use list::{everything, readable};
 pub(crate) use own_writes::OwnWrites;
-pub(crate) use watch::StoreWatcher;
+use watch::StoreWatcher;
 
 /// Before every object's group and resource.
 pub(crate) const PREFIX: &str = "/registry/";
@@ -88,16 +90,26 @@ impl Store {
         format!("{}{key}", self.prefix)
     }
 
+    fn write_of(
+        &self,
+        key: &str,
+        expected: Option<Revision>,
+        value: Option<Bytes>,
+        context: WriteContext<'_>,
+    ) -> Write {
+        let WriteContext { guard, priority } = context;
+        Write { key: self.absolute(key), expected, value, guard: guard.cloned(), priority }
+    }
+
     /// Writes an object, given as its bytes, if the key's revision is still `expected`.
     async fn put(
         &self,
         key: &str,
         expected: Option<Revision>,
         bytes: Bytes,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
     ) -> Result<Put, StorageError> {
-        let (value, guard) = (Some(bytes.clone()), guard.cloned());
-        let write = Write { key: self.absolute(key), expected, value, guard };
+        let write = self.write_of(key, expected, Some(bytes.clone()), context);
         let own = self.own_writes.announce(key, bytes.clone());
         let outcome = match self.backend.write(write).await {
             Err(BackendError::TooLarge) => {
@@ -148,9 +160,9 @@ impl Storage for Store {
         &self,
         key: &str,
         object: Object,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
     ) -> Result<Arc<Stored>, StorageError> {
-        match self.put(key, None, codec::encode(object), guard).await? {
+        match self.put(key, None, codec::encode(object), context).await? {
             Put::Committed(stored) => Ok(stored),
             Put::Conflict(_) => Err(StorageError::AlreadyExists),
         }
@@ -169,10 +181,10 @@ impl Storage for Store {
     async fn update(
         &self,
         key: &str,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError> {
-        self.update_from(key, None, guard, updater).await
+        self.update_from(key, None, context, updater).await
     }
 
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError> {
@@ -185,6 +197,10 @@ impl Storage for Store {
 
     fn listed_bytes(&self, _scope: &Scope, _options: &ListOptions, enough: usize) -> usize {
         enough
+    }
+
+    fn history_room(&self) -> Option<u64> {
+        self.backend.history_room()
     }
 
     fn ready(&self) -> bool {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use drydock_machinery::Object;
 
 use super::{Put, Store, codec};
-use crate::backend::{Guard, Write, WriteOutcome};
+use crate::backend::{WriteContext, WriteOutcome};
 use crate::storage::{Change, StorageError, Stored, Updater};
 
 /// The state that an updater decides on.
@@ -30,7 +30,7 @@ impl Store {
         &self,
         key: &str,
         cached: Option<Arc<Stored>>,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
         updater: Updater<'_>,
     ) -> Result<(Arc<Stored>, bool), StorageError> {
         let mut seen = match cached {
@@ -39,7 +39,7 @@ impl Store {
         };
         // Ends when a write wins, the updater refuses, or the caller drops this future at its deadline.
         loop {
-            match self.try_once(key, seen, guard, updater).await? {
+            match self.try_once(key, seen, context, updater).await? {
                 Tried::Done(stored, written) => return Ok((stored, written)),
                 Tried::Retry(newer) => seen = newer,
             }
@@ -50,7 +50,7 @@ impl Store {
         &self,
         key: &str,
         seen: Seen,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
         updater: Updater<'_>,
     ) -> Result<Tried, StorageError> {
         let change = match updater(seen.stored.as_deref()) {
@@ -62,10 +62,10 @@ impl Store {
                 let encoded = codec::encode(object);
                 match stored.as_deref().is_some_and(|stored| stored.is_of_bytes(&encoded)) {
                     true => self.confirm_state(key, seen).await,
-                    false => self.write(key, seen, encoded, guard).await,
+                    false => self.write(key, seen, encoded, context).await,
                 }
             }
-            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object, guard).await,
+            (Change::Delete(object), Some(stored)) => self.remove(key, stored.clone(), object, context).await,
             (Change::Delete(_), None) | (Change::Keep, _) => self.confirm_state(key, seen).await,
         }
     }
@@ -97,9 +97,9 @@ impl Store {
         key: &str,
         seen: Seen,
         encoded: Bytes,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
     ) -> Result<Tried, StorageError> {
-        Ok(match self.put(key, seen.revision(), encoded, guard).await? {
+        Ok(match self.put(key, seen.revision(), encoded, context).await? {
             Put::Committed(stored) => Tried::Done(stored, true),
             Put::Conflict(stored) => Tried::Retry(Seen { stored, live: true }),
         })
@@ -110,10 +110,9 @@ impl Store {
         key: &str,
         stored: Arc<Stored>,
         last: Object,
-        guard: Option<&Guard>,
+        context: WriteContext<'_>,
     ) -> Result<Tried, StorageError> {
-        let (expected, guard) = (Some(stored.revision), guard.cloned());
-        let write = Write { key: self.absolute(key), expected, value: None, guard };
+        let write = self.write_of(key, Some(stored.revision), None, context);
         match self.backend.write(write).await? {
             WriteOutcome::Committed(revision) => {
                 Ok(Tried::Done(Arc::new(Stored::new(key.to_owned(), last, revision)), true))

@@ -16,7 +16,7 @@ use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
 const INITIAL_BATCH: usize = 500;
 
 /// A watcher that holds a watch of the backend of its own.
-pub(crate) struct StoreWatcher {
+pub(super) struct StoreWatcher {
     store: Store,
     scope: Scope,
     items: mpsc::Receiver<WatchItem>,
@@ -35,7 +35,7 @@ struct Initial {
 }
 
 impl StoreWatcher {
-    pub(crate) async fn open(store: &Store, scope: Scope, from: WatchFrom) -> Result<Self, StorageError> {
+    pub(super) async fn open(store: &Store, scope: Scope, from: WatchFrom) -> Result<Self, StorageError> {
         let (initial, told, progress) = match from {
             WatchFrom::After(revision) => {
                 (None, revision, revision.min(store.backend.current_revision().await?))
@@ -51,11 +51,7 @@ impl StoreWatcher {
     }
 
     /// Adds the events of the backend's next delivery, which may be none; `false` when the watch is over.
-    pub(crate) fn poll_step(
-        &mut self,
-        context: &mut Context<'_>,
-        events: &mut VecDeque<WatchEvent>,
-    ) -> Poll<bool> {
+    fn poll_step(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
         if self.over {
             return Poll::Ready(false);
         }
@@ -82,11 +78,6 @@ impl StoreWatcher {
         initial.left -= next.len();
         self.initial = Some(initial);
         events.extend(next.into_iter().map(WatchEvent::Added));
-    }
-
-    /// Whether it has delivered [`WatchEvent::Failed`].
-    pub(crate) fn over(&self) -> bool {
-        self.over
     }
 
     fn deliver(&mut self, item: Option<WatchItem>) -> Vec<WatchEvent> {

@@ -45,6 +45,15 @@ impl Etcd {
         Self { process, client, peer, directory }
     }
 
+    /// One that refuses writes when its file has grown to so many bytes.
+    pub fn start_with_quota(bytes: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (client, peer) = ports();
+        let quota = format!("--quota-backend-bytes={bytes}");
+        let process = run(directory.path(), "http", client, peer, &[&quota]);
+        Self { process, client, peer, directory }
+    }
+
     /// One that speaks TLS, and only to clients that `certificates` vouch for.
     pub fn start_with_tls(certificates: &Certificates) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -189,7 +198,13 @@ async fn a_dead_etcd_is_unavailable_and_not_waited_for_without_end() {
     let store = etcd.backend("/suite").await;
     create(&store, "/a", "1").await;
     etcd.kill();
-    let write = Write { key: "/b".to_owned(), expected: None, value: value("1"), guard: None };
+    let write = Write {
+        key: "/b".to_owned(),
+        expected: None,
+        value: value("1"),
+        guard: None,
+        priority: Default::default(),
+    };
     let (read, written) = tokio::join!(store.get("/a", None), store.write(write));
     assert!(matches!(read, Err(BackendError::Unavailable(_))), "{read:?}");
     assert!(matches!(written, Err(BackendError::Unavailable(_))), "{written:?}");
@@ -300,6 +315,7 @@ async fn etcd_is_reached_with_tls_and_a_client_certificate_and_not_without() {
         ca_file: Some(certificates.file("ca.crt")),
         cert_file: Some(certificates.file("client.crt")),
         key_file: Some(certificates.file("client.key")),
+        ..EtcdConfig::default()
     };
     let store: Store = Arc::new(EtcdBackend::connect(&config).await.unwrap());
     let start = store.current_revision().await.unwrap();

@@ -6,7 +6,13 @@ use drydock_storage::fence::{FenceError, Fences};
 use crate::harness::*;
 
 async fn guarded(store: &Store, key: &str, guard: &Guard) -> WriteOutcome {
-    let write = Write { key: key.to_owned(), expected: None, value: value("1"), guard: Some(guard.clone()) };
+    let write = Write {
+        key: key.to_owned(),
+        expected: None,
+        value: value("1"),
+        guard: Some(guard.clone()),
+        priority: Default::default(),
+    };
     store.write(write).await.expect("a write is answered")
 }
 

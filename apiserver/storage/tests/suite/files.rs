@@ -54,7 +54,13 @@ async fn files_are_for_their_owner_alone() {
     let (directory, path) = place();
     let store = SqliteBackend::open(&path, SqliteOptions::default()).unwrap();
     store
-        .write(Write { key: "/a".into(), expected: None, value: Some("x".into()), guard: None })
+        .write(Write {
+            key: "/a".into(),
+            expected: None,
+            value: Some("x".into()),
+            guard: None,
+            priority: Default::default(),
+        })
         .await
         .unwrap();
     sqlite::backup(&path, &directory.path().join("copy.db"), &Progress::silent()).unwrap();
@@ -267,7 +273,13 @@ async fn full(path: &Path) -> (Store, Revision, BackendError) {
     let store: Store = Arc::new(SqliteBackend::open(path, options).unwrap());
     let mut last = None;
     loop {
-        let write = Write { key: "/a".to_owned(), expected: last, value: Some(big()), guard: None };
+        let write = Write {
+            key: "/a".to_owned(),
+            expected: last,
+            value: Some(big()),
+            guard: None,
+            priority: Default::default(),
+        };
         match store.write(write).await {
             Ok(outcome) => last = Some(committed(outcome)),
             Err(error) => return (store, last.unwrap(), error),
@@ -300,8 +312,13 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     store.compact(last).await.unwrap();
     // The rows go away step by step; each refusal is one more look.
     let next = loop {
-        let write =
-            Write { key: "/a".to_owned(), expected: Some(last), value: Some(big.clone()), guard: None };
+        let write = Write {
+            key: "/a".to_owned(),
+            expected: Some(last),
+            value: Some(big.clone()),
+            guard: None,
+            priority: Default::default(),
+        };
         match store.write(write).await {
             Ok(outcome) => break committed(outcome),
             Err(error) => assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}"),
@@ -320,7 +337,13 @@ async fn writes_beyond_the_queue_are_refused_at_once() {
     let admin = rusqlite::Connection::open(&path).unwrap();
     admin.execute_batch("BEGIN IMMEDIATE").unwrap();
     let writes = (0..20).map(|n| {
-        let write = Write { key: format!("/{n}"), expected: None, value: value("1"), guard: None };
+        let write = Write {
+            key: format!("/{n}"),
+            expected: None,
+            value: value("1"),
+            guard: None,
+            priority: Default::default(),
+        };
         let store = store.clone();
         tokio::spawn(async move { store.write(write).await })
     });

@@ -20,7 +20,7 @@ pub fn value(text: impl Into<String>) -> Option<Bytes> {
 
 /// A write that compares with a revision.
 pub async fn cas(store: &Store, key: &str, expected: Option<Revision>, to: Option<Bytes>) -> WriteOutcome {
-    let write = Write { key: key.to_owned(), expected, value: to, guard: None };
+    let write = Write { key: key.to_owned(), expected, value: to, guard: None, priority: Default::default() };
     store.write(write).await.expect("a write is answered")
 }
 

@@ -30,7 +30,13 @@ async fn ended(store: &Store, file: &str) {
 }
 
 fn late() -> Write {
-    Write { key: "/late".to_owned(), expected: None, value: value("1"), guard: None }
+    Write {
+        key: "/late".to_owned(),
+        expected: None,
+        value: value("1"),
+        guard: None,
+        priority: Default::default(),
+    }
 }
 
 async fn filled(path: &Path) -> Store {
@@ -112,7 +118,13 @@ async fn a_server_whose_lock_is_removed_leaves_the_store_to_the_next() {
     let mut tries = 0;
     let refused = loop {
         // It would find that its key exists, and write nothing.
-        let write = Write { key: key("a"), expected: None, value: value("1"), guard: None };
+        let write = Write {
+            key: key("a"),
+            expected: None,
+            value: value("1"),
+            guard: None,
+            priority: Default::default(),
+        };
         match first.write(write).await {
             Err(error) => break error,
             Ok(written) => {

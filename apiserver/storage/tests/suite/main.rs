@@ -43,6 +43,7 @@ mod etcd;
 mod members;
 mod outages;
 mod quota;
+mod space;
 mod sqlite;
 mod way;
 

@@ -98,6 +98,7 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
         expected: None,
         value: value("1"),
         guard: None,
+        priority: Default::default(),
     };
     let outcome = store.write(write).await;
     assert!(matches!(outcome, Err(BackendError::Unavailable(_))), "{outcome:?}");

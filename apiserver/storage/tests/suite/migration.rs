@@ -63,7 +63,13 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
     // A stale compare is a conflict, not a create.
     assert!(matches!(cas(&there, &key("busy"), Some(busy), None).await, WriteOutcome::Conflict(Some(_), _)));
     let guard = drydock_storage::backend::Guard { key: key("busy"), revision: busy };
-    let write = Write { key: "/x".into(), expected: None, value: value("1"), guard: Some(guard) };
+    let write = Write {
+        key: "/x".into(),
+        expected: None,
+        value: value("1"),
+        guard: Some(guard),
+        priority: Default::default(),
+    };
     assert!(matches!(there.write(write).await.unwrap(), WriteOutcome::Guarded));
     // It is a store as any other: events in order, compaction, a second server.
     let mut watch = Watch::start(&there, "/", current).await;

@@ -32,7 +32,16 @@ async fn write_on(store: Store) -> (usize, BackendError) {
     for n in 0.. {
         let name = format!("more-{n}");
         let to = value(object(&name, "1"));
-        match store.write(Write { key: key(&name), expected: None, value: to, guard: None }).await {
+        match store
+            .write(Write {
+                key: key(&name),
+                expected: None,
+                value: to,
+                guard: None,
+                priority: Default::default(),
+            })
+            .await
+        {
             Ok(WriteOutcome::Committed(_)) => {}
             Ok(outcome) => panic!("{outcome:?}"),
             Err(error) => return (n, error),
@@ -88,7 +97,13 @@ async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
     until_it_says(&idle, |why| why.is_some_and(|why| why.contains("store.db"))).await;
     etcd::reclaim(&config, 1000).await.unwrap();
     until_it_says(&idle, |why| why.is_some_and(|why| why.contains("start the server again"))).await;
-    let late = Write { key: "/late".into(), expected: None, value: value("1"), guard: None };
+    let late = Write {
+        key: "/late".into(),
+        expected: None,
+        value: value("1"),
+        guard: None,
+        priority: Default::default(),
+    };
     assert!(matches!(idle.write(late).await, Err(BackendError::Closed(_))));
 }
 

@@ -120,7 +120,15 @@ async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
     let outcome = cas(&there, "/a", Some(offset), value("1")).await;
     assert!(matches!(outcome, WriteOutcome::Conflict(None, _)), "{outcome:?}");
     let guard = Some(Guard { key: "/absent".into(), revision: offset });
-    let outcome = there.write(Write { key: "/a".into(), expected: None, value: value("1"), guard }).await;
+    let outcome = there
+        .write(Write {
+            key: "/a".into(),
+            expected: None,
+            value: value("1"),
+            guard,
+            priority: Default::default(),
+        })
+        .await;
     assert!(matches!(outcome, Ok(WriteOutcome::Guarded)), "{outcome:?}");
     assert_eq!(text(&there, "/a", None).await, None);
 }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_storage::backend::{BackendError, Revision, Write, WriteOutcome};
+use drydock_storage::backend::{BackendError, Priority, Revision, Write, WriteOutcome};
+use drydock_storage::retention::Retention;
 use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 use futures::FutureExt;
 
@@ -16,9 +18,26 @@ const QUOTA: u64 = 4 << 20;
 const RESERVE: u64 = 1 << 20;
 const OBJECT: usize = 16 << 10;
 
+/// A store that gives up no history by itself while a test lasts.
 fn open(path: &Path, quota: u64) -> Store {
-    let options = SqliteOptions { quota: Some(quota), ..SqliteOptions::default() };
+    open_keeping(path, quota, Duration::from_secs(3600))
+}
+
+fn open_keeping(path: &Path, quota: u64, history: Duration) -> Store {
+    let retention = Retention { half: history, three_quarters: history, full: history };
+    let options = SqliteOptions { quota: Some(quota), retention, ..SqliteOptions::default() };
     Arc::new(SqliteBackend::open(path, options).unwrap())
+}
+
+async fn put_as(
+    store: &Store,
+    priority: Priority,
+    (key, expected): (&str, Option<Revision>),
+    bytes: usize,
+) -> Result<Revision, BackendError> {
+    let value = Some(Bytes::from(vec![b'x'; bytes]));
+    let write = Write { key: key.to_owned(), expected, value, guard: None, priority };
+    store.write(write).await.map(committed)
 }
 
 async fn put(
@@ -27,13 +46,17 @@ async fn put(
     expected: Option<Revision>,
     bytes: usize,
 ) -> Result<Revision, BackendError> {
-    let value = Some(Bytes::from(vec![b'x'; bytes]));
-    let write = Write { key: key.to_owned(), expected, value, guard: None };
-    store.write(write).await.map(committed)
+    put_as(store, Priority::Ordinary, (key, expected), bytes).await
 }
 
 async fn remove(store: &Store, key: &str, expected: Revision) -> Result<Revision, BackendError> {
-    let write = Write { key: key.to_owned(), expected: Some(expected), value: None, guard: None };
+    let write = Write {
+        key: key.to_owned(),
+        expected: Some(expected),
+        value: None,
+        guard: None,
+        priority: Default::default(),
+    };
     store.write(write).await.map(committed)
 }
 
@@ -111,6 +134,54 @@ async fn writers_can_begin_their_terms_in_a_full_store() {
     put(&store, "/fences/controller", None, 10).await.unwrap();
 }
 
+/// Whoever rewrote one object filled the store with its history, for ten minutes and for everybody.
+#[tokio::test]
+async fn history_makes_way_by_itself_when_it_fills_the_store() {
+    let (_directory, path) = place();
+    let store = open_keeping(&path, QUOTA, Duration::ZERO);
+    let kept = put(&store, "/kept", None, OBJECT).await.unwrap();
+    let mut at = put(&store, "/a", None, OBJECT).await.unwrap();
+    assert!(store.history_room().is_none());
+    for _ in 0..4 * QUOTA as usize / OBJECT {
+        at = put(&store, "/a", Some(at), OBJECT).await.unwrap();
+    }
+    let size = std::fs::metadata(&path).unwrap().len();
+    assert!(size < QUOTA, "{size}");
+    put(&store, "/another", None, OBJECT).await.unwrap();
+    let (pair, _) = store.get("/kept", None).await.unwrap();
+    assert_eq!(pair.unwrap().mod_revision, kept);
+    // What is current stays readable at the boundary and above it.
+    assert!(store.get("/a", Some(at)).await.unwrap().0.is_some());
+    assert!(matches!(store.get("/a", Some(kept)).await, Err(BackendError::Compacted { .. })));
+}
+
+#[tokio::test]
+async fn history_is_kept_while_less_than_half_of_the_quota_is_used() {
+    let (_directory, path) = place();
+    let store = open_keeping(&path, QUOTA, Duration::ZERO);
+    let first = put(&store, "/a", None, OBJECT).await.unwrap();
+    let mut at = first;
+    for _ in 0..QUOTA as usize / OBJECT / 3 {
+        at = put(&store, "/a", Some(at), OBJECT).await.unwrap();
+    }
+    assert!(store.get("/a", Some(first)).await.unwrap().0.is_some());
+}
+
+/// A tenant who shrank an object byte by byte used up what was kept for removals of finalizers, and one who made it grow
+/// what was kept for the status.
+#[tokio::test]
+async fn no_ordinary_write_uses_what_is_kept_for_others() {
+    let (_directory, path) = place();
+    let store = open(&path, QUOTA);
+    let (made, _) = filled(&store).await;
+    let [(victim, at), (status, status_at), (ours, ours_at)] = [0, 1, 2].map(|n| made[n].clone());
+    let at = rewritten(&store, &victim, at, None).await;
+    put_as(&store, Priority::Needed, (&status, Some(status_at)), OBJECT + 100).await.unwrap();
+    rewritten(&store, &victim, at, Some(OBJECT)).await;
+    put_as(&store, Priority::System, (&ours, Some(ours_at)), OBJECT + 100).await.unwrap();
+    put_as(&store, Priority::System, ("/new", None), OBJECT).await.unwrap();
+}
+
 async fn create(store: Store, number: usize) -> Result<Revision, BackendError> {
     put(&store, &format!("/new{number}"), None, OBJECT).await
 }
@@ -124,7 +195,13 @@ async fn of_one_transaction_each_write_is_judged_alone() {
     let deletes = made.iter().map(|(key, at)| remove(&store, key, *at).boxed());
     let answers = futures::future::join_all(creates.chain(deletes)).await;
     assert!(answers[..50].iter().all(Result::is_err) && answers[50..].iter().all(Result::is_ok));
-    let conflict = Write { key: made[0].0.clone(), expected: Some(made[0].1), value: None, guard: None };
+    let conflict = Write {
+        key: made[0].0.clone(),
+        expected: Some(made[0].1),
+        value: None,
+        guard: None,
+        priority: Default::default(),
+    };
     let conflict = store.write(conflict).await.unwrap();
     assert!(matches!(conflict, WriteOutcome::Conflict(None, _)), "{conflict:?}");
 }

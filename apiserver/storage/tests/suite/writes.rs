@@ -88,8 +88,13 @@ pub async fn a_key_can_be_created_again_after_its_delete(store: Store) {
 
 pub async fn a_value_too_large_is_refused_and_nothing_written(store: Store) {
     let before = store.current_revision().await.unwrap();
-    let huge =
-        Write { key: "/a".to_owned(), expected: None, value: Some(vec![b'x'; 8 << 20].into()), guard: None };
+    let huge = Write {
+        key: "/a".to_owned(),
+        expected: None,
+        value: Some(vec![b'x'; 8 << 20].into()),
+        guard: None,
+        priority: Default::default(),
+    };
     let error = store.write(huge).await.unwrap_err();
     assert!(matches!(error, BackendError::TooLarge), "{error:?}");
     assert_eq!(store.current_revision().await.unwrap(), before);

@@ -66,6 +66,7 @@ impl Client<'_> {
             expected: write.expected.map(Revision),
             value: write.value.map(|value| object(&name, value).to_json()),
             guard: guard.map(|(key, revision)| Guard { key, revision: Revision(revision) }),
+            priority: Default::default(),
         };
         let called = recorder.stamp();
         let answer = self.server.ask(rng, self.server.backend.write(ask)).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
-use drydock_storage::backend::{Guard, Revision, prefix_range};
+use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
 use drydock_storage::storage::{Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -64,7 +64,8 @@ impl Client<'_> {
     async fn create(&self, rng: &mut StdRng) {
         let (name, value, guard) = (any_key(rng), self.context.recorder.value(), self.guard(rng));
         let called = self.context.recorder.stamp();
-        let created = self.storage.create(&name, object(&name, value), guard.as_ref());
+        let context = WriteContext { guard: guard.as_ref(), ..WriteContext::default() };
+        let created = self.storage.create(&name, object(&name, value), context);
         let outcome = match self.server.ask(rng, created).await {
             Some(Ok(stored)) => Written::Committed(stored.revision.0),
             Some(Err(error)) => self.failed(&error, None),
@@ -85,7 +86,8 @@ impl Client<'_> {
             seen = stored.map(|stored| stored.revision.0);
             plan.decide(&name, stored)
         };
-        let updated = self.storage.update(&name, guard.as_ref(), &mut decide);
+        let context = WriteContext { guard: guard.as_ref(), ..WriteContext::default() };
+        let updated = self.storage.update(&name, context, &mut decide);
         let outcome = match self.server.ask(rng, updated).await {
             Some(Ok((stored, true))) => Written::Committed(stored.revision.0),
             // Each decision changes something.

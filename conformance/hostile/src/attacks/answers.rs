@@ -2,19 +2,26 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
+use serde_json::json;
 
 use super::stock::{Findings, heavy, lay_in, nothing, uid};
-use crate::attack::Attack;
-use crate::door::{Ask, Frames, Line, Windows, fields};
+use crate::attack::{Attack, Finding};
+use crate::door::{Ask, Door, Frames, Line, Windows, fields};
 use crate::field::{Field, LAIR};
 
 /// Objects, and bytes of each: a list of 8 MB.
 const STOCK: (usize, usize) = (200, 40_000);
 /// Connections whose answers wait, and streams on each.
 const UNREAD: (usize, usize) = (16, 50);
+/// The same through the host, which takes 100 streams on a connection.
+const THROUGH_HOST: (usize, usize) = (4, 80);
+/// MiB that the host may take more meanwhile: 40 for those, and the rest for its other work. It would be 1,280 if each
+/// was sent what the host's transport has room for.
+const HOST: u64 = 256;
 /// The same for small answers, which leave their place at once.
 const SMALL: (usize, usize) = (16, 400);
 
@@ -30,6 +37,12 @@ pub fn all() -> Vec<Attack> {
             "800 watches that nobody reads, and writes that they would tell of",
             |f| Box::pin(unread_watches(f)),
         ),
+        Attack::new("unread-through-host", "320 watches through the aggregator that nobody reads", |f| {
+            Box::pin(unread_through_host(f))
+        }),
+        Attack::new("resumed-watches", "800 watches from before 35 MB of changes, that nobody reads", |f| {
+            Box::pin(resumed_watches(f))
+        }),
         Attack::new("zero-window", "streams that let in a byte now and then", |f| Box::pin(zero_window(f))),
         Attack::new("compressed-answers", "lists to be compressed, 16 at a time", |f| {
             Box::pin(lists(f, &[("accept-encoding", "gzip")]))
@@ -37,6 +50,11 @@ pub fn all() -> Vec<Attack> {
         Attack::new("costly-formats", "lists as YAML, pretty JSON, tables and protobuf, 16 at a time", |f| {
             Box::pin(costly_formats(f))
         }),
+        Attack::new(
+            "heavy-formats",
+            "protobuf, short tables and selections of the largest objects, 31 at a time",
+            |f| Box::pin(heavy_formats(f)),
+        ),
     ]
 }
 
@@ -52,22 +70,59 @@ async fn unread_answers(field: Field) -> Findings {
 
 async fn unread_watches(field: Field) -> Findings {
     lay_in(&field, 20, 1000).await?;
-    let held = hold(&field, UNREAD, &format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests())).await;
-    let path = field.tenant.requests();
-    field
-        .ask_storm(4, move |lane, round| {
-            let metadata =
-                serde_json::json!({"annotations": {"n": format!("{round}{}", "x".repeat(20_000))}});
-            Ask::merge(format!("{path}/{}", uid(lane)), &serde_json::json!({"metadata": metadata}))
-        })
-        .await;
+    let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
+    let held = hold(&field, &field.stage.direct, UNREAD, &watch).await;
+    write(&field, 20_000).await;
     drop(held);
     nothing()
 }
 
+/// The host keeps what its clients do not read; what its connection to us has no room for any more is everybody's answer.
+async fn unread_through_host(field: Field) -> Findings {
+    lay_in(&field, 4, 1000).await?;
+    let watch = format!("{}?watch=1&timeoutSeconds=600", field.tenant.requests());
+    let held = hold(&field, &field.stage.host, THROUGH_HOST, &watch).await;
+    let before = field.stage.host_resident();
+    write(&field, 60_000).await;
+    let kept = field.stage.host_resident().saturating_sub(before);
+    field.say(format!("the host took {kept} MiB more"));
+    drop(held);
+    Ok(vec![Finding::new(
+        kept <= HOST,
+        format!("the host keeps {kept} MiB of what is not read, more than {HOST}"),
+    )])
+}
+
+/// One object is changed until its history is longer than what the server keeps in memory of it.
+async fn resumed_watches(field: Field) -> Findings {
+    const CHANGES: usize = 640;
+    let made = field.line().await?.done(&Ask::post(field.tenant.requests(), &heavy(0, 55_000))).await?;
+    let revision = made["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
+    let path = field.tenant.request(&uid(0));
+    let change = |at: usize| {
+        let annotations = json!({"example.com/stock": format!("{at}{}", "x".repeat(55_000))});
+        Ask::merge(&path, &json!({"metadata": {"annotations": annotations}}))
+    };
+    field.each((0..CHANGES).map(change).collect(), 16).await?;
+    let requests = field.tenant.requests();
+    let watch = format!("{requests}?watch=1&timeoutSeconds=600&resourceVersion={revision}");
+    unread(&field, UNREAD, watch).await
+}
+
+/// Writes of so many bytes to four requests until the time is over.
+async fn write(field: &Field, bytes: usize) {
+    let path = field.tenant.requests();
+    field
+        .ask_storm(4, move |lane, round| {
+            let metadata = json!({"annotations": {"n": format!("{round}{}", "x".repeat(bytes))}});
+            Ask::merge(format!("{path}/{}", uid(lane)), &json!({"metadata": metadata}))
+        })
+        .await;
+}
+
 /// Holds answers open until the time is over.
 async fn unread(field: &Field, many: (usize, usize), path: String) -> Findings {
-    let held = hold(field, many, &path).await;
+    let held = hold(field, &field.stage.direct, many, &path).await;
     field.wait().await;
     drop(held);
     nothing()
@@ -75,11 +130,11 @@ async fn unread(field: &Field, many: (usize, usize), path: String) -> Findings {
 
 type Held = Vec<(Line, Arc<Mutex<Vec<Incoming>>>)>;
 
-/// Asks on so many connections, so many times on each, and reads no answer.
-async fn hold(field: &Field, (lines, streams): (usize, usize), path: &str) -> Held {
+/// Asks a server on so many connections, so many times on each, and reads no answer.
+async fn hold(field: &Field, door: &Door, (lines, streams): (usize, usize), path: &str) -> Held {
     let mut held = Vec::new();
     for _ in 0..lines {
-        let Ok(line) = field.line_of(field.tenant.account(), Windows::NONE).await else { continue };
+        let Ok(line) = field.tenant.account().line(door, LAIR, Windows::NONE).await else { continue };
         let bodies = Arc::<Mutex<Vec<Incoming>>>::default();
         for _ in 0..streams {
             let (field, line, bodies, ask) = (field.clone(), line.clone(), bodies.clone(), Ask::get(path));
@@ -136,17 +191,38 @@ async fn costly_formats(field: Field) -> Findings {
     lists(field, &FORMATS).await
 }
 
+/// Much has to be decoded for little that is sent, or before anything is.
+async fn heavy_formats(field: Field) -> Findings {
+    const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    const FORMATS: [(&str, &str); 4] = [
+        ("", "application/vnd.kubernetes.protobuf"),
+        ("?includeObject=None", TABLE),
+        ("?labelSelector=nothing%3Dx", "application/json"),
+        ("?watch=1&timeoutSeconds=2&includeObject=None", TABLE),
+    ];
+    lay_in(&field, field.pick(300, 1000), 60_000).await?;
+    let requests = field.tenant.requests();
+    let asks = FORMATS.map(|(query, accept)| Ask::get(format!("{requests}{query}")).with("accept", accept));
+    read(field, 31, asks.into()).await
+}
+
 /// Lists that are read, with one of these header fields in turn.
 async fn lists(field: Field, headers: &'static [(&'static str, &'static str)]) -> Findings {
     lay_in(&field, STOCK.0, STOCK.1).await?;
-    let each = field.clone();
+    let path = field.tenant.requests();
+    let asks = headers.iter().map(|(name, value)| Ask::get(&path).with(name, *value)).collect();
+    read(field, 16, asks).await
+}
+
+/// So many at a time ask one of these in turn, and read the answers.
+async fn read(field: Field, lanes: usize, asks: Vec<Ask>) -> Findings {
+    let (each, asks) = (field.clone(), Arc::new(asks));
     field
-        .storm(16, move |lane, _| {
-            let field = each.clone();
+        .storm(lanes, move |lane, _| {
+            let (field, asks) = (each.clone(), asks.clone());
             async move {
-                let (name, value) = headers[lane % headers.len()];
-                let ask = Ask::get(field.tenant.requests()).with(name, value);
-                let answer = field.line().await?.send(&ask).await?;
+                let ask = &asks[lane % asks.len()];
+                let answer = field.line().await?.send(ask).await?;
                 field.count(answer.status().as_str());
                 let mut body = answer.into_body();
                 while let Some(frame) = body.frame().await {

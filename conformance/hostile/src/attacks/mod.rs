@@ -3,7 +3,9 @@
 mod answers;
 mod bodies;
 mod connections;
+mod controllers;
 mod frames;
+mod host;
 mod patches;
 mod queries;
 mod reviews;
@@ -26,6 +28,8 @@ pub fn all() -> Vec<Attack> {
         connections::all(),
         frames::all(),
         reviews::all(),
+        host::all(),
+        controllers::all(),
         traces::all(),
         shares::all(),
         store::all(),

@@ -2,18 +2,29 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
 
+use anyhow::Result;
 use drydock_conformance::kinds::eviction_request;
+use drydock_conformance::wait::retry;
 use futures::future::join_all;
-use serde_json::json;
+use http::StatusCode;
+use serde_json::{Value, json};
 
 use super::stock::{Findings, REQUESTER, nothing, uid};
-use crate::attack::Attack;
+use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line, Windows};
 use crate::field::Field;
 
 /// Requests at a time.
 const LANES: usize = 16;
+/// Reviews in a second that the others cause, and a few in whatever time.
+const BESIDE: (u64, u64) = (60, 100);
+
+/// Until the host's authorizer has seen what was made.
+const PATIENCE: Duration = Duration::from_secs(60);
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
@@ -26,12 +37,22 @@ pub fn all() -> Vec<Attack> {
             "fresh-names",
             "a namespace and a name for each request that nobody asked for yet",
             |f| Box::pin(fresh_names(f)),
-        ),
-        Attack::new("fresh-pods", "requests for pods that nobody asked for yet", |f| Box::pin(fresh_pods(f))),
+        )
+        .by_new_questions(),
+        Attack::new("fresh-pods", "requests for pods that nobody asked for yet", |f| Box::pin(fresh_pods(f)))
+            .by_new_questions(),
         Attack::new("impersonation", "fifty groups and fifty extra fields to be, in each request", |f| {
             Box::pin(impersonation(f))
-        }),
+        })
+        .by_new_questions(),
+        Attack::new("long-reasons", "denials whose reason names 60 long roles that are gone", |f| {
+            Box::pin(long_reasons(f))
+        })
+        .by_new_questions(),
         Attack::new("long-tokens", "tokens of 60 KB", |f| Box::pin(long_tokens(f))).by_strangers(),
+        Attack::new("long-names", "names and selectors of 20 KB, a new one for each request", |f| {
+            Box::pin(long_names(f))
+        }),
         Attack::new("bad-paths", "paths of any length and shape", |f| Box::pin(bad_paths(f))),
     ]
 }
@@ -106,6 +127,63 @@ async fn impersonation(field: Field) -> Findings {
         })
         .await;
     nothing()
+}
+
+async fn long_names(field: Field) -> Findings {
+    let (before, began) = (field.stage.reviews().await?, Instant::now());
+    let requests = field.tenant.requests();
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let name = format!("n{lane}-{round}-{}", "x".repeat(20_000));
+            Ask::get(match round % 3 {
+                0 => format!("{requests}/{name}"),
+                1 => format!("{requests}?fieldSelector=metadata.name%3D{name}"),
+                _ => format!("{requests}?labelSelector={name}"),
+            })
+        })
+        .await;
+    let reviews = field.stage.reviews().await?.saturating_sub(before);
+    let most = BESIDE.0 * began.elapsed().as_secs() + BESIDE.1;
+    Ok(vec![Finding::new(reviews <= most, format!("{reviews} reviews, more than {most}"))])
+}
+
+/// The host names each RoleBinding whose role is gone in the reason for a denial.
+async fn long_reasons(field: Field) -> Findings {
+    let namespace = field.tenant.namespace.clone();
+    let admin = field.stage.admin().await?;
+    let bindings = format!("/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings");
+    for at in 0..60 {
+        admin.done(&Ask::post(&bindings, &dangling(at))).await?;
+    }
+    let path = format!("/apis/{}/namespaces/{namespace}/others", drydock_api::API_VERSION);
+    let reason = || reason(&field);
+    retry(PATIENCE, || "the host gives no long reason".to_owned(), async || Ok(reason().await? > 200_000))
+        .await?;
+    let each = path.clone();
+    field.ask_storm(LANES, move |lane, round| Ask::get(format!("{each}/n{lane}-{round}"))).await;
+    let answer = field.line().await?.ask_again(&Ask::get(format!("{path}/last"))).await?;
+    let (code, length) = (answer.code, answer.body.len());
+    let told = format!("a denial is {code} in {length} bytes");
+    Ok(vec![Finding::new(code == StatusCode::FORBIDDEN && length < 4_096, told)])
+}
+
+/// Gives everybody a role that does not exist.
+fn dangling(at: usize) -> Value {
+    json!({
+        "metadata": {"name": format!("gone-{at}")},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": format!("r{at}-{}", "x".repeat(4_000))},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"}],
+    })
+}
+
+/// The length of the host's reason why the tenant may not do something.
+async fn reason(field: &Field) -> Result<usize> {
+    let user = format!("system:serviceaccount:{}:account-0", field.tenant.namespace);
+    let asked = json!({"namespace": field.tenant.namespace, "verb": "get", "resource": "others"});
+    let spec = json!({"user": user, "groups": ["system:authenticated"], "resourceAttributes": asked});
+    let review = Ask::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({ "spec": spec }));
+    let answer = field.stage.done(&review).await?;
+    Ok(answer["status"]["reason"].as_str().map_or(0, str::len))
 }
 
 async fn bad_paths(field: Field) -> Findings {

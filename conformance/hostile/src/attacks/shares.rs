@@ -2,26 +2,88 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::future::join_all;
+use tokio_util::sync::CancellationToken;
 
-use super::stock::{Findings, lay_in, uid};
+use super::stock::{Findings, lay_in, request, uid};
+use super::store::drained;
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::{Field, LAIR};
-use crate::stage::Account;
+use crate::stage::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
 const LANES: usize = 400;
+/// Requests at a time of who is noisy: ten times an equal share of five users.
+const NOISE: usize = 540;
 /// Streams on a connection.
 const STREAMS: usize = 100;
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
-    vec![Attack::new("many-accounts", "a tenant with a thousand accounts beside one with one", |f| {
-        Box::pin(many_accounts(f))
-    })]
+    vec![
+        Attack::new("many-accounts", "a tenant with a thousand accounts beside one with one", |f| {
+            Box::pin(many_accounts(f))
+        }),
+        Attack::new("noise-beside-a-drain", "540 requests at a time beside a drain of 100 pods", |f| {
+            Box::pin(noise_beside_a_drain(f))
+        }),
+    ]
+}
+
+/// The pace of a drain without the noise and beside it: figures for people. That it ends is judged.
+async fn noise_beside_a_drain(field: Field) -> Findings {
+    let pods = field.pick(100, 3_000);
+    let other = format!("{}-drained", field.tenant.namespace);
+    let other = field.stage.tenant(&other, 1).await?;
+    let calm = drained_in(&field, &other, "calm", pods).await?;
+    let stop = CancellationToken::new();
+    let noise = async {
+        let lanes = (0..NOISE).map(|lane| noise(&field, lane, &stop));
+        join_all(lanes).await;
+    };
+    let drained = async {
+        let took = drained_in(&field, &other, "noisy", pods).await;
+        stop.cancel();
+        took
+    };
+    let ((), beside) = tokio::join!(noise, drained);
+    let pace = |took: Duration| pods as f64 / took.as_secs_f64();
+    field.say(format!("{:.1} pods/s without, {:.1} beside it", pace(calm), pace(beside?)));
+    super::stock::nothing()
+}
+
+async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
+    let path = format!("{}?dryRun=All", field.tenant.requests());
+    let ask = async {
+        for round in 0.. {
+            let line = match field.line().await {
+                Ok(line) => line,
+                Err(_) => continue,
+            };
+            for turn in 0..100 {
+                let object = request((lane * 1_000 + round) * 100 + turn);
+                for ask in [Ask::post(&path, &object), Ask::get(field.tenant.requests())] {
+                    field.note(&line.ask(&ask).await);
+                }
+            }
+        }
+    };
+    stop.run_until_cancelled(ask).await;
+}
+
+/// Pods of a tenant on a node of their own, and the time from the maintenance until it is drained.
+async fn drained_in(field: &Field, tenant: &Tenant, which: &str, pods: usize) -> Result<Duration> {
+    let name = format!("{}-{which}", tenant.namespace);
+    field.stage.node(&name).await?;
+    field.stage.named_pods(tenant, &name, which, pods).await?;
+    let began = Instant::now();
+    field.stage.drain(&name, &name).await?;
+    drained(field, &name).await?;
+    Ok(began.elapsed())
 }
 
 /// Both read one request of their own, on as many streams of as many connections. The accounts together get no more

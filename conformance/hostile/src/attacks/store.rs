@@ -6,16 +6,19 @@ use anyhow::Result;
 use drydock_conformance::wait::retry;
 use serde_json::json;
 
-use super::stock::{Findings, request, uid};
+use super::stock::{Findings, lay_in, request, uid};
 use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
 use crate::stage::cluster::maintenance;
 
+/// Bytes of an annotation of which an object has nothing but one.
+const HEAVY: usize = 50_000;
 /// Requests at a time.
 const LANES: usize = 16;
-/// A drain of that many pods, or the end of that many requests, has come by then or never will.
-const LIMIT: Duration = Duration::from_secs(280);
+/// A drain of that many pods, or the end of that many requests, has come by then or never will: in the short form, and
+/// in the long one.
+const LIMIT: [Duration; 2] = [Duration::from_secs(280), Duration::from_secs(3_000)];
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
@@ -23,6 +26,10 @@ pub fn all() -> Vec<Attack> {
         Attack::new("filled-namespace", "2,000 requests in a namespace whose 500 pods are drained", |f| {
             Box::pin(filled(f))
         }),
+        Attack::new("history-flood", "one heavy request, rewritten until the store is short of space", |f| {
+            Box::pin(history_flood(f))
+        })
+        .in_a_small_store(),
         Attack::new("deleted-namespace", "a namespace with 2,000 requests, deleted", |f| {
             Box::pin(deleted(f))
         }),
@@ -46,10 +53,24 @@ async fn filled(field: Field) -> Findings {
     Ok(vec![Finding::new(drained.is_ok(), format!("the drain of the filled namespace: {drained:?}"))])
 }
 
-async fn drained(field: &Field, name: &str) -> Result<()> {
+async fn history_flood(field: Field) -> Findings {
+    lay_in(&field, 1, HEAVY).await?;
+    let path = field.tenant.request(&uid(0));
+    field
+        .ask_storm(LANES, move |lane, round| {
+            let stock = format!("{lane}-{round}-{}", "x".repeat(HEAVY));
+            Ask::merge(&path, &json!({"metadata": {"annotations": {"example.com/stock": stock}}}))
+        })
+        .await;
+    let full = field.counted("507");
+    Ok(vec![Finding::new(full == 0, format!("the store was full for {full} writes"))])
+}
+
+/// Waits until a maintenance is drained, and completes it.
+pub async fn drained(field: &Field, name: &str) -> Result<()> {
     let path = maintenance(name);
     retry(
-        LIMIT,
+        field.pick(LIMIT[0], LIMIT[1]),
         || "did not end".to_owned(),
         async || {
             let found = field.stage.done(&Ask::get(&path)).await?;
@@ -69,7 +90,7 @@ async fn deleted(field: Field) -> Findings {
     field.stage.done(&Ask::delete(&path)).await?;
     let admin = field.stage.admin().await?;
     let gone = retry(
-        LIMIT,
+        field.pick(LIMIT[0], LIMIT[1]),
         || "it is still there".to_owned(),
         async || Ok(admin.ask_again(&Ask::get(&path)).await?.code == http::StatusCode::NOT_FOUND),
     );

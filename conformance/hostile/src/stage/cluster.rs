@@ -43,10 +43,26 @@ impl Stage {
         count: usize,
         with: &Value,
     ) -> Result<Pods> {
+        self.made_pods(tenant, node, "pod", count, with).await
+    }
+
+    /// Pods `PREFIX-N` of a tenant on a node.
+    pub async fn named_pods(&self, tenant: &Tenant, node: &str, prefix: &str, count: usize) -> Result<Pods> {
+        self.made_pods(tenant, node, prefix, count, &json!({})).await
+    }
+
+    async fn made_pods(
+        &self,
+        tenant: &Tenant,
+        node: &str,
+        prefix: &str,
+        count: usize,
+        with: &Value,
+    ) -> Result<Pods> {
         let admin = self.admin().await?;
         let made = (0..count).map(|at| {
             let (admin, ask) =
-                (admin.clone(), Ask::post(tenant.pods(), &pod(&format!("pod-{at}"), node, with)));
+                (admin.clone(), Ask::post(tenant.pods(), &pod(&format!("{prefix}-{at}"), node, with)));
             async move {
                 let pod = admin.done(&ask).await?;
                 let field = |name: &str| pod["metadata"][name].as_str().map(str::to_owned);

@@ -16,6 +16,8 @@ use crate::door::{Ask, Line, Windows};
 const TOO_MUCH: u64 = 6 << 20;
 /// Between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(50);
+/// The host's API server.
+const HOST: &str = "kube-apiserver";
 const SCRAPER: &str = "scraper";
 const ACCOUNTS: &str = "/api/v1/namespaces/kube-system/serviceaccounts";
 const REVIEWS: [&str; 2] = ["resource=\"subjectaccessreviews\"", "resource=\"tokenreviews\""];
@@ -78,10 +80,23 @@ impl Stage {
         self.pid().and_then(|pid| field(pid, "VmRSS:")).unwrap_or_default() / 1024
     }
 
+    /// Resident memory of the host's API server, in MiB.
+    pub fn host_resident(&self) -> u64 {
+        let pid = self.drydock.host.processes.pid(HOST);
+        pid.and_then(|pid| field(pid, "VmRSS:")).unwrap_or_default() / 1024
+    }
+
+    /// Bytes in the files of the embedded store; 0 where there is none.
+    pub fn stored(&self) -> u64 {
+        let files =
+            std::fs::read_dir(self.drydock.host.dir.join("drydock/data")).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    }
+
     /// The metric of our controller manager that has the most series, and how many.
     pub async fn manager_series(&self) -> Result<(String, usize)> {
         let token = self.scraper().await?;
-        let line = Line::open(&self.manager()?, HOME, Some(&token), Windows::USUAL).await?;
+        let line = Line::open(&self.manager(true)?, HOME, Some(&token), Windows::USUAL).await?;
         let answer = line.ask(&Ask::get("/metrics")).await?;
         ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.told());
         let text = String::from_utf8_lossy(&answer.body).into_owned();

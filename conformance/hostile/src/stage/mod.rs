@@ -30,6 +30,9 @@ pub const HOME: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Bounds that are lowered so that few connections reach them, where the server has such a flag.
 const LOWERED: [(&str, &str); 1] = [("--max-connections-per-address", "64")];
 
+/// Bytes that a store takes before half of its lowered quota is used.
+const ROOM: u64 = 8 << 20;
+
 /// A host with Drydock in it.
 pub struct Stage {
     drydock: Drydock,
@@ -79,23 +82,40 @@ impl Stage {
         processes.pid(APISERVER).filter(|_| processes.runs(APISERVER))
     }
 
-    /// Our controller manager, for system:masters.
-    fn manager(&self) -> Result<Door> {
+    /// Our controller manager's process.
+    pub fn manager_pid(&self) -> Result<u32> {
+        self.drydock.host.processes.pid(MANAGER).context("our controller manager does not run")
+    }
+
+    /// Our controller manager, for system:masters or for whoever shows a token or nothing.
+    pub fn manager(&self, masters: bool) -> Result<Door> {
         let host = &self.drydock.host;
-        let pid = host.processes.pid(MANAGER).context("our controller manager does not run")?;
+        let pid = self.manager_pid()?;
         let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
         let flag =
             |name: &str| command.split('\0').find_map(|word| word.strip_prefix(name)).context("no such flag");
         let admin =
             host.pki.client(&host.dir.join("pki"), "hostile-manager", "admin", &["system:masters"])?;
         let ca = Path::new(flag("--cert-dir=")?).join("ca.crt");
-        Door::new(&format!("https://127.0.0.1:{}", flag("--secure-port=")?), "localhost", &ca, Some(&admin))
+        Door::new(
+            &format!("https://127.0.0.1:{}", flag("--secure-port=")?),
+            "localhost",
+            &ca,
+            masters.then_some(&admin),
+        )
     }
 
     /// Starts our API server anew, with its data.
     pub async fn restart(&self) -> Result<()> {
         self.drydock.kill_apiserver()?;
         self.drydock.start_apiserver().await
+    }
+
+    /// The same with an embedded store that is short of space after [`ROOM`] more; etcd has a quota of its own.
+    pub async fn restart_with_room(&self) -> Result<()> {
+        self.drydock.kill_apiserver()?;
+        let used = self.stored();
+        self.drydock.start_apiserver_with(&[format!("--quota-backend-bytes={}", 2 * (used + ROOM))]).await
     }
 
     /// The ends of the logs.

@@ -92,13 +92,14 @@ async fn account(admin: &Line, namespace: &str, at: usize) -> Result<Account> {
     Ok(Account { token: token["status"]["token"].as_str().unwrap_or_default().to_owned() })
 }
 
-/// What ClusterRole `edit` gives of pods, and deploy/'s roles of our kinds to editors and interceptors.
+/// What ClusterRole `edit` gives of pods and their budgets, and deploy/'s roles of our kinds to editors and interceptors.
 fn role() -> Value {
     let ours = ["evictionrequests", "evictionrequests/status", "evictionrequests/interceptor"];
     json!({
         "metadata": {"name": "editor"},
         "rules": [
             {"apiGroups": [""], "resources": ["pods", "serviceaccounts", "serviceaccounts/token"], "verbs": ["*"]},
+            {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["*"]},
             {"apiGroups": [drydock_api::GROUP], "resources": ours, "verbs": ["*"]},
         ],
     })

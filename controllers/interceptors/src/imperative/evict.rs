@@ -71,7 +71,7 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
     {
         let mut pool = worker.pool.lock();
         let overload = answer.is_some_and(Answer::is_overload);
-        pool.finish(overload, began.elapsed(), Instant::now());
+        pool.finish(&key, overload, began.elapsed(), Instant::now());
         if let Some(Answer::Throttled(after)) = answer {
             pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
         }
@@ -98,7 +98,7 @@ async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
 }
 
 async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
-    let api: Api<HostPod> = Api::namespaced(context.client.clone(), &pod.namespace);
+    let api: Api<HostPod> = Api::namespaced(context.evictions.clone(), &pod.namespace);
     let (params, body) = (PostParams::default(), eviction(pod, uid));
     let asked = api.create_subresource("eviction", &pod.name, &params, &body);
     match tokio::time::timeout(ANSWERS_WITHIN, asked).await {

@@ -1,20 +1,26 @@
-//! What the budgets that cover a pod would say, as far as the cache knows; the host decides.
+//! What the host would answer to the eviction of a pod, guessed from the PodDisruptionBudgets in the cache. The host
+//! decides.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drydock_runtime::cache::{Phase, UnhealthyPolicy};
-use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod};
+use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod, Store};
 
-/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between, or the same
-/// several cover it.
+/// Comparisons of strings that a look at the budgets of one pod may cost: tenants make any number of budgets, with
+/// selectors of up to a megabyte.
+const MAX_COMPARISONS: usize = 10_000;
+
+/// A guess at the host's answer. Two are equal when the budget that covers the pod has not changed in between, or when
+/// the same two were found to cover it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     /// No budget is in the way; the one that covers the pod, if any.
     Open(Option<Covering>),
     /// This budget allows nothing, for this reason.
     Closed { budget: Covering, why: String },
-    /// Several budgets cover the pod, these by name; what they say does not matter while there is more than one.
-    Many(Vec<ObjectKey>),
+    /// Several budgets cover the pod, these two among them; what they say does not matter while there is more than one.
+    Many([ObjectKey; 2]),
 }
 
 /// The one budget that covers a pod, as it was seen.
@@ -42,18 +48,33 @@ impl Gate {
     }
 }
 
-/// Looks at the budgets of the pod's namespace.
-pub(crate) fn gate(pod: &Pod, budgets: &[Arc<Budget>]) -> Gate {
-    let mut covering: Vec<&Arc<Budget>> = budgets.iter().filter(|b| b.covers(&pod.labels)).collect();
+/// The budgets that cover a pod, the first two by name: one more changes nothing. Budgets beyond [`MAX_COMPARISONS`] are
+/// not looked at: a pod that one of them keeps is asked for again with backoff, and not when that budget changes.
+pub(crate) fn covering(pod: &Pod, budgets: &Store<Budget>) -> Vec<Arc<Budget>> {
+    let mut covering = Vec::new();
     // The host does not ask budgets about pods that have not started, have ended, or are going.
     if pod.is_terminal() || pod.is_terminating() || pod.phase == Phase::Pending {
-        return Gate::Open(None);
+        return covering;
     }
-    if covering.len() > 1 {
-        covering.sort_by(|a, b| a.name.cmp(&b.name));
-        return Gate::Many(covering.iter().map(|b| b.key()).collect());
-    }
-    let Some(budget) = covering.first() else { return Gate::Open(None) };
+    let mut left = MAX_COMPARISONS;
+    budgets.visit_namespace(&pod.namespace, |budget| {
+        let Some(rest) = left.checked_sub(budget.comparisons()) else { return ControlFlow::Break(()) };
+        left = rest;
+        if budget.covers(&pod.labels) {
+            covering.push(budget.clone());
+        }
+        if covering.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    covering
+}
+
+/// Guesses from the budgets that cover the pod.
+pub(crate) fn gate(pod: &Pod, covering: &[Arc<Budget>]) -> Gate {
+    let budget = match covering {
+        [] => return Gate::Open(None),
+        [budget] => budget,
+        [first, second, ..] => return Gate::Many([first.key(), second.key()]),
+    };
     let covering = Covering { key: budget.key(), version: budget.resource_version.clone() };
     match obstacle(budget, pod) {
         None => Gate::Open(Some(covering)),
@@ -164,16 +185,48 @@ mod tests {
         assert!(matches!(gate(&pod(false), &[met]), Gate::Open(_)));
     }
 
-    #[test]
-    fn pending_pod_passes_every_budget() {
-        let pod = Pod { phase: Phase::Pending, ..pod(false) };
-        assert_eq!(gate(&pod, &[budget("a", 0), budget("b", 0)]), Gate::Open(None));
+    fn store(budgets: impl IntoIterator<Item = Budget>) -> Store<Budget> {
+        let store = Store::default();
+        budgets.into_iter().for_each(|budget| store.apply(budget));
+        store
+    }
+
+    fn names(covering: &[Arc<Budget>]) -> Vec<&str> {
+        covering.iter().map(|budget| budget.name.as_str()).collect()
     }
 
     #[test]
-    fn several_budgets_are_named_in_order() {
-        let gate = gate(&pod(true), &[budget("b", 1), budget("a", 1)]);
-        assert_eq!(gate, Gate::Many(vec![ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
+    fn pending_pod_passes_every_budget() {
+        let pending = Pod { phase: Phase::Pending, ..pod(false) };
+        let budgets = store([(*budget("a", 0)).clone()]);
+        assert_eq!(names(&covering(&pod(false), &budgets)), ["a"]);
+        assert!(covering(&pending, &budgets).is_empty());
+        assert_eq!(gate(&pending, &[]), Gate::Open(None));
+    }
+
+    #[test]
+    fn of_several_budgets_the_first_two_by_name_are_enough() {
+        let budgets = store(["c", "b", "a"].map(|name| (*budget(name, 1)).clone()));
+        let gate = gate(&pod(true), &covering(&pod(true), &budgets));
+        assert_eq!(gate, Gate::Many([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
+    }
+
+    /// A selector may be as long as a megabyte, and there may be hundreds: each look at each pod went through them all.
+    #[test]
+    fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
+        let selecting = |name: &str, operator: &str, values: usize| {
+            let values: Vec<String> = (0..values).map(|value| value.to_string()).collect();
+            let expression = serde_json::json!({ "key": "k", "operator": operator, "values": values });
+            let selector = serde_json::json!({ "matchExpressions": [expression] });
+            Budget { selector: serde_json::from_value(selector).unwrap(), ..(*budget(name, 1)).clone() }
+        };
+        let long =
+            [selecting("a", "NotIn", 4_000), selecting("b", "NotIn", 10_000), selecting("c", "NotIn", 1)];
+        assert_eq!(names(&covering(&pod(true), &store(long))), ["a"], "not the long one, nor what follows");
+        let others = |count| (0..count).map(move |i| selecting(&format!("{i:05}"), "Exists", 0));
+        let last = || [selecting("z", "NotIn", 1)];
+        assert_eq!(names(&covering(&pod(true), &store(others(4_900).chain(last())))), ["z"]);
+        assert!(covering(&pod(true), &store(others(5_000).chain(last()))).is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How many evictions may be in flight: as many as help, fewer when the host shows that it has enough.
+//! How many evictions may be in flight: additive increase, multiplicative decrease.
 
 use std::time::Duration;
 
@@ -7,12 +7,10 @@ use tokio::time::Instant;
 /// Measured on a 1.36 host: 64 evict the most under one budget and under many; 128 are slower again.
 const MOST: f64 = 64.0;
 const LEAST: f64 = 4.0;
-/// An answer that takes longer says that the host is loaded.
-const SLOW: Duration = Duration::from_secs(5);
-/// The limit is cut at most once in this time: answers that were sent together tell the same story.
+/// The limit is lowered at most once in this time: answers that were sent together tell the same story.
 const CUT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Additive increase, multiplicative decrease.
+/// A limit between 4 and 64, at first 64.
 #[derive(Debug)]
 pub(crate) struct Limit {
     value: f64,
@@ -32,9 +30,14 @@ impl Limit {
         self.value as usize
     }
 
-    /// Learns from an answer.
-    pub(crate) fn learn(&mut self, overload: bool, latency: Duration, now: Instant) {
-        if !overload && latency < SLOW {
+    /// Whether it is as high as it can be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.value >= MOST
+    }
+
+    /// Learns from an answer: one that says that there is too much to do lowers the limit, any other raises it.
+    pub(crate) fn learn(&mut self, too_much: bool, now: Instant) {
+        if !too_much {
             self.value = (self.value + 1.0 / self.value).min(MOST);
         } else if self.last_cut.is_none_or(|cut| now.saturating_duration_since(cut) >= CUT_INTERVAL) {
             self.value = (self.value * 0.7).max(LEAST);
@@ -48,21 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overload_cuts_once_a_second_and_success_grows_back() {
+    fn too_much_lowers_it_once_a_second_and_success_raises_it_again() {
         let mut limit = Limit::default();
         let now = Instant::now();
-        (0..64).for_each(|_| limit.learn(true, Duration::ZERO, now));
+        (0..64).for_each(|_| limit.learn(true, now));
         assert_eq!(limit.get(), 44);
-        (0..100).for_each(|i| limit.learn(true, Duration::ZERO, now + Duration::from_secs(i)));
+        (0..100).for_each(|i| limit.learn(true, now + Duration::from_secs(i)));
         assert_eq!(limit.get(), 4);
-        (0..5000).for_each(|_| limit.learn(false, Duration::from_millis(20), now));
-        assert_eq!(limit.get(), 64);
-    }
-
-    #[test]
-    fn slow_answers_count_as_overload() {
-        let mut limit = Limit::default();
-        limit.learn(false, Duration::from_secs(6), Instant::now());
-        assert_eq!(limit.get(), 44);
+        (0..5000).for_each(|_| limit.learn(false, now));
+        assert!(limit.is_full());
     }
 }

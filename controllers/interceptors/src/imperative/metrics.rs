@@ -1,6 +1,12 @@
 //! Metrics of the interceptor.
 
-use drydock_runtime::{Context, ObjectKey};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use drydock_runtime::ObjectKey;
+use drydock_runtime::metrics::Metrics as Registry;
+use drydock_runtime::metrics::fair::{self, SERIES};
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,67 +24,61 @@ struct Result {
     result: &'static str,
 }
 
-/// Series of [`OfRequest`], whose names tenants choose.
-const SERIES: i64 = 20_000;
-
-/// KEP-4563's counter, whose series live as long as their request, and what shows how the pool is doing.
+/// KEP-4563's counter of evictions, and how the pool is doing.
 pub(super) struct Metrics {
-    evictions: Family<OfRequest, Counter>,
-    /// How many series that has.
-    series: Gauge,
-    left_out: Counter,
+    sent: Arc<Sent>,
     answers: Family<Result, Counter>,
     pub(super) in_flight: Gauge,
     pub(super) waiting: Gauge,
     pub(super) limit: Gauge,
 }
 
+/// Evictions sent for each request that is remembered. A scrape shows at most [`SERIES`] of them.
+struct Sent {
+    requests: Mutex<HashMap<ObjectKey, OfOne>>,
+    shown: Family<OfRequest, Counter>,
+    left_out: Gauge,
+}
+
+struct OfOne {
+    pod: String,
+    evictions: u64,
+}
+
 impl Metrics {
-    pub(super) fn register(context: &Context) -> Self {
-        let all = Self {
-            evictions: Family::default(),
-            series: Gauge::default(),
-            left_out: Counter::default(),
-            answers: Family::default(),
-            in_flight: Gauge::default(),
-            waiting: Gauge::default(),
-            limit: Gauge::default(),
-        };
-        let registry = &context.metrics;
-        registry.register_bare_counter(
-            "evictionrequest_controller_imperative_evictions",
-            "Evictions sent for an unfinished EvictionRequest and its Pod",
-            all.evictions.clone(),
-        );
-        registry.register(
-            "drydock_imperative_evictions_left_out",
-            "Evictions that evictionrequest_controller_imperative_evictions has no room for: too many other requests have series",
-            all.left_out.clone(),
-        );
-        registry.register(
-            "drydock_evictions",
-            "Evictions sent, by how the host answered",
-            all.answers.clone(),
-        );
-        registry.register("drydock_evictions_in_flight", "Evictions in flight", all.in_flight.clone());
-        registry.register("drydock_evictions_waiting", "Evictions that wait for a slot", all.waiting.clone());
-        registry.register("drydock_evictions_limit", "Evictions that may be in flight", all.limit.clone());
-        all
+    pub(super) fn register(registry: &Registry) -> Self {
+        let sent = Arc::new(Sent {
+            requests: Mutex::default(),
+            shown: registry.add_bare_counter(
+                "evictionrequest_controller_imperative_evictions",
+                "Evictions sent for an unfinished EvictionRequest and its Pod",
+            ),
+            left_out: registry.add(
+                "drydock_imperative_eviction_series_left_out",
+                "Series of evictionrequest_controller_imperative_evictions that this scrape has no room for",
+            ),
+        });
+        let shown = sent.clone();
+        registry.before_scrape(move || shown.show(SERIES));
+        Self {
+            sent,
+            answers: registry.add("drydock_evictions", "Evictions sent, by how the host answered"),
+            in_flight: registry.add("drydock_evictions_in_flight", "Evictions in flight"),
+            waiting: registry.add("drydock_evictions_waiting", "Evictions that wait for a slot"),
+            limit: registry.add(
+                "drydock_evictions_limit",
+                "Evictions that may be in flight, of all namespaces together",
+            ),
+        }
     }
 
     /// An eviction was sent for a request that is remembered.
     pub(super) fn sent_for(&self, request: &ObjectKey, pod: &str) {
-        let label = label(request, pod);
-        if let Some(sent) = self.evictions.get(&label) {
-            sent.inc();
-            return;
+        let mut requests = self.sent.requests.lock();
+        match requests.get_mut(request) {
+            Some(sent) => sent.evictions += 1,
+            None => drop(requests.insert(request.clone(), OfOne { pod: pod.to_owned(), evictions: 1 })),
         }
-        if self.series.get() >= SERIES {
-            self.left_out.inc();
-            return;
-        }
-        self.series.inc();
-        self.evictions.get_or_create(&label).inc();
     }
 
     /// The host answered.
@@ -86,10 +86,27 @@ impl Metrics {
         self.answers.get_or_create(&Result { result }).inc();
     }
 
-    pub(super) fn forget(&self, request: &ObjectKey, pod: &str) {
-        if self.evictions.remove(&label(request, pod)) {
-            self.series.dec();
-        }
+    /// The request is no longer remembered.
+    pub(super) fn forget(&self, request: &ObjectKey) {
+        self.sent.requests.lock().remove(request);
+    }
+}
+
+impl Sent {
+    /// Shows at most `most` series, of as many namespaces as there is room for.
+    fn show(&self, most: usize) {
+        self.shown.clear();
+        let requests = self.requests.lock();
+        let mut left = most;
+        fair::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, sent)| {
+            let room = usize::from(left > 0);
+            if room > 0 {
+                self.shown.get_or_create(&label(request, &sent.pod)).inc_by(sent.evictions);
+            }
+            left -= room;
+            room
+        });
+        self.left_out.set(i64::try_from(requests.len().saturating_sub(most)).unwrap_or(i64::MAX));
     }
 }
 
@@ -98,5 +115,32 @@ fn label(request: &ObjectKey, pod: &str) -> OfRequest {
         namespace: request.namespace.to_string(),
         name: request.name.to_string(),
         pod: pod.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Series were given as they came, and lived as long as the request: a tenant with 20,000 blocked requests left
+    /// everybody else out.
+    #[test]
+    fn a_namespace_with_many_blocked_requests_leaves_no_other_out() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry);
+        for name in 0..SERIES + 5 {
+            metrics.sent_for(&ObjectKey::new("loud", &name.to_string()), "p");
+        }
+        let quiet = ObjectKey::new("quiet", "r");
+        (0..3).for_each(|_| metrics.sent_for(&quiet, "p"));
+        let text = registry.render();
+        let of_quiet =
+            "evictionrequest_controller_imperative_evictions{namespace=\"quiet\",name=\"r\",pod=\"p\"} 3";
+        assert!(text.lines().any(|line| line == of_quiet));
+        assert!(text.contains("drydock_imperative_eviction_series_left_out 6"));
+        let series = |text: &str| text.lines().filter(|line| line.contains("namespace=\"")).count();
+        assert_eq!(series(&text), SERIES);
+        metrics.forget(&quiet);
+        assert!(!registry.render().contains("quiet"));
     }
 }

@@ -72,11 +72,11 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
             }
         }
     });
-    let (budgets, board) = (queue.clone(), worker.clone());
+    let board = worker.clone();
     context.caches.budgets.subscribe(move |change: &Change<Budget>| {
         let Some(budget) = change.latest() else { return };
         if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
-            board.to_wake(&budget.key(), relief).into_iter().for_each(|key| budgets.add(key));
+            board.wake(&budget.key(), relief);
         }
     });
 }

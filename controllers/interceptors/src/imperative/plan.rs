@@ -178,7 +178,7 @@ fn news_of(tried: &Tried, gate: &Gate) -> Option<News> {
 
 fn many(gate: &Gate) -> String {
     let which = match gate {
-        Gate::Many(budgets) => format!(" ({})", names(budgets)),
+        Gate::Many(budgets) => format!(" ({})", some(budgets)),
         _ => String::new(),
     };
     format!(
@@ -186,9 +186,9 @@ fn many(gate: &Gate) -> String {
     )
 }
 
-/// Names of budgets.
-pub(crate) fn names(budgets: &[ObjectKey]) -> String {
-    budgets.iter().map(|budget| &*budget.name).collect::<Vec<_>>().join(", ")
+/// Names the budgets that were found; there may be more.
+pub(crate) fn some([first, second]: &[ObjectKey; 2]) -> String {
+    format!("{} and {} at least", first.name, second.name)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
-//! Who is evicted next: lanes take turns, so that a budget with many pods does not hold the slots of one with few.
+//! Which pod is evicted next. Namespaces take turns, as tenants make as many budgets as they like; within a namespace its
+//! budgets take turns, so that one with many pods does not delay one with few.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::ObjectKey;
+use drydock_runtime::round_robin::RoundRobin;
 use tokio::time::Instant;
 
 use super::limit::Limit;
@@ -11,53 +14,113 @@ use super::limit::Limit;
 /// Pods that the same budget covers; the pods of a namespace without one.
 pub(crate) type Lane = ObjectKey;
 
+/// An answer that takes longer says that the budgets of the namespace are contended, or that the host is loaded.
+const SLOW: Duration = Duration::from_secs(5);
+/// The reserve is this part of the limit. No more than 100 evictions fit on a connection to the host.
+const RESERVE: usize = 4;
+/// Namespaces without evictions whose lowered limit is remembered.
+const RESTED: usize = 256;
+
+/// Evictions that wait and that are in flight.
+///
+/// A namespace may take all slots while no other wants one. When all are taken, there is a reserve for those that have
+/// less than an equal share: each may take half of what is left of it.
 #[derive(Default)]
 pub(crate) struct Pool {
-    lanes: HashMap<Lane, VecDeque<ObjectKey>>,
-    /// Lanes with somebody in them, in the order of their turns.
-    turns: VecDeque<Lane>,
+    /// Those with evictions that wait or are in flight.
+    namespaces: HashMap<Arc<str>, Namespace>,
+    /// Those with evictions that wait, in the order of their turns.
+    turns: VecDeque<Arc<str>>,
     queued: HashSet<ObjectKey>,
     in_flight: usize,
+    /// Of all namespaces together; lowered when the host asks to send less.
     limit: Limit,
+    rested: HashMap<Arc<str>, (Limit, Instant)>,
     /// After the host asked to wait.
     paused_until: Option<Instant>,
 }
 
+#[derive(Default)]
+struct Namespace {
+    lanes: RoundRobin<Lane, ObjectKey>,
+    in_flight: usize,
+    /// Of this namespace; lowered when its evictions are answered slowly.
+    limit: Limit,
+}
+
 impl Pool {
     /// Takes in a request, unless it waits already.
-    pub(crate) fn submit(&mut self, lane: Lane, key: ObjectKey) {
+    pub(crate) fn submit(&mut self, lane: &Lane, key: ObjectKey) {
         if !self.queued.insert(key.clone()) {
             return;
         }
-        let queue = self.lanes.entry(lane.clone()).or_default();
-        if queue.is_empty() {
-            self.turns.push_back(lane);
+        let rested = &mut self.rested;
+        let namespace = self.namespaces.entry(key.namespace.clone()).or_insert_with(|| {
+            let limit = rested.remove(&key.namespace).map(|(limit, _)| limit).unwrap_or_default();
+            Namespace { limit, ..Namespace::default() }
+        });
+        if namespace.lanes.is_empty() {
+            self.turns.push_back(key.namespace.clone());
         }
-        queue.push_back(key);
+        namespace.lanes.push(lane, key);
     }
 
     /// The next one to evict, if a slot is free.
     pub(crate) fn take(&mut self, now: Instant) -> Option<ObjectKey> {
-        if self.in_flight >= self.limit.get() || self.paused_until.is_some_and(|until| now < until) {
+        let most = self.most_of_one();
+        if most == 0 || self.paused_until.is_some_and(|until| now < until) {
             return None;
         }
-        let lane = self.turns.pop_front()?;
-        let queue = self.lanes.get_mut(&lane)?;
-        let key = queue.pop_front()?;
-        if queue.is_empty() {
-            self.lanes.remove(&lane);
-        } else {
-            self.turns.push_back(lane);
+        let has_room = |namespace: &Namespace| namespace.in_flight < most.min(namespace.limit.get());
+        let turn = self.turns.iter().position(|name| self.namespaces.get(name).is_some_and(has_room))?;
+        let name = self.turns.remove(turn)?;
+        let namespace = self.namespaces.get_mut(&name)?;
+        let key = namespace.lanes.pop()?;
+        namespace.in_flight += 1;
+        if !namespace.lanes.is_empty() {
+            self.turns.push_back(name);
         }
         self.queued.remove(&key);
         self.in_flight += 1;
         Some(key)
     }
 
-    /// Frees a slot, and learns from how the host answered.
-    pub(crate) fn finish(&mut self, overload: bool, latency: Duration, now: Instant) {
+    /// How many evictions one namespace may have in flight to take a slot now. While none is free this is an equal share
+    /// at most, so that few namespaces are below it, and nobody is where there are more namespaces than slots.
+    fn most_of_one(&self) -> usize {
+        let most = self.limit.get();
+        if self.in_flight < most {
+            return usize::MAX;
+        }
+        let reserve = (most + most / RESERVE).saturating_sub(self.in_flight);
+        (most / self.namespaces.len().max(1)).min(reserve)
+    }
+
+    /// Frees the slot of a request, and learns from how the host answered.
+    pub(crate) fn finish(&mut self, key: &ObjectKey, overload: bool, latency: Duration, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.limit.learn(overload, latency, now);
+        self.limit.learn(overload, now);
+        let Some(namespace) = self.namespaces.get_mut(&key.namespace) else { return };
+        namespace.in_flight = namespace.in_flight.saturating_sub(1);
+        namespace.limit.learn(latency >= SLOW, now);
+        if namespace.in_flight == 0 && namespace.lanes.is_empty() {
+            self.rest(&key.namespace, now);
+        }
+    }
+
+    /// Forgets a namespace without evictions, but for a lowered limit: those that wait for a budget come back.
+    fn rest(&mut self, name: &Arc<str>, now: Instant) {
+        let Some(limit) = self.namespaces.remove(name).map(|namespace| namespace.limit) else { return };
+        if limit.is_full() {
+            return;
+        }
+        if self.rested.len() >= RESTED
+            && let Some(oldest) = self.rested.iter().min_by_key(|(_, (_, since))| *since)
+        {
+            let oldest = oldest.0.clone();
+            self.rested.remove(&oldest);
+        }
+        self.rested.insert(name.clone(), (limit, now));
     }
 
     /// Holds everything back until then.
@@ -70,62 +133,12 @@ impl Pool {
         self.paused_until.filter(|until| *until > now)
     }
 
-    /// Evictions in flight, those that wait, and the limit.
+    /// Evictions in flight, those that wait, and the limit of all namespaces.
     pub(crate) fn load(&self) -> (usize, usize, usize) {
         (self.in_flight, self.queued.len(), self.limit.get())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn key(name: &str) -> ObjectKey {
-        ObjectKey::new("ns", name)
-    }
-
-    fn pool(lanes: &[(&str, usize)]) -> Pool {
-        let mut pool = Pool::default();
-        for (lane, count) in lanes {
-            (0..*count).for_each(|i| pool.submit(key(lane), key(&format!("{lane}{i}"))));
-        }
-        pool
-    }
-
-    #[test]
-    fn lanes_take_turns() {
-        let mut pool = pool(&[("a", 3), ("b", 1)]);
-        let order: Vec<String> =
-            std::iter::from_fn(|| pool.take(Instant::now())).map(|key| key.name.to_string()).collect();
-        assert_eq!(order, ["a0", "b0", "a1", "a2"]);
-    }
-
-    #[test]
-    fn no_more_are_in_flight_than_the_limit() {
-        let mut pool = pool(&[("a", 100)]);
-        let now = Instant::now();
-        assert_eq!(std::iter::from_fn(|| pool.take(now)).count(), 64);
-        pool.finish(false, Duration::ZERO, now);
-        assert_eq!(std::iter::from_fn(|| pool.take(now)).count(), 1);
-        assert_eq!(pool.load(), (64, 35, 64));
-    }
-
-    #[test]
-    fn request_that_waits_is_not_queued_twice() {
-        let mut pool = pool(&[("a", 1)]);
-        pool.submit(key("a"), key("a0"));
-        pool.submit(key("b"), key("a0"));
-        assert_eq!(std::iter::from_fn(|| pool.take(Instant::now())).count(), 1);
-    }
-
-    #[test]
-    fn pause_holds_everything_until_its_end() {
-        let mut pool = pool(&[("a", 1)]);
-        let now = Instant::now();
-        pool.pause(now + Duration::from_secs(3));
-        pool.pause(now + Duration::from_secs(1));
-        assert!(pool.take(now + Duration::from_secs(2)).is_none());
-        assert!(pool.take(now + Duration::from_secs(3)).is_some());
-    }
-}
+#[path = "pool_tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::NAME;
 use super::answer::Answer;
 use super::gate::Gate;
-use super::plan::names;
+use super::plan::some;
 use super::worker::{Error, Seen, Worker};
 use crate::report::{self, News, Sent};
 
@@ -77,7 +77,7 @@ fn why_blocked(last: &Answer, gate: &Gate) -> String {
         (_, Gate::Closed { why, .. }) => why.clone(),
         (Answer::Budget(words) | Answer::Admission(words) | Answer::Refused(words), _) => words.clone(),
         (_, Gate::Many(budgets)) => {
-            format!("More than one PodDisruptionBudget covers the pod: {}", names(budgets))
+            format!("More than one PodDisruptionBudget covers the pod: {}", some(budgets))
         }
         _ => "More than one PodDisruptionBudget covers the pod".to_owned(),
     }

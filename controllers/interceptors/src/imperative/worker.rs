@@ -9,10 +9,11 @@ use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, cl
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::board::Board;
-use super::gate::{Gate, Relief, gate};
+use super::gate::{Gate, Relief, covering, gate};
 use super::metrics::Metrics;
 use super::plan::{Plan, plan};
 use super::pool::{Lane, Pool};
@@ -55,7 +56,7 @@ pub(super) struct Seen {
 
 impl Worker {
     pub(super) fn new(context: Context, queue: Queue<ObjectKey>) -> Self {
-        let metrics = Metrics::register(&context);
+        let metrics = Metrics::register(&context.metrics);
         Self {
             context,
             queue,
@@ -70,8 +71,10 @@ impl Worker {
         self.board.lock().knows(key)
     }
 
-    pub(super) fn to_wake(&self, budget: &ObjectKey, relief: Relief) -> Vec<ObjectKey> {
-        self.board.lock().to_wake(budget, relief)
+    /// A budget has changed in favour of its pods.
+    pub(super) fn wake(&self, budget: &ObjectKey, relief: Relief) {
+        let woken = self.board.lock().wake(budget, relief, Instant::now());
+        woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
     /// The request, while it is ours, and its surroundings.
@@ -80,8 +83,8 @@ impl Worker {
         let target = request.spec.target.pod.as_ref()?;
         let pod = self.context.caches.pods.find(&key.namespace, &target.name);
         let pod = pod.filter(|p| p.uid == target.uid && !p.is_terminal());
-        let budgets = self.context.caches.budgets.in_namespace(&key.namespace);
-        let gate = pod.as_ref().map_or(Gate::Open(None), |pod| gate(pod, &budgets));
+        let budgets = &self.context.caches.budgets;
+        let gate = pod.as_ref().map_or(Gate::Open(None), |pod| gate(pod, &covering(pod, budgets)));
         Some((request, Seen { pod, gate }))
     }
 
@@ -94,7 +97,7 @@ impl Worker {
         let plan = self.plan(&key, &request, &seen, now);
         let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
-            self.submit(&key, lane);
+            self.submit(&key, &lane);
         } else if plan.wake.is_some() && self.look(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
@@ -133,7 +136,7 @@ impl Worker {
             .is_some_and(|memory| plan(seen.pod.as_deref(), &seen.gate, &memory.tried, clock::now()).ask)
     }
 
-    fn submit(&self, key: &ObjectKey, lane: Lane) {
+    fn submit(&self, key: &ObjectKey, lane: &Lane) {
         self.pool.lock().submit(lane, key.clone());
         self.pool_changed.notify_one();
     }
@@ -160,9 +163,9 @@ impl Worker {
     }
 
     fn forget(&self, key: &ObjectKey) {
-        if let Some(memory) = self.board.lock().forget(key) {
-            self.metrics.forget(key, &memory.pod);
-        }
+        let mut board = self.board.lock();
+        board.forget(key);
+        self.metrics.forget(key);
     }
 
     /// Key of the pod to evict.

@@ -230,3 +230,18 @@ async fn an_eviction_that_panics_is_tried_again() {
     });
     running.until_evicted("p").await;
 }
+
+/// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API server refused
+/// the report every 30 s, and what was remembered of a thousand pods was several GB.
+#[tokio::test]
+async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
+    let budgets: Vec<Budget> =
+        (0..10_000).map(|i| budget(&format!("{i:05}-{}", "b".repeat(240)), "1", 1)).collect();
+    let mut running = Running::start(&budgets, &["p"], |_| several());
+    let told = running
+        .until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("retries: 1")))
+        .await;
+    let Asked::Report(_, message) = told else { unreachable!() };
+    assert!(message.contains("more than one PodDisruptionBudget covers the pod"), "{message}");
+    assert!(message.chars().count() <= 1000, "{} characters", message.chars().count());
+}

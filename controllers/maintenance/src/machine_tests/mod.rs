@@ -6,6 +6,7 @@ mod conditions;
 mod cordon;
 mod drain;
 mod properties;
+mod withdrawn;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +15,12 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, Stage, StageStatus,
 };
-use drydock_runtime::{Node, Pod};
+use drydock_runtime::{Change, Node, Pod};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::actions::{Action, Task};
+use crate::lost::Lost;
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -141,8 +143,27 @@ impl Sim {
             new
         });
         change(&mut request);
-        self.world.requests.insert(key, Arc::new(request));
+        let new = Arc::new(request);
+        let old = self.world.requests.insert(key.clone(), new.clone());
+        self.heard(key, old, Some(new));
         self.locate();
+    }
+
+    /// Somebody else deletes a request.
+    fn delete_request(&mut self, name: &str) {
+        let key = ("ns".to_owned(), format!("uid-{name}"));
+        let old = self.world.requests.remove(&key);
+        self.heard(key, old, None);
+    }
+
+    fn heard(
+        &mut self,
+        key: (String, String),
+        old: Option<Arc<EvictionRequest>>,
+        new: Option<Arc<EvictionRequest>>,
+    ) {
+        let lost = Lost::by(&Change { old, new });
+        self.world.lost.extend(lost.map(|lost| (key, lost)));
     }
 
     fn locate(&mut self) {
@@ -152,6 +173,7 @@ impl Sim {
 
     fn step(&mut self) -> BTreeMap<Task, Action> {
         let decision = step(&self.world, &mut self.memory, self.now, &self.config);
+        self.world.lost.clear();
         self.notes.extend(decision.notes);
         decision.actions
     }

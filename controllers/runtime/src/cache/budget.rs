@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use drydock_api::meta::LabelSelector;
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::cacheable::Cacheable;
-use super::pod_wire::null_as_default;
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -37,8 +35,6 @@ pub struct Budget {
     pub desired_healthy: i32,
     /// `status.expectedPods`
     pub expected_pods: i32,
-    /// `status.disruptedPods`: evictions that the budget's controller has not seen the end of.
-    pub disrupted_pods: BTreeMap<String, Timestamp>,
 }
 
 /// `spec.unhealthyPodEvictionPolicy` (KEP-3017).
@@ -58,6 +54,12 @@ impl Budget {
     /// Whether the budget covers a pod with these labels in its namespace.
     pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector.as_ref().is_some_and(|s| s.matches(labels))
+    }
+    /// What [`Budget::covers`] costs at most, in comparisons of strings.
+    pub fn comparisons(&self) -> usize {
+        let Some(selector) = &self.selector else { return 1 };
+        let expressions = selector.match_expressions.iter().map(|expression| 1 + expression.values.len());
+        1 + selector.match_labels.len() + expressions.sum::<usize>()
     }
     /// Whether the budget's controller has seen the current spec; until then the host refuses every eviction.
     pub fn is_observed(&self) -> bool {
@@ -119,8 +121,6 @@ struct WireStatus {
     current_healthy: i32,
     desired_healthy: i32,
     expected_pods: i32,
-    #[serde(deserialize_with = "null_as_default")]
-    disrupted_pods: BTreeMap<String, Timestamp>,
 }
 
 impl From<WireBudget> for Budget {
@@ -138,7 +138,6 @@ impl From<WireBudget> for Budget {
             current_healthy: wire.status.current_healthy,
             desired_healthy: wire.status.desired_healthy,
             expected_pods: wire.status.expected_pods,
-            disrupted_pods: wire.status.disrupted_pods,
         }
     }
 }

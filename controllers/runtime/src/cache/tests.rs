@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -93,12 +94,22 @@ fn replaced_object_is_not_found_by_its_old_uid() {
 }
 
 #[test]
-fn namespace_listing_stops_at_its_end() {
+fn a_visit_sees_one_namespace_and_ends_when_it_breaks() {
     let store = Store::default();
     store.apply(pod("a", "", "1"));
+    store.apply(pod("c", "", "1"));
     store.apply(Pod { namespace: "nt".into(), ..pod("b", "", "1") });
-    assert_eq!(store.in_namespace("ns").len(), 1);
-    assert_eq!(store.in_namespace("n").len(), 0);
+    let visited = |namespace: &str, most: usize| {
+        let mut names = Vec::new();
+        store.visit_namespace(namespace, |pod| {
+            names.push(pod.name.clone());
+            if names.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        names
+    };
+    assert_eq!(visited("ns", 9), ["a", "c"]);
+    assert_eq!(visited("ns", 1), ["a"]);
+    assert!(visited("n", 9).is_empty());
 }
 
 #[test]

@@ -19,6 +19,9 @@ use crate::clock;
 use crate::metrics::Metrics;
 use backlog::Backlog;
 
+/// Most bytes of an event's message that kube-apiserver takes (k8s.io/kubernetes/pkg/apis/core/validation/events.go).
+const MAX_MESSAGE: usize = 1024;
+
 /// `type` of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
@@ -99,18 +102,16 @@ impl Recorder {
 
     /// A recorder that writes nothing, for tests.
     pub fn disconnected(metrics: &Metrics) -> Self {
-        let dropped = Counter::default();
-        metrics.register(
+        let dropped = metrics.add(
             "drydock_events_dropped",
             "Events that were not written because too many waited, of their namespace or of all",
-            dropped.clone(),
         );
         Self { queue: Arc::default(), dropped }
     }
 
-    /// Records an event; never waits.
+    /// Records an event; never waits. Of a longer message the first 1,024 bytes are kept.
     pub fn publish(&self, regarding: Regarding, severity: Severity, reason: &'static str, message: String) {
-        let note = Note { regarding, severity, reason, message, time: clock::now() };
+        let note = Note { regarding, severity, reason, message: cut(message), time: clock::now() };
         if self.queue.waiting.lock().push(note).is_some() {
             self.dropped.inc();
         }
@@ -128,6 +129,12 @@ impl Recorder {
     }
 }
 
+/// The first [`MAX_MESSAGE`] bytes of a message, without the memory of the rest.
+fn cut(message: String) -> String {
+    let end = message.floor_char_boundary(MAX_MESSAGE);
+    if end == message.len() { message } else { message[..end].to_owned() }
+}
+
 impl Queue {
     /// The next event; waits for one. For one reader; cancel safe.
     async fn next(&self) -> Note {
@@ -137,5 +144,21 @@ impl Queue {
             }
             self.added.notified().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message was cut when it was written. Until then it waited whole, and the aggregator remembers 4,096 of them.
+    #[test]
+    fn a_message_is_cut_before_it_waits() {
+        let recorder = Recorder::disconnected(&Metrics::new());
+        recorder.normal(&crate::cache::Pod::default(), "R", "\u{e9}".repeat(1_000_000));
+        let note = recorder.queue.waiting.lock().pop().map(|note| note.message);
+        assert!(
+            note.is_some_and(|message| message.len() <= MAX_MESSAGE && message.capacity() <= MAX_MESSAGE)
+        );
     }
 }

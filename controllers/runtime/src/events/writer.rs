@@ -15,9 +15,6 @@ use super::aggregate::{Action, Aggregator};
 use super::{Note, Queue, Severity};
 use crate::error::{Failure, classify};
 
-/// Kubernetes' limit of an event's message.
-const MAX_MESSAGE: usize = 1024;
-
 /// Writes until `stop`.
 pub(super) async fn write_events(
     client: Client,
@@ -99,7 +96,7 @@ fn event(note: &Note, namespace: &str, component: &str) -> Event {
             .to_owned(),
         ),
         reason: Some(note.reason.to_owned()),
-        message: Some(truncated(&note.message)),
+        message: Some(note.message.clone()),
         source: Some(EventSource { component: Some(component.to_owned()), host: None }),
         reporting_component: Some(component.to_owned()),
         first_timestamp: Some(time.clone()),
@@ -107,12 +104,4 @@ fn event(note: &Note, namespace: &str, component: &str) -> Event {
         count: Some(1),
         ..Default::default()
     }
-}
-
-fn truncated(message: &str) -> String {
-    let mut end = message.len().min(MAX_MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    message[..end].to_owned()
 }

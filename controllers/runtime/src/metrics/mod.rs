@@ -1,6 +1,7 @@
 //! Metrics in the Prometheus text format, under the names that Kubernetes operators know.
 
 mod classic;
+pub mod fair;
 mod queue;
 mod serve;
 
@@ -54,10 +55,15 @@ impl Metrics {
         self.shared.registry.lock().register(name, help, metric);
     }
 
+    /// Adds a metric that begins at its default, and returns it. A counter's name is given without `_total`.
+    pub fn add<M: Metric + Clone + Default>(&self, name: &str, help: &str) -> M {
+        add(&mut self.shared.registry.lock(), name, help)
+    }
+
     /// Adds a counter whose name does not end in `_total` (names that a KEP fixes).
-    pub fn register_bare_counter(&self, name: &str, help: &str, metric: impl Metric) {
+    pub fn add_bare_counter<M: Metric + Clone + Default>(&self, name: &str, help: &str) -> M {
         self.shared.bare_counters.lock().push(name.to_owned());
-        self.register(name, help, metric);
+        self.add(name, help)
     }
 
     /// Calls `hook` before each scrape, for gauges that are worked out then.
@@ -78,4 +84,10 @@ impl Metrics {
         let _ = encode(&mut text, &self.shared.registry.lock());
         classic::from_open_metrics(&text, &self.shared.bare_counters.lock())
     }
+}
+
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }

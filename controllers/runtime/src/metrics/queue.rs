@@ -10,6 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use super::add;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Name {
     name: String,
@@ -34,48 +36,37 @@ fn histogram() -> Histogram {
 
 impl QueueFamilies {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let new: fn() -> Histogram = histogram;
-        let families = Self {
-            depth: Family::default(),
-            adds: Family::default(),
-            retries: Family::default(),
-            waited: Family::new_with_constructor(new),
-            worked: Family::new_with_constructor(new),
-            unfinished: Family::default(),
-            longest: Family::default(),
+        let mut histograms = |name: &str, help: &str| {
+            let new: fn() -> Histogram = histogram;
+            let family = Family::new_with_constructor(new);
+            registry.register(name, help, family.clone());
+            family
         };
-        registry.register("workqueue_depth", "Current depth of workqueue", families.depth.clone());
-        registry.register(
-            "workqueue_adds",
-            "Total number of adds handled by workqueue",
-            families.adds.clone(),
-        );
-        registry.register(
-            "workqueue_retries",
-            "Total number of retries handled by workqueue",
-            families.retries.clone(),
-        );
-        registry.register(
+        let waited = histograms(
             "workqueue_queue_duration_seconds",
             "How long in seconds an item stays in workqueue before being requested",
-            families.waited.clone(),
         );
-        registry.register(
+        let worked = histograms(
             "workqueue_work_duration_seconds",
             "How long in seconds processing an item from workqueue takes",
-            families.worked.clone(),
         );
-        registry.register(
-            "workqueue_unfinished_work_seconds",
-            "How many seconds of work has been done that is in progress and hasn't been observed by work_duration",
-            families.unfinished.clone(),
-        );
-        registry.register(
-            "workqueue_longest_running_processor_seconds",
-            "How many seconds has the longest running processor for workqueue been running",
-            families.longest.clone(),
-        );
-        families
+        Self {
+            depth: add(registry, "workqueue_depth", "Current depth of workqueue"),
+            adds: add(registry, "workqueue_adds", "Total number of adds handled by workqueue"),
+            retries: add(registry, "workqueue_retries", "Total number of retries handled by workqueue"),
+            waited,
+            worked,
+            unfinished: add(
+                registry,
+                "workqueue_unfinished_work_seconds",
+                "How many seconds of work has been done that is in progress and hasn't been observed by work_duration",
+            ),
+            longest: add(
+                registry,
+                "workqueue_longest_running_processor_seconds",
+                "How many seconds has the longest running processor for workqueue been running",
+            ),
+        }
     }
 
     pub(super) fn of(&self, name: &str) -> QueueMetrics {

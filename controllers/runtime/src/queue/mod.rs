@@ -1,6 +1,8 @@
 //! A work queue of keys, with the contract of client-go's: a key that waits stands once; a key that is worked on is not
 //! given to a second worker, and if it was added meanwhile it comes back when the first is done.
 //!
+//! Namespaces take turns: the keys of one do not wait for the thousands that a tenant brings about in another.
+//!
 //! It is bounded by the number of keys, which are those of cached objects. Delayed adds stand in a deadline order, once
 //! per key, the earliest deadline winning. Time is tokio's, which tests can stop.
 
@@ -19,11 +21,25 @@ use tokio::time::Instant;
 pub use backoff::Backoff;
 use state::State;
 
+use crate::cache::ObjectKey;
 use crate::metrics::{Metrics, QueueMetrics};
 
 /// What a queue asks of its keys.
-pub trait Key: Clone + Eq + Hash + Ord + Debug + Send + Sync + 'static {}
-impl<K: Clone + Eq + Hash + Ord + Debug + Send + Sync + 'static> Key for K {}
+pub trait Key: Clone + Eq + Hash + Ord + Debug + Send + Sync + 'static {
+    /// The namespace with which the key takes turns; none if it is of no namespace.
+    fn namespace(&self) -> Option<Arc<str>> {
+        None
+    }
+}
+
+impl Key for ObjectKey {
+    fn namespace(&self) -> Option<Arc<str>> {
+        (!self.namespace.is_empty()).then(|| self.namespace.clone())
+    }
+}
+
+/// Names of cluster-scoped objects.
+impl Key for String {}
 
 /// A queue. Clones share it.
 #[derive(Clone)]

@@ -1,14 +1,16 @@
 //! The queue's state, without waiting and without clocks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Key;
+use crate::round_robin::RoundRobin;
 
 pub(super) struct State<K> {
-    ready: VecDeque<K>,
+    ready: Ready<K>,
     /// Keys in `ready`, and keys to be put there when their worker is done; with the time of the add.
     dirty: HashMap<K, Instant>,
     processing: HashMap<K, Instant>,
@@ -19,10 +21,42 @@ pub(super) struct State<K> {
     shut_down: bool,
 }
 
+/// Keys that can be taken: namespaces in turn, and every second time one of no namespace, which no tenant makes.
+struct Ready<K> {
+    namespaced: RoundRobin<Arc<str>, K>,
+    others: VecDeque<K>,
+    /// Whether the key taken last was of no namespace.
+    took_other: bool,
+}
+
+impl<K> Default for Ready<K> {
+    fn default() -> Self {
+        Self { namespaced: RoundRobin::default(), others: VecDeque::new(), took_other: false }
+    }
+}
+
+impl<K: Key> Ready<K> {
+    fn push(&mut self, key: K) {
+        match key.namespace() {
+            Some(namespace) => self.namespaced.push(&namespace, key),
+            None => self.others.push_back(key),
+        }
+    }
+
+    fn pop(&mut self) -> Option<K> {
+        self.took_other = !self.others.is_empty() && (!self.took_other || self.namespaced.is_empty());
+        if self.took_other { self.others.pop_front() } else { self.namespaced.pop() }
+    }
+
+    fn len(&self) -> usize {
+        self.namespaced.len() + self.others.len()
+    }
+}
+
 impl<K> Default for State<K> {
     fn default() -> Self {
         Self {
-            ready: VecDeque::new(),
+            ready: Ready::default(),
             dirty: HashMap::new(),
             processing: HashMap::new(),
             delayed: BTreeMap::new(),
@@ -42,7 +76,7 @@ impl<K: Key> State<K> {
         }
         self.dirty.insert(key.clone(), now);
         if !self.processing.contains_key(&key) {
-            self.ready.push_back(key);
+            self.ready.push(key);
         }
         true
     }
@@ -81,9 +115,9 @@ impl<K: Key> State<K> {
         self.delayed.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes the key that waits longest, with the time that it waited.
+    /// Takes the key whose turn it is, with the time that it waited.
     pub(super) fn take(&mut self, now: Instant) -> Option<(K, Duration)> {
-        let key = self.ready.pop_front()?;
+        let key = self.ready.pop()?;
         let added = self.dirty.remove(&key).unwrap_or(now);
         self.processing.insert(key.clone(), now);
         Some((key, now.saturating_duration_since(added)))
@@ -94,7 +128,7 @@ impl<K: Key> State<K> {
         let worked = self.processing.remove(key).map(|began| now.saturating_duration_since(began));
         let again = worked.is_some() && self.dirty.contains_key(key);
         if again {
-            self.ready.push_back(key.clone());
+            self.ready.push(key.clone());
         }
         (worked, again)
     }

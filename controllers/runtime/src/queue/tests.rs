@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::*;
 
+impl Key for &'static str {}
+
 fn queue() -> Queue<&'static str> {
     Queue::new(
         "test",
@@ -111,4 +113,25 @@ async fn shutdown_ends_all_waiting_workers_after_what_is_ready() {
         seen.extend(worker.await.unwrap());
     }
     assert_eq!(seen, ["a"]);
+}
+
+/// A namespace with a thousand requests was worked off before the one that came after it.
+#[tokio::test(start_paused = true)]
+async fn namespaces_take_turns_and_keys_of_none_take_every_second() {
+    let backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(8) };
+    let queue = Queue::new("test", &Metrics::new(), backoff);
+    for (namespace, name) in
+        [("loud", "1"), ("loud", "2"), ("loud", "3"), ("", "x"), ("quiet", "4"), ("", "y")]
+    {
+        queue.add(ObjectKey::new(namespace, name));
+    }
+    assert_eq!(queue.depth(), 6);
+    let mut taken = Vec::new();
+    for _ in 0..6 {
+        let key = queue.get().await.unwrap();
+        queue.done(&key);
+        taken.push(key.name.to_string());
+    }
+    assert_eq!(taken, ["x", "1", "y", "4", "2", "3"]);
+    assert_eq!(queue.depth(), 0);
 }

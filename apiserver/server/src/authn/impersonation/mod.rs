@@ -13,10 +13,10 @@ use http::HeaderMap;
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
+use super::AUTHENTICATED;
+use crate::authn::Caller;
 use crate::authz::{Attributes, Authorizer};
-use crate::review::Caller;
-use crate::user::User;
+use crate::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::{Mode, Question};
 
 /// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.

@@ -17,7 +17,7 @@ pub struct Authority {
 
 /// A certificate that a client shows.
 pub struct Identity {
-    certificate: CertificateDer<'static>,
+    chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
@@ -44,7 +44,15 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        Identity { certificate: certificate.der().clone(), key }
+        Identity { chain: vec![certificate.der().clone()], key }
+    }
+}
+
+impl Identity {
+    /// Shows its certificate so many times in all.
+    pub fn repeated(mut self, times: usize) -> Self {
+        self.chain = vec![self.chain[0].clone(); times];
+        self
     }
 }
 
@@ -58,8 +66,8 @@ pub fn client(root: CertificateDer<'static>, identity: Option<&Identity>, protoc
         .unwrap()
         .with_root_certificates(roots);
     let mut config = match identity {
-        Some(Identity { certificate, key }) => {
-            builder.with_client_auth_cert(vec![certificate.clone()], key.clone_key()).unwrap()
+        Some(Identity { chain, key }) => {
+            builder.with_client_auth_cert(chain.clone(), key.clone_key()).unwrap()
         }
         None => builder.with_no_client_auth(),
     };

@@ -117,9 +117,13 @@ async fn silent_connections_shut_nobody_out() {
 
 #[tokio::test]
 async fn when_all_places_are_taken_the_address_with_the_most_loses() {
-    let port = Port::open(crowded(6, 6)).await;
-    let mut few = silent(&port, FEW, 2).await;
+    let port = Port::open(crowded(16, 6)).await;
+    let mut few = silent(&port, FEW, 3).await;
     let mut many = silent(&port, SHARED, 4).await;
+    let mut others = Vec::new();
+    for other in 10..13 {
+        others.extend(silent(&port, [127, 0, 0, other], 3).await);
+    }
     assert_probed(&port, ELSEWHERE).await;
     assert_closed(&mut many[0]).await;
     assert!(few[0].read(&mut [0]).now_or_never().is_none(), "though it is the oldest");

@@ -56,6 +56,7 @@ pub struct Port {
     pub proxies: Authority,
     pub stop: CancellationToken,
     pub serving: AbortOnDropHandle<()>,
+    _sweeper: AbortOnDropHandle<()>,
     /// Whether the host answers reviews. While it does not, they wait.
     pub host_answers: watch::Sender<bool>,
     /// Whether the host answers reviews of tokens that it does not know.
@@ -109,12 +110,14 @@ impl Port {
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
         let counted = (Arc::clone(&asked), Arc::clone(&tokens));
         let host = reviewer(counted, settings.rule, answers, answers_strangers);
-        let turns = Arc::new(Turns::default());
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
         let controllers = PriorityLevels::new([CONTROLLER.to_owned()]);
+        let turns = Arc::new(Turns::new(controllers.clone()));
         let flow_control = Arc::new(FlowControl::new(controllers, limits));
         metrics.show_flow_control(flow_control.clone());
+        let sending = settings.sending.clone();
+        let _sweeper = AbortOnDropHandle::new(tokio::spawn(async move { sending.look_after().await }));
         let chain = Chain {
             authenticator: Authenticator::new(
                 trusted,
@@ -149,6 +152,7 @@ impl Port {
             proxies,
             stop,
             serving,
+            _sweeper,
             host_answers,
             host_answers_strangers,
             asked,

@@ -49,8 +49,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub async fn open(mut stream: TlsStream<TcpStream>) -> Self {
-        let hello = [PREFACE, &frame(Kind::Settings, 0, 0, &[])].concat();
+    pub async fn open(stream: TlsStream<TcpStream>) -> Self {
+        Self::granting(65_535, stream).await
+    }
+
+    /// One that grants each stream so many bytes.
+    pub async fn granting(window: u32, mut stream: TlsStream<TcpStream>) -> Self {
+        let setting = [&[0, 4], window.to_be_bytes().as_slice()].concat();
+        let hello = [PREFACE, &frame(Kind::Settings, 0, 0, &setting)].concat();
         stream.write_all(&hello).await.unwrap();
         let mut connection = Self { stream, next: 1, pongs: true };
         // Nobody waits for this side to take answers.

@@ -1,7 +1,9 @@
 //! Who is believed to ask, and what the host is asked about them.
 
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 
+use super::certificates::Authority;
 use super::fixture::{Port, Settings, code};
 
 const GADGETS: &str = "GET /apis/test.io/v1/namespaces/ns/gadgets";
@@ -33,6 +35,18 @@ async fn headers_of_a_front_proxy_are_believed_with_its_certificate_alone() {
     let another = port.proxies.issue("another", "system:masters");
     let answer = port.send(Some(&another), &format!("{GADGETS}/another"), &headers).await;
     assert_eq!((code(&answer), port.asked()), (401, vec![]), "{answer}");
+}
+
+/// A stranger's chain of 100 certificates was verified against each CA, at the cost of many handshakes.
+#[tokio::test]
+async fn a_chain_of_too_many_certificates_ends_the_handshake() {
+    let port = Port::open(Settings::default()).await;
+    let stranger = |times| Authority::new().issue("ann", "people").repeated(times);
+    assert_eq!(code(&port.send(Some(&stranger(4)), GADGETS, &[]).await), 401);
+    let mut answer = Vec::new();
+    let refused = port.connect(Some(&stranger(5)), "http/1.1").await.read_to_end(&mut answer).await;
+    assert!(refused.unwrap_err().to_string().contains("CertificateUnknown"));
+    assert_eq!(port.asked(), [] as [serde_json::Value; 0]);
 }
 
 #[tokio::test]

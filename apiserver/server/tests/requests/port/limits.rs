@@ -25,6 +25,21 @@ async fn a_timeout_that_is_none_is_400() {
     }
 }
 
+/// The name was sent to the host in a review, as often as somebody asked: what is that long is not remembered.
+#[tokio::test]
+async fn a_path_that_is_too_long_is_404_before_the_host_is_asked() {
+    let port = Port::open(Settings::default()).await;
+    let long = format!("{GADGETS}/{}", "x".repeat(3_000));
+    for method in ["GET", "DELETE", "PATCH", "PUT"] {
+        for headers in [&[][..], &[("authorization", "Bearer t")]] {
+            let answer = port.send(None, &format!("{method} {long}"), headers).await;
+            let told = answer.contains("the server could not find the requested resource");
+            assert!(code(&answer) == 404 && told && answer.len() < 1_000, "{answer}");
+        }
+    }
+    assert_eq!((port.asked().len(), port.tokens()), (0, 0));
+}
+
 /// A client that asks for a large list and does not read it holds its place, and the list, until its time is up.
 #[tokio::test]
 async fn an_answer_that_is_not_read_is_let_go_at_its_deadline() {

@@ -96,6 +96,7 @@ async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
         expected,
         value: Some("{half an obj".into()),
         guard: None,
+        priority: Default::default(),
     };
     gate.write(damage("a/0", None)).await.unwrap();
     let setup = cache_over(gate, directory, small());

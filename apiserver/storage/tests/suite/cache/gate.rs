@@ -18,6 +18,8 @@ pub struct Gate {
     pub checks: AtomicUsize,
     /// Reads of pairs.
     pub reads: AtomicUsize,
+    /// Watches that were opened.
+    pub watches: AtomicUsize,
     pub refuse_ranges: AtomicBool,
     /// Reported instead of the current revision, unless 0.
     pub pretended: AtomicU64,
@@ -40,6 +42,7 @@ impl Gate {
             flow: watch::Sender::new(Flow::Open),
             checks: AtomicUsize::new(0),
             reads: AtomicUsize::new(0),
+            watches: AtomicUsize::new(0),
             refuse_ranges: AtomicBool::new(false),
             pretended: AtomicU64::new(0),
             permits: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -123,6 +126,7 @@ impl Backend for Gate {
     }
 
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
+        self.watches.fetch_add(1, SeqCst);
         // A break concerns the watches before it only.
         self.flow.send_if_modified(|flow| {
             let broken = matches!(flow, Flow::Broken(_));

@@ -4,7 +4,9 @@ mod failures;
 mod gate;
 mod pins;
 mod reads;
+mod resumed;
 mod sleepers;
+mod steps;
 mod watchers;
 
 use std::sync::Arc;
@@ -19,12 +21,12 @@ use tempfile::TempDir;
 use crate::storage_suite::Fixture;
 use gate::Gate;
 
-/// A cache over a gate over SQLite.
-struct Setup {
+/// A cache over a gate over SQLite, or over what `alive` keeps alive.
+struct Setup<A = TempDir> {
     cache: Arc<Cache>,
     gate: Arc<Gate>,
     fixture: Fixture,
-    _directory: TempDir,
+    _alive: A,
 }
 
 fn small() -> Config {
@@ -36,10 +38,10 @@ async fn gated() -> (Arc<Gate>, TempDir) {
     (Arc::new(Gate::new(backend)), directory)
 }
 
-fn cache_over(gate: Arc<Gate>, directory: TempDir, config: Config) -> Setup {
+fn cache_over<A>(gate: Arc<Gate>, alive: A, config: Config) -> Setup<A> {
     let cache = Arc::new(Cache::start(Store::new(gate.clone(), "test.example", "widgets"), config));
     let fixture = Fixture { storage: cache.clone(), backend: gate.clone() };
-    Setup { cache, gate, fixture, _directory: directory }
+    Setup { cache, gate, fixture, _alive: alive }
 }
 
 async fn setup(config: Config) -> Setup {
@@ -49,7 +51,7 @@ async fn setup(config: Config) -> Setup {
     setup
 }
 
-impl Setup {
+impl<A> Setup<A> {
     /// Waits until the cache has seen a revision.
     async fn seen(&self, revision: Revision) {
         use drydock_storage::storage::{ReadAt, Scope};

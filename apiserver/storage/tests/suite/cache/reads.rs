@@ -68,7 +68,8 @@ async fn a_list_shows_the_snapshot_that_it_was_asked_for_however_late_it_is_read
 #[tokio::test]
 async fn objects_stay_decoded_until_enough_others_came_and_are_the_same_afterwards() {
     let setup = setup(small()).await;
-    let first = setup.fixture.storage.create("a/first", object("a/first", 1), None).await.unwrap();
+    let first =
+        setup.fixture.storage.create("a/first", object("a/first", 1), Default::default()).await.unwrap();
     let (was, json) = (first.object(), first.json());
     assert!(Arc::ptr_eq(&was, &first.object()));
     for value in 0..300 {
@@ -121,8 +122,12 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
 #[tokio::test]
 async fn an_event_of_an_own_write_is_not_decoded_again() {
     let setup = setup(small()).await;
-    let created =
-        setup.fixture.storage.create("a/1", crate::storage_suite::object("a/1", 1), None).await.unwrap();
+    let created = setup
+        .fixture
+        .storage
+        .create("a/1", crate::storage_suite::object("a/1", 1), Default::default())
+        .await
+        .unwrap();
     for value in 2..10 {
         setup.fixture.set("a/1", value).await;
     }

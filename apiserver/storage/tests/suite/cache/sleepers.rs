@@ -90,6 +90,7 @@ fn of_parity(parity: &'static str) -> [Scope; 2] {
         matches: Some(Selection {
             looks_at: Arc::new(Excerpt::of(["metadata.labels"])),
             requires,
+            bytes: 0,
             accepts: Arc::new(accepts),
         }),
         ..Scope::all()
@@ -110,7 +111,7 @@ fn labelled(key: &str, value: u64) -> Object {
 async fn put(setup: &Setup, key: &str, value: u64) -> Revision {
     use drydock_storage::storage::Change;
     let mut put = |_: Option<&_>| Ok(Change::Write(labelled(key, value)));
-    setup.fixture.storage.update(key, None, &mut put).await.unwrap().0.revision
+    setup.fixture.storage.update(key, Default::default(), &mut put).await.unwrap().0.revision
 }
 
 /// Some read on after each write, some after many: what they are told is the same as without an index.

@@ -4,8 +4,8 @@ use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
 use drydock_storage::storage::{ReadAt, Scope, StorageError, WatchFrom};
 
-use super::{cache_over, gated, setup, small};
-use crate::storage_suite::Fixture;
+use super::{setup, small};
+use crate::storage_suite::object;
 
 #[tokio::test]
 async fn a_watcher_that_lags_reads_on_in_the_ring() {
@@ -68,55 +68,23 @@ async fn the_ring_is_bounded_in_bytes_too() {
     assert!(setup.metric(|metrics| &metrics.ring_events) < 30);
 }
 
-/// After a restart every client resumes at a revision that the new cache has never seen.
+/// The ring counted nothing for a deletion, and kept thousands of large objects that were deleted.
 #[tokio::test]
-async fn a_watch_resumes_at_a_revision_from_before_the_cache() {
-    let (gate, directory) = gated().await;
-    let before = Fixture {
-        storage: std::sync::Arc::new(drydock_storage::store::Store::new(
-            gate.clone(),
-            "test.example",
-            "widgets",
-        )),
-        backend: gate.clone(),
-    };
-    let start = before.create("a/1", 0).await;
-    for value in 1..20 {
-        before.set("a/1", value).await;
+async fn deleted_objects_count_for_as_long_as_the_ring_has_them() {
+    let setup = setup(Config { ring_bytes: 200_000, ..small() }).await;
+    let key = |number: u64| format!("a/{number:02}");
+    for number in 0..40 {
+        let mut object = object(&key(number), number);
+        object.0.insert("padding".to_owned(), "x".repeat(10_000).into());
+        setup.fixture.storage.create(&key(number), object, Default::default()).await.unwrap();
     }
-    before.delete("a/1").await;
-    let setup = cache_over(gate, directory, small());
-    setup.cache.wait_until_ready().await;
-    let mut resumed = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
-    for value in 1..20 {
-        assert_eq!(resumed.told().await.0, format!("~a/1={value}"));
+    let mut last = Revision(0);
+    for number in 0..40 {
+        last = setup.fixture.delete(&key(number)).await;
     }
-    assert_eq!(resumed.told().await.0, "-a/1=19");
-    for value in 30..40 {
-        let key = format!("b/{value}");
-        setup.fixture.create(&key, value).await;
-        assert_eq!(resumed.told().await.0, format!("+{key}={value}"));
-    }
-    assert_eq!(setup.metric(|metrics| &metrics.watchers), 1, "the ring has not taken over");
-}
-
-#[tokio::test]
-async fn a_watch_from_before_the_cache_and_the_compaction_is_expired() {
-    let (gate, directory) = gated().await;
-    let setup = cache_over(gate, directory, small());
-    setup.cache.wait_until_ready().await;
-    setup.fixture.create("a/1", 0).await;
-    let last = setup.fixture.set("a/1", 1).await;
-    setup.fixture.backend.compact(last).await.unwrap();
-    let gate = setup.gate.clone();
-    let again = drydock_storage::cache::Cache::start(
-        drydock_storage::store::Store::new(gate.clone(), "test.example", "widgets"),
-        small(),
-    );
-    again.wait_until_ready().await;
-    let again = Fixture { storage: std::sync::Arc::new(again), backend: gate };
-    let mut late = again.follow(Scope::all(), WatchFrom::After(Revision(last.0 - 2))).await;
-    assert!(matches!(late.failure().await, StorageError::Expired { .. }));
+    setup.seen(last).await;
+    let kept = setup.metric(|metrics| &metrics.ring_events);
+    assert!((1..=20).contains(&kept), "{kept} deleted objects of 10 KB in 200 KB");
 }
 
 #[tokio::test]

@@ -69,17 +69,17 @@ impl From<Page> for Listed {
 
 impl Fixture {
     pub async fn create(&self, key: &str, value: u64) -> Revision {
-        self.storage.create(key, object(key, value), None).await.unwrap().revision
+        self.storage.create(key, object(key, value), Default::default()).await.unwrap().revision
     }
 
     pub async fn set(&self, key: &str, value: u64) -> Revision {
         let mut set = |seen: Option<&Stored>| Ok(Change::Write(set_value(&seen.unwrap().object(), value)));
-        self.storage.update(key, None, &mut set).await.unwrap().0.revision
+        self.storage.update(key, Default::default(), &mut set).await.unwrap().0.revision
     }
 
     pub async fn delete(&self, key: &str) -> Revision {
         let mut delete = |seen: Option<&Stored>| Ok(Change::Delete(Object::clone(&seen.unwrap().object())));
-        self.storage.update(key, None, &mut delete).await.unwrap().0.revision
+        self.storage.update(key, Default::default(), &mut delete).await.unwrap().0.revision
     }
 
     pub async fn list(&self, scope: &Scope, at: ReadAt) -> Listed {
@@ -100,7 +100,13 @@ impl Fixture {
     }
 
     pub async fn write_bytes(&self, key: &str, bytes: &'static [u8]) -> Revision {
-        let write = Write { key: key.to_owned(), expected: None, value: Some(bytes.into()), guard: None };
+        let write = Write {
+            key: key.to_owned(),
+            expected: None,
+            value: Some(bytes.into()),
+            guard: None,
+            priority: Default::default(),
+        };
         match self.backend.write(write).await.unwrap() {
             WriteOutcome::Committed(revision) => revision,
             WriteOutcome::Conflict(..) | WriteOutcome::Guarded => panic!("{key} exists"),

@@ -116,7 +116,7 @@ pub async fn more_than_one_batch_is_one_list(fixture: Fixture) {
         tokio::spawn(async move {
             for value in 0..700_u64 {
                 let key = format!("{writer}/{value:04}");
-                storage.create(&key, super::object(&key, value), None).await.unwrap();
+                storage.create(&key, super::object(&key, value), Default::default()).await.unwrap();
             }
         })
     });

@@ -69,6 +69,6 @@ async fn write(fixture: Arc<Fixture>, mut choices: Choices) {
             Some(seen) if delete => Ok(Change::Delete((*seen.object()).clone())),
             Some(seen) => Ok(Change::Write(set_value(&seen.object(), value))),
         };
-        fixture.storage.update(&key, None, &mut change).await.unwrap();
+        fixture.storage.update(&key, Default::default(), &mut change).await.unwrap();
     }
 }

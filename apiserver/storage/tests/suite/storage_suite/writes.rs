@@ -10,7 +10,7 @@ use super::harness::{Fixture, object, read_value, set_value};
 pub async fn a_created_object_reads_back_with_its_revision(fixture: Fixture) {
     let mut new = object("a/one", 1);
     new.set_resource_version("999");
-    let created = fixture.storage.create("a/one", new, None).await.unwrap();
+    let created = fixture.storage.create("a/one", new, Default::default()).await.unwrap();
     assert_eq!(created.object().resource_version(), created.revision.0.to_string());
     let read = fixture.storage.get("a/one", ReadAt::Latest).await.unwrap();
     assert_eq!((&read.object(), read.revision, &*read.key), (&created.object(), created.revision, "a/one"));
@@ -18,7 +18,7 @@ pub async fn a_created_object_reads_back_with_its_revision(fixture: Fixture) {
 
 pub async fn a_name_is_taken_once(fixture: Fixture) {
     fixture.create("a/one", 1).await;
-    let again = fixture.storage.create("a/one", object("a/one", 2), None).await;
+    let again = fixture.storage.create("a/one", object("a/one", 2), Default::default()).await;
     assert!(matches!(again, Err(StorageError::AlreadyExists)), "{again:?}");
     assert_eq!(read_value(&fixture.storage.get("a/one", ReadAt::Latest).await.unwrap().object()), 1);
 }
@@ -29,7 +29,7 @@ pub async fn an_update_sees_the_present_state(fixture: Fixture) {
         let seen = seen.unwrap();
         Ok(Change::Write(set_value(&seen.object(), read_value(&seen.object()) + 10)))
     };
-    let (stored, written) = fixture.storage.update("a/one", None, &mut double).await.unwrap();
+    let (stored, written) = fixture.storage.update("a/one", Default::default(), &mut double).await.unwrap();
     assert!(written && stored.revision > created);
     assert_eq!(read_value(&stored.object()), 11);
 }
@@ -41,14 +41,15 @@ pub async fn an_equal_object_is_not_written(fixture: Fixture) {
         object.set_resource_version("");
         Ok(Change::Write(object))
     };
-    let (stored, written) = fixture.storage.update("a/one", None, &mut same).await.unwrap();
+    let (stored, written) = fixture.storage.update("a/one", Default::default(), &mut same).await.unwrap();
     assert!(!written);
     assert_eq!((stored.revision, fixture.backend.current_revision().await.unwrap()), (created, created));
 }
 
 pub async fn keep_writes_nothing(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
-    let (stored, written) = fixture.storage.update("a/one", None, &mut |_| Ok(Change::Keep)).await.unwrap();
+    let (stored, written) =
+        fixture.storage.update("a/one", Default::default(), &mut |_| Ok(Change::Keep)).await.unwrap();
     assert_eq!((stored.revision, written), (created, false));
 }
 
@@ -57,13 +58,13 @@ pub async fn an_update_of_nothing_may_create(fixture: Fixture) {
         assert!(seen.is_none());
         Ok(Change::Write(object("a/one", 7)))
     };
-    let (stored, written) = fixture.storage.update("a/one", None, &mut create).await.unwrap();
+    let (stored, written) = fixture.storage.update("a/one", Default::default(), &mut create).await.unwrap();
     assert!(written);
     assert_eq!(fixture.storage.get("a/one", ReadAt::Latest).await.unwrap().revision, stored.revision);
 }
 
 pub async fn keeping_nothing_is_not_found(fixture: Fixture) {
-    let kept = fixture.storage.update("a/none", None, &mut |_| Ok(Change::Keep)).await;
+    let kept = fixture.storage.update("a/none", Default::default(), &mut |_| Ok(Change::Keep)).await;
     assert!(matches!(kept, Err(StorageError::NotFound)), "{kept:?}");
     let read = fixture.storage.get("a/none", ReadAt::Latest).await;
     assert!(matches!(read, Err(StorageError::NotFound)), "{read:?}");
@@ -72,14 +73,14 @@ pub async fn keeping_nothing_is_not_found(fixture: Fixture) {
 pub async fn a_refusal_is_returned(fixture: Fixture) {
     fixture.create("a/one", 1).await;
     let refusal = ApiError { status: Box::default() };
-    let refused = fixture.storage.update("a/one", None, &mut |_| Err(refusal.clone())).await;
+    let refused = fixture.storage.update("a/one", Default::default(), &mut |_| Err(refusal.clone())).await;
     assert!(matches!(refused, Err(StorageError::Refused(_))), "{refused:?}");
 }
 
 pub async fn a_delete_leaves_nothing_and_returns_the_last_state(fixture: Fixture) {
     let created = fixture.create("a/one", 1).await;
     let mut delete = |seen: Option<&Stored>| Ok(Change::Delete((*seen.unwrap().object()).clone()));
-    let (last, written) = fixture.storage.update("a/one", None, &mut delete).await.unwrap();
+    let (last, written) = fixture.storage.update("a/one", Default::default(), &mut delete).await.unwrap();
     assert!(written && last.revision > created);
     assert_eq!(read_value(&last.object()), 1);
     let gone = fixture.storage.get("a/one", ReadAt::Latest).await;
@@ -96,7 +97,7 @@ pub async fn racing_updates_lose_nothing(fixture: Fixture) {
                     let seen = seen.unwrap();
                     Ok(Change::Write(set_value(&seen.object(), read_value(&seen.object()) + 1)))
                 };
-                storage.update("a/one", None, &mut increment).await.unwrap();
+                storage.update("a/one", Default::default(), &mut increment).await.unwrap();
             }
         })
     });

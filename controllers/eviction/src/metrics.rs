@@ -1,19 +1,16 @@
-//! The gauges that KEP-4563 names, worked out of the cache at each scrape: series exist only for unfinished requests, and
-//! for no more of them than there is room for. Their labels are names that tenants choose, a hundred for each request.
-
-mod fair;
+//! The gauges that KEP-4563 names, computed from the cache at each scrape. Only unfinished requests have series, and the
+//! number of series is bounded: their labels are names that tenants choose, a hundred for each request.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_runtime::metrics::Metrics;
+use drydock_runtime::metrics::fair::{self, SERIES};
 use drydock_runtime::{Caches, Context};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-
-/// Series of all these gauges together. A scrape of so many is about 4 MB, and with the longest names 20 MB.
-const SERIES: usize = 20_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfInterceptor {
@@ -31,8 +28,7 @@ struct OfRequester {
     requester: String,
 }
 
-/// The gauges.
-#[derive(Clone, Default)]
+/// The gauges. Together they show at most [`SERIES`].
 pub(crate) struct RequestMetrics {
     active: Family<OfInterceptor, Gauge>,
     processed: Family<OfInterceptor, Gauge>,
@@ -50,35 +46,34 @@ struct Room {
 impl RequestMetrics {
     /// Registers the gauges; with `aggregate` they count by namespace, with empty names.
     pub(crate) fn register(context: &Context, aggregate: bool) {
-        let all = Self::default();
-        let metrics = &context.metrics;
-        metrics.register(
-            "evictionrequest_controller_active_interceptor",
-            "Active interceptors of unfinished EvictionRequests",
-            all.active.clone(),
-        );
-        metrics.register(
-            "evictionrequest_controller_processed_interceptor",
-            "Processed interceptors of unfinished EvictionRequests",
-            all.processed.clone(),
-        );
-        metrics.register(
-            "evictionrequest_controller_active_requester",
-            "Requesters of unfinished EvictionRequests",
-            all.requesters.clone(),
-        );
-        metrics.register(
-            "evictionrequest_controller_pod_interceptors",
-            "Interceptors of the pods of unfinished EvictionRequests",
-            all.of_pod.clone(),
-        );
-        metrics.register(
-            "drydock_evictionrequest_series_left_out",
-            "Series of EvictionRequests that this scrape has no room for (see --aggregate-request-metrics)",
-            all.left_out.clone(),
-        );
+        let gauges = Self::add(&context.metrics);
         let caches = context.caches.clone();
-        metrics.before_scrape(move || all.refresh(&caches, aggregate));
+        context.metrics.before_scrape(move || gauges.refresh(&caches, aggregate));
+    }
+
+    fn add(metrics: &Metrics) -> Self {
+        Self {
+            active: metrics.add(
+                "evictionrequest_controller_active_interceptor",
+                "Active interceptors of unfinished EvictionRequests",
+            ),
+            processed: metrics.add(
+                "evictionrequest_controller_processed_interceptor",
+                "Processed interceptors of unfinished EvictionRequests",
+            ),
+            requesters: metrics.add(
+                "evictionrequest_controller_active_requester",
+                "Requesters of unfinished EvictionRequests",
+            ),
+            of_pod: metrics.add(
+                "evictionrequest_controller_pod_interceptors",
+                "Interceptors of the pods of unfinished EvictionRequests",
+            ),
+            left_out: metrics.add(
+                "drydock_evictionrequest_series_left_out",
+                "Series of EvictionRequests that this scrape has no room for (see --aggregate-request-metrics)",
+            ),
+        }
     }
 
     fn refresh(&self, caches: &Caches, aggregate: bool) {
@@ -184,7 +179,7 @@ mod tests {
 
     /// The series of a scrape, by namespace, and how many were left out.
     fn shown(requests: &[Arc<EvictionRequest>], aggregate: bool) -> (Vec<(String, usize)>, i64) {
-        let gauges = RequestMetrics::default();
+        let gauges = RequestMetrics::add(&Metrics::new());
         // What an earlier scrape showed takes no room.
         gauges.show((0..9).map(|n| request("gone", &n.to_string(), 99)), aggregate, 1000);
         gauges.show(requests.iter().cloned(), aggregate, 1000);

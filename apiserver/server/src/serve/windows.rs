@@ -1,0 +1,173 @@
+//! How much of an answer a front proxy is sent that its own client has not read.
+//!
+//! A front proxy keeps what its client does not read, up to the window that it grants each stream. Go's transport, which
+//! kube-apiserver uses, grants 4 MiB a stream and 1 GiB a connection (golang.org/x/net/http2/transport.go,
+//! transportDefaultStreamFlow, transportDefaultConnFlow) and gives both back only as the client reads, or leaves: not
+//! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that nobody reads
+//! would use up the connection's window, and with it the answers to everybody else on that connection.
+//!
+//! Here the window that a front proxy grants each new stream is read as at most [`MOST`], which a sender is free to do
+//! (RFC 9113, section 5.2.1): all streams of a connection then fill an eighth of its window. The proxy tells what its
+//! client has read every 4 KiB, so that a client who reads is not slowed down.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+/// Most bytes that are sent on a stream and not yet passed on.
+const MOST: u32 = 128 * 1024;
+/// What an HTTP/2 client says first (RFC 9113, section 3.4); its SETTINGS follow.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Bytes of a frame's head: length (3), type, flags, stream (4).
+const HEAD: usize = 9;
+const SETTINGS: u8 = 4;
+/// Bytes of a setting: identifier (2), value (4).
+const SETTING: usize = 6;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+/// More settings than there are is nothing that this would have to understand.
+const SETTINGS_MAX: usize = 64 * SETTING;
+
+/// A stream of which something has been read already.
+pub(super) struct Reread<T> {
+    again: Bytes,
+    inner: T,
+}
+
+/// Reads what an HTTP/2 client sends first, with the window of new streams lowered. Anything else is left as it is for
+/// HTTP to refuse.
+pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Reread<T>> {
+    let mut read = vec![0; PREFACE.len() + HEAD];
+    inner.read_exact(&mut read).await?;
+    if let Some(length) = length_of_settings(&read) {
+        let head = read.len();
+        read.resize(head + length, 0);
+        inner.read_exact(&mut read[head..]).await?;
+        lower(&mut read[head..]);
+    }
+    Ok(Reread { again: read.into(), inner })
+}
+
+/// The length of the SETTINGS frame that `read` ends with the head of.
+fn length_of_settings(read: &[u8]) -> Option<usize> {
+    let head = read.strip_prefix(PREFACE)?;
+    let [a, b, c, SETTINGS, ..] = *head else { return None };
+    let length = usize::try_from(u32::from_be_bytes([0, a, b, c])).ok()?;
+    (length <= SETTINGS_MAX).then_some(length)
+}
+
+fn lower(settings: &mut [u8]) {
+    for setting in settings.chunks_exact_mut(SETTING) {
+        let [a, b, value @ ..] = setting else { continue };
+        if u16::from_be_bytes([*a, *b]) != INITIAL_WINDOW_SIZE {
+            continue;
+        }
+        let granted = <[u8; 4]>::try_from(&*value).map(u32::from_be_bytes);
+        // What HTTP/2 does not allow is left as it is.
+        if granted.is_ok_and(|window| window > MOST && window <= i32::MAX.unsigned_abs()) {
+            value.copy_from_slice(&MOST.to_be_bytes());
+        }
+    }
+}
+
+impl<T> Reread<T> {
+    /// A stream of which nothing has been read.
+    pub(super) fn nothing(inner: T) -> Self {
+        Self { again: Bytes::new(), inner }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Reread<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.again.is_empty() {
+            return Pin::new(&mut self.inner).poll_read(context, into);
+        }
+        let length = self.again.len().min(into.remaining());
+        into.put_slice(&self.again[..length]);
+        self.again.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Reread<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The first bytes of Go's transport: SETTINGS with ENABLE_PUSH, INITIAL_WINDOW_SIZE and MAX_HEADER_LIST_SIZE.
+    fn hello(window: u32) -> Vec<u8> {
+        let mut hello = [PREFACE.as_slice(), &[0, 0, 18, SETTINGS, 0, 0, 0, 0, 0]].concat();
+        for (setting, value) in [(2_u16, 0_u32), (INITIAL_WINDOW_SIZE, window), (6, 10 << 20)] {
+            hello.extend(setting.to_be_bytes());
+            hello.extend(value.to_be_bytes());
+        }
+        hello
+    }
+
+    async fn read(sent: &[u8]) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        lowered(sent).await?.read_to_end(&mut all).await.map(|_| all)
+    }
+
+    #[tokio::test]
+    async fn a_large_window_is_lowered_and_nothing_else_changes() {
+        let more = |hello: Vec<u8>| [hello, b"more".to_vec()].concat();
+        assert_eq!(read(&more(hello(4 << 20))).await.unwrap(), more(hello(MOST)));
+        for window in [0, 65_535, MOST, 1 << 31, u32::MAX] {
+            assert_eq!(read(&more(hello(window))).await.unwrap(), more(hello(window)), "{window}");
+        }
+    }
+
+    /// It is HTTP that refuses them.
+    #[tokio::test]
+    async fn what_is_no_hello_is_left_as_it_is() {
+        let mut other_frame = hello(4 << 20);
+        other_frame[PREFACE.len() + 3] = 1;
+        let mut long = hello(4 << 20);
+        long[PREFACE.len()] = 1;
+        let mut torn = hello(4 << 20);
+        torn[PREFACE.len() + 2] = 17;
+        let http1 = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".to_vec();
+        for hello in [other_frame, long, http1] {
+            assert_eq!(read(&hello).await.unwrap(), hello);
+        }
+        assert_eq!(read(&torn).await.unwrap().len(), torn.len());
+        assert!(read(&hello(4 << 20)[..40]).await.is_err(), "it ends too early");
+    }
+}

@@ -1,0 +1,87 @@
+//! How much a watch frames at once.
+
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use drydock_machinery::kind::Now;
+use drydock_machinery::table::IncludeObject;
+use drydock_storage::backend::Revision;
+use futures::poll;
+
+use super::*;
+use crate::negotiate::{Output, Transform};
+use crate::testing::{Counting, kind, objects};
+
+/// Tells of all objects at once, and then of nothing.
+struct Told(Vec<WatchEvent>);
+
+impl Watcher for Told {
+    fn poll_next(&mut self, _: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
+        if self.0.is_empty() {
+            return Poll::Ready(false);
+        }
+        events.extend(self.0.drain(..));
+        Poll::Ready(true)
+    }
+
+    fn progress(&self) -> Revision {
+        Revision(7)
+    }
+}
+
+fn opening(kind: &Arc<Counting>, output: Output) -> Opening {
+    let view = ObjectView { kind: kind.clone(), output, include: IncludeObject::None, now: Now::UNIX_EPOCH };
+    let events = objects(48).into_iter().map(WatchEvent::Added).collect();
+    Opening {
+        view,
+        bookmarks: false,
+        ends: Instant::now() + Duration::from_secs(3600),
+        shutdown: CancellationToken::new(),
+        counts: WatchEvents::default(),
+        recent: Arc::default(),
+        watcher: Ok(Box::new(Told(events))),
+        initial: false,
+        selector: 0,
+    }
+}
+
+/// A watch as a table framed until a piece was full: 16 KiB of rows, whatever was decoded for them, and the next piece
+/// at once.
+#[tokio::test]
+async fn other_tasks_run_while_a_watch_frames_what_it_has_to_decode() {
+    for (format, transform) in [
+        (Format::Json, Transform::Table("v1")),
+        (Format::Json, Transform::Partial("v1")),
+        (Format::Protobuf, Transform::None),
+    ] {
+        let kind = kind();
+        let mut body = serve(opening(&kind, Output { format, pretty: false, transform })).into_body();
+        let (mut before, mut most, mut yields) = (0, 0, 0);
+        loop {
+            match poll!(pin!(body.frame())) {
+                Poll::Ready(None) => break,
+                Poll::Ready(Some(_)) => {}
+                Poll::Pending => {
+                    most = most.max(kind.encoded.load(Relaxed) - before);
+                    (before, yields) = (kind.encoded.load(Relaxed), yields + 1);
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        most = most.max(kind.encoded.load(Relaxed) - before);
+        assert!(most <= 5 && yields >= 10, "{format:?}, {transform:?}: {most} at once, {yields} yields");
+    }
+}
+
+#[tokio::test]
+async fn plain_json_is_framed_without_a_yield() {
+    let (kind, output) = (kind(), Output { format: Format::Json, pretty: false, transform: Transform::None });
+    let mut body = serve(opening(&kind, output)).into_body();
+    while let Poll::Ready(frame) = poll!(pin!(body.frame())) {
+        if frame.is_none() {
+            return;
+        }
+    }
+    panic!("a yield");
+}

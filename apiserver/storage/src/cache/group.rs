@@ -1,0 +1,154 @@
+//! Watchers that the same changes concern.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use parking_lot::Mutex;
+
+use super::sleeper::Sleeper;
+use crate::backend::Revision;
+
+/// Watchers that the same changes concern. To mark such a change costs the same however many they are.
+#[derive(Default)]
+pub(super) struct Group {
+    members: Mutex<Members>,
+    marks: Mutex<Marks>,
+    /// Whether it waits to be woken, and whether that is to be done once more: [`super::waking`] keeps these.
+    pub(super) waits: AtomicBool,
+    pub(super) again: AtomicBool,
+}
+
+/// The watchers, each in a place of its own while it is here.
+#[derive(Default)]
+struct Members {
+    places: Vec<Option<Arc<Sleeper>>>,
+    free: Vec<usize>,
+}
+
+/// The changes that concern the group, as far back as the ring.
+#[derive(Default)]
+struct Marks {
+    revisions: VecDeque<Revision>,
+    /// The newest that has been forgotten.
+    forgotten: Revision,
+}
+
+/// A watcher's place in its group.
+pub(super) struct Member {
+    pub(super) group: Arc<Group>,
+    pub(super) sleeper: Arc<Sleeper>,
+    place: usize,
+}
+
+impl Group {
+    /// A new watcher.
+    pub(super) fn join(self: &Arc<Self>) -> Member {
+        let (group, sleeper) = (self.clone(), Arc::<Sleeper>::default());
+        let mut members = self.members.lock();
+        let place = members.free.pop().unwrap_or(members.places.len());
+        match members.places.get_mut(place) {
+            Some(free) => *free = Some(sleeper.clone()),
+            None => members.places.push(Some(sleeper.clone())),
+        }
+        drop(members);
+        Member { group, sleeper, place }
+    }
+
+    /// Whether nobody is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many are in it.
+    pub(super) fn len(&self) -> usize {
+        self.members.lock().count()
+    }
+
+    /// A change concerns it, which is not visible yet. Marks at the `floor` of the ring or below it are forgotten. Returns
+    /// whether this is its first mark from the revision `since` on.
+    pub(super) fn mark(&self, since: Revision, revision: Revision, floor: Revision) -> bool {
+        let mut marks = self.marks.lock();
+        while let Some(oldest) = marks.revisions.front().copied().filter(|oldest| *oldest <= floor) {
+            marks.revisions.pop_front();
+            marks.forgotten = oldest;
+        }
+        let before = marks.revisions.back().copied();
+        if before != Some(revision) {
+            marks.revisions.push_back(revision);
+        }
+        before.is_none_or(|before| before < since)
+    }
+
+    /// The first change above a revision that concerns it. Where that has been forgotten, the next revision stands for
+    /// it.
+    pub(super) fn first_after(&self, read: Revision) -> Option<Revision> {
+        let marks = self.marks.lock();
+        if read < marks.forgotten {
+            return Some(Revision(read.0 + 1));
+        }
+        marks.revisions.get(marks.revisions.partition_point(|mark| *mark <= read)).copied()
+    }
+
+    /// Wakes the watchers in so many places from one on; returns the place that follows, if there is one.
+    pub(super) fn wake(&self, from: usize, most: usize) -> Option<usize> {
+        let members = self.members.lock();
+        let end = members.places.len().min(from.saturating_add(most));
+        let sleepers: Vec<_> = members.places.get(from..end)?.iter().flatten().cloned().collect();
+        let next = (end < members.places.len()).then_some(end);
+        // Whatever waking does, it does without the lock.
+        drop(members);
+        sleepers.iter().for_each(|sleeper| sleeper.wake());
+        next
+    }
+}
+
+impl Members {
+    fn count(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+impl Member {
+    /// Gives the place back; returns whether nobody is left.
+    pub(super) fn leave(&self) -> bool {
+        let mut members = self.group.members.lock();
+        members.places[self.place] = None;
+        members.free.push(self.place);
+        let is_last = members.count() == 0;
+        if is_last {
+            *members = Members::default();
+        }
+        is_last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_behind_and_what_came_since_is_found() {
+        let group = Group::default();
+        let mark = |since, revision, floor| group.mark(Revision(since), Revision(revision), Revision(floor));
+        let first_after = |read| group.first_after(Revision(read)).map(|first| first.0);
+        assert!(mark(5, 5, 0));
+        assert!(mark(6, 9, 0));
+        assert!(!mark(6, 9, 0), "a change may concern it in two ways");
+        assert_eq!([3, 5, 8, 9].map(first_after), [Some(5), Some(9), Some(9), None]);
+        assert!(mark(20, 20, 5));
+        assert_eq!([3, 4, 5, 9].map(first_after), [Some(4), Some(5), Some(9), Some(20)]);
+    }
+
+    #[test]
+    fn places_are_used_again_and_an_empty_group_has_none() {
+        let group = Arc::<Group>::default();
+        let mut members: Vec<_> = (0..1000).map(|_| group.join()).collect();
+        assert!(!members.swap_remove(10).leave());
+        members.push(group.join());
+        assert_eq!((group.len(), group.members.lock().places.len()), (1000, 1000));
+        let last: Vec<_> = members.iter().map(Member::leave).collect();
+        assert_eq!(last.iter().position(|last| *last), Some(999));
+        assert!(group.is_empty() && group.members.lock().places.is_empty());
+    }
+}

@@ -1,0 +1,268 @@
+//! The changes before the cache was filled, read once for all watches that resume there.
+//!
+//! After a restart every client resumes at a revision that the ring does not hold yet. One task reads those changes
+//! from the backend, at the first watch that needs them, and keeps as many of the newest as a ring may hold. The
+//! watches hold a revision each while they wait, and read what was found as they read the ring.
+//!
+//! A ring that has been trimmed since is long enough by itself: who resumes below it is `Expired`, as with the watch
+//! cache of Kubernetes (storage/cacher/watch_cache.go, getAllEventsSinceLocked), and lists again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::follow::Backoff;
+use super::ring::Change;
+use super::state::State;
+use super::{Config, Shared};
+use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
+use crate::pace::Pace;
+use crate::storage::{StorageError, Stored};
+use crate::store::{Store, decode};
+
+/// How many revisions the reading goes back. Other writers of the same etcd use most of them.
+const LOOK_BACK: u64 = 65_536;
+/// Where there is more than so many times a ring's bytes, the reading is given up: to list again is cheaper.
+const LARGEST: usize = 16;
+/// How long the changes are kept. The backend forgets its own after 5 to 10 minutes.
+const KEPT: Duration = Duration::from_secs(300);
+
+/// The changes before one filling, once somebody has asked for them.
+#[derive(Default)]
+pub(super) struct Past(Mutex<Option<Slot>>);
+
+/// Which filling of the cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Filling {
+    epoch: u64,
+    revision: Revision,
+}
+
+/// What is known of the changes before it.
+struct Slot {
+    of: Filling,
+    /// None while they are being read.
+    stretch: Option<Arc<Stretch>>,
+    _reading: AbortOnDropHandle<()>,
+}
+
+/// The answer to a watcher whose next change is older than the ring.
+pub(super) enum Look {
+    /// They are being read, or the cache is being filled: everybody is woken when that is done.
+    Waits,
+    /// They are here.
+    Found(Arc<Stretch>),
+    /// Nobody has them.
+    Gone,
+}
+
+impl Past {
+    /// What there is after a revision below the ring's floor. Starts the reading if nobody has.
+    pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Look {
+        if !state.ready {
+            return Look::Waits;
+        }
+        if !state.is_whole() {
+            return Look::Gone;
+        }
+        let of = Filling { epoch: state.snapshot.epoch, revision: state.floor() };
+        let mut slot = self.0.lock();
+        if let Some(slot) = slot.as_ref().filter(|slot| slot.of == of) {
+            return match &slot.stretch {
+                None => Look::Waits,
+                Some(stretch) if told >= stretch.start => Look::Found(stretch.clone()),
+                Some(_) => Look::Gone,
+            };
+        }
+        let reading = tokio::spawn(run(Arc::downgrade(shared), shared.store.clone(), of));
+        let before = slot.replace(Slot { of, stretch: None, _reading: AbortOnDropHandle::new(reading) });
+        drop(slot);
+        // Dropped without the lock: it may hold megabytes.
+        drop(before);
+        Look::Waits
+    }
+
+    fn found(&self, of: Filling, stretch: Stretch) {
+        if let Some(slot) = self.0.lock().as_mut().filter(|slot| slot.of == of) {
+            slot.stretch = Some(Arc::new(stretch));
+        }
+    }
+
+    fn forget(&self, of: Filling) {
+        // Dropped without the lock.
+        let _forgotten = self.0.lock().take_if(|slot| slot.of == of);
+    }
+}
+
+/// Reads, tells everybody, and forgets after a while.
+async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
+    let Some(config) = shared.upgrade().map(|shared| shared.config.clone()) else { return };
+    let stretch = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "changes from before the start cannot be read: watches that resume there are expired");
+        Stretch::after(of.revision)
+    });
+    drop(store);
+    if let Some(shared) = shared.upgrade() {
+        shared.past.found(of, stretch);
+        shared.interests.everyone().wake();
+    }
+    tokio::time::sleep(KEPT).await;
+    if let Some(shared) = shared.upgrade() {
+        shared.past.forget(of);
+    }
+}
+
+/// Reads as far back as the backend remembers, up to a revision. Waits for a backend that does not answer, as all
+/// watchers do.
+async fn read(store: &Store, upto: Revision, config: &Config) -> Result<Stretch, StorageError> {
+    let mut start = Revision(upto.0.saturating_sub(LOOK_BACK));
+    let mut backoff = Backoff::default();
+    loop {
+        match read_after(store, start, upto, config).await {
+            Err(StorageError::Expired { oldest, .. }) if oldest >= upto.0 => return Ok(Stretch::after(upto)),
+            // A change at the oldest revision itself may have lost the state before it.
+            Err(StorageError::Expired { oldest, .. }) => start = start.max(Revision(oldest)),
+            Err(StorageError::Backend(BackendError::Unavailable(_) | BackendError::Overloaded)) => {}
+            read => return read,
+        }
+        backoff.wait().await;
+    }
+}
+
+async fn read_after(
+    store: &Store,
+    start: Revision,
+    upto: Revision,
+    config: &Config,
+) -> Result<Stretch, StorageError> {
+    let backend = store.backend();
+    let mut items = backend.watch(store.keys(), start).await?;
+    // Where nothing happened up to the end, only a report of progress says so.
+    backend.request_progress().await?;
+    let mut reading = Reading::new(store, start);
+    while let Some(item) = items.recv().await {
+        let reached = match item {
+            WatchItem::Events(events) => reading.take(events, upto).await?,
+            WatchItem::Progress(revision) => revision,
+            WatchItem::Failed(error) => return Err(error.into()),
+        };
+        if reading.bytes > config.ring_bytes.saturating_mul(LARGEST) {
+            return Ok(Stretch::after(upto));
+        }
+        reading.stretch.trim(config);
+        if reached >= upto {
+            return Ok(reading.stretch);
+        }
+    }
+    Err(BackendError::Unavailable("the watch ended".to_owned()).into())
+}
+
+/// Changes without a gap, oldest first.
+pub(super) struct Stretch {
+    /// Every change above it is here.
+    start: Revision,
+    changes: VecDeque<Arc<Change>>,
+    bytes: usize,
+}
+
+impl Stretch {
+    fn after(start: Revision) -> Self {
+        Self { start, changes: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Changes above `after`, oldest first.
+    pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
+        self.changes.range(self.changes.partition_point(|change| change.revision <= after)..)
+    }
+
+    fn push(&mut self, change: Change) {
+        self.bytes += change.bytes;
+        self.changes.push_back(Arc::new(change));
+    }
+
+    /// Keeps no more than a ring may hold: whole revisions.
+    fn trim(&mut self, config: &Config) {
+        while let Some(oldest) = self.changes.front()
+            && (self.changes.len() > config.ring_events
+                || self.bytes > config.ring_bytes
+                || oldest.revision == self.start)
+        {
+            (self.start, self.bytes) = (oldest.revision, self.bytes - oldest.bytes);
+            self.changes.pop_front();
+        }
+    }
+}
+
+struct Reading<'s> {
+    store: &'s Store,
+    stretch: Stretch,
+    /// The last state of each key, for as long as the stretch holds it: it is the next one's previous.
+    known: HashMap<String, Weak<Stored>>,
+    /// Of all changes that were read, kept or not.
+    bytes: usize,
+    pace: Pace,
+}
+
+impl<'s> Reading<'s> {
+    fn new(store: &'s Store, start: Revision) -> Self {
+        let (stretch, known) = (Stretch::after(start), HashMap::new());
+        Self { store, stretch, known, bytes: 0, pace: Pace::default() }
+    }
+
+    /// Takes the events up to a revision; returns the last revision that was seen.
+    async fn take(&mut self, events: Vec<BackendEvent>, upto: Revision) -> Result<Revision, StorageError> {
+        let reached = events.last().map(|event| event.revision).unwrap_or_default();
+        for event in events.into_iter().filter(|event| event.revision <= upto) {
+            let key = self.store.relative(&event.key)?.to_owned();
+            self.pace.worked(event.value.as_ref().map_or(0, |value| value.len())).await;
+            match self.change(&key, &event) {
+                Ok(Some(change)) => {
+                    self.bytes += change.bytes;
+                    self.stretch.push(change);
+                }
+                // Without the state before nobody can say whose selection the object left.
+                Ok(None) => self.stretch = Stretch::after(event.revision),
+                Err(StorageError::Backend(BackendError::Corrupt(why))) => {
+                    self.stretch.push(Change::damaged(event.revision, &key, None, why.into()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reached)
+    }
+
+    /// The change of an event; none if the state before it is no longer known.
+    fn change(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Change>, StorageError> {
+        let created = event.create_revision == event.revision && event.value.is_some();
+        if event.previous.is_none() && !created {
+            return Ok(None);
+        }
+        let mut bytes = event.value.as_ref().map_or(0, |value| value.len());
+        let previous = match &event.previous {
+            Some(pair) => Some(self.previous(key, pair, &mut bytes)?),
+            None => None,
+        };
+        let value = event.value.as_ref();
+        let current = value.map(|value| decode(key, value, event.revision)).transpose()?;
+        if let Some(stored) = &current {
+            stored.let_go(self.store.runs());
+            self.known.insert(key.to_owned(), Arc::downgrade(stored));
+        }
+        Ok(Some(Change::new(event.revision, key, current, previous, bytes)))
+    }
+
+    /// The state before, which the change before it may have; else it counts.
+    fn previous(&self, key: &str, pair: &KeyValue, bytes: &mut usize) -> Result<Arc<Stored>, StorageError> {
+        let known = self.known.get(key).and_then(Weak::upgrade);
+        if let Some(stored) = known.filter(|stored| stored.revision == pair.mod_revision) {
+            return Ok(stored);
+        }
+        *bytes += pair.value.len();
+        let stored = decode(key, &pair.value, pair.mod_revision)?;
+        stored.let_go(self.store.runs());
+        Ok(stored)
+    }
+}

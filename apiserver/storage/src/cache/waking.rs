@@ -1,0 +1,150 @@
+//! Wakes groups of watchers: a few at once, the rest in steps between which other tasks run.
+//!
+//! The task that follows the backend feeds every reader of the cache, and whoever may watch chooses how many watches
+//! there are. So it wakes no more than a step of them itself. The groups that are left take turns, so that a large one
+//! does not keep the others waiting; one that is to be woken again while it waits is woken once more, however often.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use parking_lot::Mutex;
+
+use super::group::Group;
+
+/// Most watchers that are woken in one step.
+const STEP: usize = 256;
+
+/// The groups that wait to be woken.
+#[derive(Default)]
+pub(super) struct Waking(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    /// Each group once, and the place in it that is next.
+    groups: VecDeque<(Arc<Group>, usize)>,
+    /// Whether a task wakes them.
+    runs: bool,
+}
+
+impl Waking {
+    /// Wakes groups, now or soon. Must be called within a Tokio runtime.
+    pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<Group>>) {
+        let mut left = STEP;
+        for group in groups {
+            let many = group.len().max(1);
+            let next = if left > 0 { group.wake(0, left) } else { Some(0) };
+            left = left.saturating_sub(many);
+            if let Some(next) = next {
+                self.later(group, next);
+            }
+        }
+    }
+
+    fn later(self: &Arc<Self>, group: Arc<Group>, next: usize) {
+        let mut queue = self.0.lock();
+        if group.waits.swap(true, Relaxed) {
+            group.again.store(true, Relaxed);
+            return;
+        }
+        queue.groups.push_back((group, next));
+        if !std::mem::replace(&mut queue.runs, true) {
+            tokio::spawn(self.clone().run());
+        }
+    }
+
+    async fn run(self: Arc<Self>) {
+        while let Some((group, from)) = self.next() {
+            let next = group.wake(from, STEP);
+            self.woken(group, next);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn next(&self) -> Option<(Arc<Group>, usize)> {
+        let mut queue = self.0.lock();
+        let next = queue.groups.pop_front();
+        queue.runs = next.is_some();
+        next
+    }
+
+    /// A step of a group is done.
+    fn woken(&self, group: Arc<Group>, next: Option<usize>) {
+        let mut queue = self.0.lock();
+        match next {
+            Some(next) => queue.groups.push_back((group, next)),
+            None if group.again.swap(false, Relaxed) => queue.groups.push_back((group, 0)),
+            None => group.waits.store(false, Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::{Context, Wake, Waker};
+
+    use super::super::group::Member;
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// Members of a group who sleep, and how often one was woken.
+    fn asleep(many: usize) -> (Arc<Group>, Vec<Member>, Arc<Count>) {
+        let (group, count) = (Arc::<Group>::default(), Arc::<Count>::default());
+        let members: Vec<_> = (0..many).map(|_| group.join()).collect();
+        sleep(&members, &count);
+        (group, members, count)
+    }
+
+    fn sleep(members: &[Member], count: &Arc<Count>) {
+        let waker = Waker::from(count.clone());
+        for member in members {
+            while member.sleeper.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
+        }
+    }
+
+    async fn settle(waking: &Waking) {
+        while waking.0.lock().runs {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn who_follows_the_backend_wakes_a_step_and_a_task_the_rest() {
+        let waking = Arc::<Waking>::default();
+        let (large, _large_members, large_count) = asleep(10 * STEP);
+        let (small, _small_members, small_count) = asleep(1);
+        waking.wake(vec![large, small]);
+        assert_eq!((large_count.0.load(SeqCst), small_count.0.load(SeqCst)), (STEP, 0));
+        while small_count.0.load(SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(large_count.0.load(SeqCst) <= 3 * STEP, "the small group has its turn");
+        settle(&waking).await;
+        assert_eq!((large_count.0.load(SeqCst), small_count.0.load(SeqCst)), (10 * STEP, 1));
+    }
+
+    #[tokio::test]
+    async fn changes_that_come_while_a_group_is_woken_wake_it_once_more() {
+        let waking = Arc::<Waking>::default();
+        let (group, members, count) = asleep(3 * STEP);
+        waking.wake(vec![group.clone()]);
+        sleep(&members[..STEP], &count);
+        for _ in 0..100 {
+            waking.wake(vec![group.clone()]);
+        }
+        assert_eq!(waking.0.lock().groups.len(), 1);
+        settle(&waking).await;
+        // The first step twice; nobody who has not looked since is woken twice.
+        assert_eq!(count.0.load(SeqCst), 4 * STEP);
+        assert!(!group.waits.load(SeqCst) && !group.again.load(SeqCst));
+    }
+}

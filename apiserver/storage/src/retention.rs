@@ -1,0 +1,191 @@
+//! How long history is kept where space is short, and which revision was current that long ago.
+//!
+//! Compaction by time alone keeps five to ten minutes of history, whatever that takes. Whoever rewrites one object again
+//! and again would fill the store with it. So a store that fills up keeps less: those who resume a watch within what is
+//! kept notice nothing, and what is older is worth less than room for the writes of everybody.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::backend::Revision;
+
+/// Most marks that are kept.
+const MARKS: usize = 64;
+/// The part of the quota that a compaction before its time has to be worth, unless the store is full.
+const WORTH: u64 = 64;
+/// The part of the quota that the history of half a minute may take.
+const HISTORY: u64 = 8;
+
+/// How long history is kept by a store that is at least so full.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// From half of the quota on.
+    pub half: Duration,
+    /// From three quarters on.
+    pub three_quarters: Duration,
+    /// From the quota on. Not less: the watches that feed caches should not be overtaken.
+    pub full: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        let [half, three_quarters, full] = [60, 30, 5].map(Duration::from_secs);
+        Self { half, three_quarters, full }
+    }
+}
+
+/// What a store has to give up at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Demand {
+    /// History younger than this is kept.
+    keep: Duration,
+    /// Bytes that a compaction has to be worth.
+    worth: u64,
+}
+
+impl Retention {
+    /// What is demanded of a store that holds `used` of `quota` bytes; nothing as long as less than half is used.
+    pub(crate) fn demand(&self, used: u64, quota: u64) -> Option<Demand> {
+        let worth = quota / WORTH;
+        match used {
+            _ if used >= quota => Some(Demand { keep: self.full, worth: 0 }),
+            _ if used >= quota / 4 * 3 => Some(Demand { keep: self.three_quarters, worth }),
+            _ if is_short(used, quota) => Some(Demand { keep: self.half, worth }),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes that history may take, within the time for which it is kept, in a store that holds `used` of `quota` bytes;
+/// `None` as long as less than half is used.
+pub(crate) fn history_room(used: u64, quota: u64) -> Option<u64> {
+    is_short(used, quota).then_some(quota / HISTORY)
+}
+
+/// Whether a store begins to keep less history.
+fn is_short(used: u64, quota: u64) -> bool {
+    used >= quota / 2
+}
+
+/// Which revision was current when. It grows with the time for which history is kept, not with what is written.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    marks: VecDeque<Mark>,
+    /// Up to where history is forgotten.
+    forgotten: Mark,
+    spacing: Duration,
+    longest: Duration,
+}
+
+/// A moment in the life of a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    at: Instant,
+    /// The revision that was current.
+    pub revision: Revision,
+    /// Bytes that had been written.
+    written: u64,
+}
+
+impl Marks {
+    /// Of a store that is opened `now` at `revision`.
+    pub fn new(retention: &Retention, now: Instant, revision: Revision) -> Self {
+        let start = Mark { at: now, revision, written: 0 };
+        let longest = retention.half.max(retention.three_quarters).max(retention.full);
+        let shortest = retention.half.min(retention.three_quarters).min(retention.full);
+        let spacing = (shortest / 4).max(longest / MARKS as u32);
+        Self {
+            marks: VecDeque::from([start]),
+            forgotten: Mark { revision: Revision(0), ..start },
+            spacing,
+            longest,
+        }
+    }
+
+    /// The store is at `revision` now, after `written` bytes in all.
+    pub fn note(&mut self, now: Instant, revision: Revision, written: u64) {
+        let last = self.marks.back().copied();
+        if last.is_some_and(|last| last.revision >= revision || last.at + self.spacing > now) {
+            return;
+        }
+        self.marks.push_back(Mark { at: now, revision, written });
+        // The first one that is old enough for every demand stays.
+        while self.marks.get(1).is_some_and(|next| next.at + self.longest <= now) {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Up to where a demand is to be met now.
+    pub fn due(&self, now: Instant, demand: Demand) -> Option<Mark> {
+        let due = self.marks.iter().rev().find(|mark| mark.at + demand.keep <= now)?;
+        self.is_worth(due, demand).then_some(*due)
+    }
+
+    /// When the next demand is to be met, if nothing more is written; `None` where there is nothing to forget.
+    pub fn next(&self, demand: Demand) -> Option<Instant> {
+        self.marks.iter().find(|mark| self.is_worth(mark, demand)).map(|mark| mark.at + demand.keep)
+    }
+
+    /// What was before `mark` is forgotten.
+    pub fn forgot(&mut self, mark: Mark) {
+        self.forgotten = mark;
+    }
+
+    fn is_worth(&self, mark: &Mark, demand: Demand) -> bool {
+        mark.revision > self.forgotten.revision && mark.written - self.forgotten.written >= demand.worth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTA: u64 = 640;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn keeps(used: u64) -> Option<u64> {
+        Retention::default().demand(used, QUOTA).map(|demand| demand.keep.as_secs())
+    }
+
+    #[test]
+    fn the_fuller_a_store_the_less_history_it_keeps() {
+        assert_eq!([0, 319, 320, 480, 640].map(keeps), [None, None, Some(60), Some(30), Some(5)]);
+    }
+
+    #[test]
+    fn what_is_younger_than_is_kept_stays() {
+        let (retention, start) = (Retention::default(), Instant::now());
+        let mut marks = Marks::new(&retention, start, Revision(1));
+        for second in 1..=100 {
+            marks.note(start + secs(second), Revision(1 + second), second * 100);
+        }
+        let now = start + secs(100);
+        for used in [QUOTA / 2, QUOTA / 4 * 3, QUOTA] {
+            let demand = retention.demand(used, QUOTA).unwrap();
+            let due = marks.due(now, demand).unwrap();
+            let age = 100 - (due.revision.0 - 1);
+            let keep = demand.keep.as_secs();
+            assert!((keep..=keep + 2).contains(&age), "{age} s of {keep}");
+        }
+        assert!(marks.marks.len() <= MARKS, "{}", marks.marks.len());
+    }
+
+    #[test]
+    fn little_is_forgotten_only_where_the_store_is_full() {
+        let (retention, start) = (Retention::default(), Instant::now());
+        let mut marks = Marks::new(&retention, start, Revision(1));
+        marks.forgot(marks.marks[0]);
+        marks.note(start + secs(2), Revision(2), 9);
+        let [short, full] = [QUOTA / 2, QUOTA].map(|used| retention.demand(used, QUOTA).unwrap());
+        let now = start + secs(90);
+        assert!(marks.due(now, short).is_none() && marks.next(short).is_none(), "9 bytes of 640");
+        assert_eq!(marks.next(full), Some(start + secs(7)));
+        let due = marks.due(now, full).unwrap();
+        assert_eq!(due.revision, Revision(2));
+        marks.forgot(due);
+        assert!(marks.due(now, full).is_none() && marks.next(full).is_none(), "nothing is left to forget");
+    }
+}

@@ -1,0 +1,200 @@
+//! Watches that resume at a revision from before the cache.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use drydock_storage::backend::{Backend, BackendError, Revision, Write};
+use drydock_storage::cache::Config;
+use drydock_storage::storage::{ReadAt, Scope, StorageError, WatchFrom};
+use drydock_storage::store::Store;
+use futures::FutureExt;
+
+use super::gate::Gate;
+use super::{Setup, cache_over, gated, setup, small};
+use crate::storage_suite::Fixture;
+
+/// What is written before there is a cache.
+fn before(gate: &Arc<Gate>) -> Fixture {
+    let store = Store::new(gate.clone(), "test.example", "widgets");
+    Fixture { storage: Arc::new(store), backend: gate.clone() }
+}
+
+/// A cache that was started after an object was created, changed 19 times and deleted; and the revision of the creation.
+async fn restarted<A>(gate: Arc<Gate>, alive: A, config: Config) -> (Setup<A>, Revision) {
+    let before = before(&gate);
+    let start = before.create("a/1", 0).await;
+    for value in 1..20 {
+        before.set("a/1", value).await;
+    }
+    before.delete("a/1").await;
+    before.write_elsewhere("x").await;
+    let setup = cache_over(gate, alive, config);
+    setup.cache.wait_until_ready().await;
+    (setup, start)
+}
+
+/// Each had a watch of the backend of its own: a task that read megabytes ahead, whether its client read or not, and
+/// with etcd a connection.
+async fn many_resume<A>(gate: Arc<Gate>, alive: A) {
+    let (setup, start) = restarted(gate, alive, small()).await;
+    let mut watchers = Vec::new();
+    for _ in 0..100 {
+        watchers.push(setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await);
+    }
+    let mut unread = setup.fixture.follow(Scope::namespace("b"), WatchFrom::After(start)).await;
+    assert_eq!(setup.gate.watches.load(SeqCst), 1, "the cache's own");
+    for watcher in &mut watchers {
+        for value in 1..20 {
+            assert_eq!(watcher.told().await.0, format!("~a/1={value}"));
+        }
+        assert_eq!(watcher.told().await.0, "-a/1=19");
+    }
+    for value in 30..40 {
+        let key = format!("b/{value}");
+        setup.fixture.create(&key, value).await;
+        for watcher in watchers.iter_mut().chain([&mut unread]) {
+            assert_eq!(watcher.told().await.0, format!("+{key}={value}"));
+        }
+    }
+    assert_eq!(setup.gate.watches.load(SeqCst), 2, "and one for all who resume");
+}
+
+#[tokio::test]
+async fn a_hundred_watches_that_resume_on_sqlite_are_one_watch_of_it() {
+    let (gate, directory) = gated().await;
+    many_resume(gate, directory).await;
+}
+
+#[tokio::test]
+async fn a_hundred_watches_that_resume_on_etcd_are_one_watch_of_it() {
+    let (backend, etcd) = crate::etcd::start().await;
+    many_resume(Arc::new(Gate::new(backend)), etcd).await;
+}
+
+#[tokio::test]
+async fn history_from_before_the_cache_is_as_long_as_a_ring() {
+    for config in [Config { ring_events: 10, ..small() }, Config { ring_bytes: 25_000, ..small() }] {
+        let (gate, directory) = gated().await;
+        let (setup, start) = restarted(gate, directory, config).await;
+        let mut early = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+        assert!(matches!(early.failure().await, StorageError::Expired { .. }));
+        let from = WatchFrom::After(Revision(start.0 + 15));
+        assert_eq!(setup.fixture.follow(Scope::all(), from).await.words(1).await, ["~a/1=16"]);
+    }
+}
+
+#[tokio::test]
+async fn below_a_ring_that_was_trimmed_nothing_is_read_again() {
+    let setup = setup(Config { ring_events: 10, ..small() }).await;
+    let start = setup.fixture.create("a/1", 0).await;
+    for value in 1..=30 {
+        setup.seen(setup.fixture.set("a/1", value).await).await;
+    }
+    for _ in 0..10 {
+        let mut late = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+        let failure = late.failure().await;
+        assert!(matches!(failure, StorageError::Expired { requested, .. } if requested == start.0));
+    }
+    assert_eq!(setup.gate.watches.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_watch_from_before_the_cache_and_the_compaction_is_expired() {
+    let (gate, directory) = gated().await;
+    let before = before(&gate);
+    before.create("a/1", 0).await;
+    before.set("a/1", 1).await;
+    let last = before.set("a/1", 2).await;
+    gate.compact(last).await.unwrap();
+    let setup = cache_over(gate, directory, small());
+    setup.cache.wait_until_ready().await;
+    let mut late = setup.fixture.follow(Scope::all(), WatchFrom::After(Revision(last.0 - 2))).await;
+    assert!(matches!(late.failure().await, StorageError::Expired { .. }));
+}
+
+#[tokio::test]
+async fn history_is_read_again_when_the_backend_breaks_off() {
+    let (gate, directory) = gated().await;
+    let (setup, start) = restarted(gate, directory, small()).await;
+    setup.gate.hold();
+    let mut waiting = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+    assert!(waiting.told().now_or_never().is_none());
+    while setup.gate.watches.load(SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    setup.gate.break_watches(BackendError::Unavailable("gone".to_owned()));
+    assert_eq!(waiting.words(2).await, ["~a/1=1", "~a/1=2"]);
+}
+
+#[tokio::test]
+async fn more_history_than_is_worth_reading_is_not_read() {
+    let (gate, directory) = gated().await;
+    let (setup, start) = restarted(gate, directory, Config { ring_bytes: 1_000, ..small() }).await;
+    let from = WatchFrom::After(Revision(start.0 + 19));
+    assert!(matches!(
+        setup.fixture.follow(Scope::all(), from).await.failure().await,
+        StorageError::Expired { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_damaged_value_of_the_past_ends_the_watches_of_its_namespace() {
+    let (gate, directory) = gated().await;
+    let start = before(&gate).create("a/0", 0).await;
+    let key = "/registry/test.example/widgets/b/1".to_owned();
+    let damaged = Write {
+        key,
+        expected: None,
+        value: Some("{half an obj".into()),
+        guard: None,
+        priority: Default::default(),
+    };
+    gate.write(damaged).await.unwrap();
+    before(&gate).create("a/1", 1).await;
+    let setup = cache_over(gate, directory, small());
+    setup.cache.wait_until_ready().await;
+    let mut beside = setup.fixture.follow(Scope::namespace("a"), WatchFrom::After(start)).await;
+    assert_eq!(beside.words(1).await, ["+a/1=1"]);
+    let mut within = setup.fixture.follow(Scope::all(), WatchFrom::After(start)).await;
+    assert!(matches!(within.failure().await, StorageError::Backend(BackendError::Corrupt(_))));
+}
+
+/// It had a watch of the backend of its own for as long as it lived.
+#[tokio::test]
+async fn a_watch_whose_objects_came_from_the_store_goes_on_with_the_cache() {
+    let setup = setup(small()).await;
+    setup.seen(setup.fixture.create("a/1", 1).await).await;
+    setup.gate.hold();
+    setup.fixture.set("a/1", 2).await;
+    let mut watcher = setup.fixture.follow(Scope::all(), WatchFrom::InitialEvents(ReadAt::Latest)).await;
+    assert_eq!(watcher.words(2).await, ["+a/1=2", "|"]);
+    assert_eq!(setup.gate.watches.load(SeqCst), 1);
+    setup.gate.release();
+    setup.fixture.set("a/1", 3).await;
+    assert_eq!(watcher.words(1).await, ["~a/1=3"]);
+}
+
+/// A selection of nothing was evaluated for the whole ring, or for all objects, without a pause.
+#[tokio::test]
+async fn a_selection_of_nothing_is_evaluated_in_steps() {
+    let setup = setup(small()).await;
+    let mut start = setup.fixture.create("a/0", 0).await;
+    for value in 1..1_500 {
+        start = setup.fixture.create(&format!("a/{value}"), 0).await;
+    }
+    setup.seen(start).await;
+    for from in [WatchFrom::After(Revision(start.0 - 1_400)), WatchFrom::InitialEvents(ReadAt::Latest)] {
+        let evaluated = Arc::<AtomicUsize>::default();
+        let count = evaluated.clone();
+        let scope = Scope::all().matching(&["metadata"], move |_| {
+            count.fetch_add(1, SeqCst);
+            false
+        });
+        let mut watcher = setup.fixture.storage.watch(scope, from).await.unwrap();
+        for step in 1..=4 {
+            assert!(watcher.next().now_or_never().is_none(), "told of nothing");
+            let evaluated = evaluated.load(SeqCst);
+            assert!(evaluated >= step * 20 && evaluated <= step * 600, "{evaluated} in {step} steps");
+        }
+    }
+}

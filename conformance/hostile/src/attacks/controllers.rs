@@ -1,0 +1,211 @@
+//! What tenants make the controllers do: by budgets for their pods, and by withdrawing what a maintenance asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_conformance::kinds::eviction_request;
+use drydock_conformance::wait::retry;
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::stock::{Findings, REQUESTER};
+use crate::attack::{Attack, Finding};
+use crate::door::{Ask, Line};
+use crate::field::Field;
+use crate::stage::Memory;
+use crate::stage::cluster::{Pods, maintenance};
+
+/// Most resident memory of our controller manager in MiB.
+const MEMORY: u64 = 192;
+/// Requests at a time.
+const LANES: usize = 8;
+const LIMIT: Duration = Duration::from_secs(200);
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new(
+            "many-budgets",
+            "pods that a thousand budgets with long names cover, whose selectors change all the time",
+            |f| Box::pin(many_budgets(f)),
+        ),
+        Attack::new("withdrawn-requests", "a maintenance's requests, withdrawn whenever they appear", |f| {
+            Box::pin(withdrawn(f))
+        }),
+    ]
+}
+
+/// Each pod remembered each of its budgets, and each report and event named them all.
+async fn many_budgets(field: Field) -> Findings {
+    let (budgets, pods) = (field.pick(1_000, 10_000), field.pick(100, 1_000));
+    let pods = running(&field, pods).await?;
+    let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", field.tenant.namespace);
+    let make = (0..budgets).map(|at| Ask::post(&path, &budget(at))).collect();
+    on_the_host(&field, make).await?;
+    let memory = Memory::of(field.stage.manager_pid()?)?;
+    let before = field.stage.manager_pid()?;
+    let ask = pods
+        .iter()
+        .map(|(pod, uid)| Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER)));
+    field.each(ask.collect(), LANES).await?;
+    let (_, told) = tokio::join!(flip(&field, &path), told(&field, &pods));
+    let (peak, _) = memory.peak();
+    field.say(format!("{peak} MiB in the controller manager"));
+    // The host works on them for as long as they are there.
+    field.stage.done(&Ask::delete(&path)).await?;
+    Ok(vec![
+        Finding::new(told.is_ok(), format!("what is told of the last pod: {told:?}")),
+        Finding::new(peak <= MEMORY, format!("{peak} MiB in the controller manager, more than {MEMORY}")),
+        Finding::new(field.stage.manager_pid()? == before, "the controller manager was started anew"),
+    ])
+}
+
+/// Pods of the tenant that run: the host asks no budget about others.
+async fn running(field: &Field, count: usize) -> Result<Pods> {
+    let node = format!("node-of-{}", field.tenant.namespace);
+    field.stage.node(&node).await?;
+    let pods = field.stage.pods(&field.tenant, &node, count, false).await?;
+    let all = Ask::get(format!("{}?fieldSelector=status.phase!=Running", field.tenant.pods()));
+    retry(
+        LIMIT,
+        || "not all pods run".to_owned(),
+        async || {
+            let others = field.stage.done(&all).await?;
+            Ok(others["items"].as_array().is_some_and(Vec::is_empty))
+        },
+    )
+    .await?;
+    Ok(pods)
+}
+
+/// A budget for all pods, with the longest name.
+fn budget(at: usize) -> Value {
+    json!({"metadata": {"name": name(at)}, "spec": {"selector": {}, "minAvailable": 1}})
+}
+
+fn name(at: usize) -> String {
+    format!("{at:05}-{}", "b".repeat(247))
+}
+
+/// The tenant asks the host for these, so many at a time.
+async fn on_the_host(field: &Field, asks: Vec<Ask>) -> Result<()> {
+    let (line, asks) = (field.line_through_host().await?, Arc::new(asks));
+    let lanes = (0..LANES).map(|lane| {
+        let (line, asks) = (line.clone(), asks.clone());
+        async move {
+            for ask in asks.iter().skip(lane).step_by(LANES) {
+                field.note(&line.ask_again(ask).await);
+            }
+        }
+    });
+    join_all(lanes).await;
+    Ok(())
+}
+
+/// The first budgets cover the pods, and cover none, in turn.
+async fn flip(field: &Field, path: &str) {
+    let (each, path) = (field.clone(), path.to_owned());
+    field
+        .storm(LANES, move |lane, _| {
+            let (field, path) = (each.clone(), format!("{path}/{}", name(lane)));
+            async move {
+                let line = field.line_through_host().await?;
+                for turn in 0..20 {
+                    let labels = if turn % 2 == 0 { json!({"a": "b"}) } else { json!(null) };
+                    let change = json!({"spec": {"selector": {"matchLabels": labels}}});
+                    field.note(&line.ask(&Ask::merge(&path, &change)).await);
+                }
+                Ok(())
+            }
+        })
+        .await;
+}
+
+/// The reports were too long to be taken.
+async fn told(field: &Field, pods: &Pods) -> Result<()> {
+    let last = pods.last().map(|(_, uid)| field.tenant.request(uid)).context("no pod")?;
+    retry(
+        LIMIT,
+        || "nothing".to_owned(),
+        async || {
+            let request = field.stage.done(&Ask::get(&last)).await?;
+            let message = request["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
+            Ok(message.contains("more than one PodDisruptionBudget"))
+        },
+    )
+    .await
+}
+
+/// Each withdrawal is one write, and was answered by five: for a new request, and for all that a request begins with.
+async fn withdrawn(field: Field) -> Findings {
+    let (name, count) = (field.tenant.namespace.clone(), field.pick(50, 500));
+    field.stage.node(&name).await?;
+    field.stage.pods(&field.tenant, &name, count, true).await?;
+    field.stage.drain(&name, &name).await?;
+    asked(&field, count).await?;
+    let each = field.clone();
+    field
+        .storm(LANES, move |lane, _| {
+            let field = each.clone();
+            async move { withdraw_all(&field, &field.line().await?, lane).await }
+        })
+        .await;
+    let (withdrawn, blocked) = (field.counted("withdrawn"), blocker(&field, &name).await);
+    field.stage.done(&Ask::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}}))).await?;
+    let told = format!("{withdrawn} requests of {count} pods could be withdrawn");
+    Ok(vec![
+        Finding::new(withdrawn <= count, told),
+        Finding::new(withdrawn > 0, "no request could be withdrawn"),
+        Finding::new(blocked.is_ok(), format!("a blocker that says why: {blocked:?}")),
+    ])
+}
+
+/// The maintenance has asked for all pods.
+async fn asked(field: &Field, count: usize) -> Result<()> {
+    let all = Ask::get(field.tenant.requests());
+    retry(
+        LIMIT,
+        || "the maintenance does not ask for the pods".to_owned(),
+        async || {
+            let requests = field.stage.done(&all).await?;
+            Ok(requests["items"].as_array().is_some_and(|requests| requests.len() == count))
+        },
+    )
+    .await
+}
+
+/// Takes all requesters out of the requests that have one and are this lane's: no other lane withdraws them too.
+async fn withdraw_all(field: &Field, line: &Line, lane: usize) -> Result<()> {
+    let all = line.done(&Ask::get(field.tenant.requests())).await?;
+    let wanted = |request: &&Value| request["spec"]["requesters"].as_array().is_some_and(|r| !r.is_empty());
+    for request in all["items"].as_array().into_iter().flatten().filter(wanted) {
+        let meta = &request["metadata"];
+        let name = meta["name"].as_str().context("a request without a name")?;
+        if name.bytes().map(usize::from).sum::<usize>() % LANES != lane {
+            continue;
+        }
+        let withdrawal = json!({"metadata": {"uid": meta["uid"]}, "spec": {"requesters": []}});
+        let answer = line.ask(&Ask::merge(field.tenant.request(name), &withdrawal)).await;
+        if answer.as_ref().is_ok_and(|answer| answer.code.is_success()) {
+            field.count("withdrawn");
+        }
+        field.note(&answer);
+    }
+    Ok(())
+}
+
+async fn blocker(field: &Field, name: &str) -> Result<()> {
+    let path = maintenance(name);
+    retry(
+        LIMIT,
+        || "none".to_owned(),
+        async || {
+            let found = field.stage.done(&Ask::get(&path)).await?;
+            let blockers =
+                found["status"]["nodeStatuses"][0]["blockers"].as_array().cloned().unwrap_or_default();
+            Ok(blockers.iter().any(|blocker| blocker["reason"] == "RequestWithdrawn"))
+        },
+    )
+    .await
+}

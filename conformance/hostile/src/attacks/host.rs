@@ -1,0 +1,157 @@
+//! The host between tenants and Drydock, and those who maintain nodes.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_conformance::kinds::node_maintenance;
+use drydock_conformance::wait::retry;
+use http::StatusCode;
+use serde_json::json;
+
+use super::stock::{Findings, lay_in, nothing, request, uid};
+use crate::attack::{Attack, Finding};
+use crate::door::{Ask, Line, Windows};
+use crate::field::{Field, LAIR};
+use crate::stage::cluster::maintenance;
+
+/// Requests at a time, by each of two ways: more than the host's level workload-low has seats (245 of 600), and more
+/// than our level of everybody else.
+const LANES: usize = 320;
+/// Requests at a time of who maintains nodes.
+const PLANNERS: usize = 8;
+const LIMIT: Duration = Duration::from_secs(120);
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new(
+            "host-queues",
+            "the host's level workload-low and our queues are full of one tenant's requests",
+            |f| Box::pin(host_queues(f)),
+        ),
+        Attack::new("manager-metrics", "new tokens for the controller manager's metrics", |f| {
+            Box::pin(manager_metrics(f))
+        })
+        .by_strangers(),
+        Attack::new(
+            "many-maintenances",
+            "maintenances of many nodes that are nowhere, made and deleted",
+            |f| Box::pin(many_maintenances(f)),
+        ),
+    ]
+}
+
+/// What the garbage collector does goes through the same host to the same server.
+async fn host_queues(field: Field) -> Findings {
+    lay_in(&field, 50, 40_000).await?;
+    let owned = owned(&field).await?;
+    let each = field.clone();
+    let requests = field.tenant.requests();
+    let fill = field.storm(2 * LANES, move |lane, round| {
+        let (field, path) = (each.clone(), requests.clone());
+        async move {
+            let line = if lane < LANES { field.line_through_host().await? } else { field.line().await? };
+            for turn in 0..10 {
+                let fresh = request(1_000_000 + (lane * 1_000 + round) * 100 + turn);
+                let create = Ask::post(format!("{path}?dryRun=All"), &fresh);
+                for ask in [create, Ask::get(&path)] {
+                    field.note(&line.ask(&ask).await);
+                }
+            }
+            Ok(())
+        }
+    });
+    let (_, collected) = tokio::join!(fill, collected(&field, &owned));
+    Ok(vec![Finding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
+}
+
+/// A request that belongs to a ConfigMap: the path of each.
+async fn owned(field: &Field) -> Result<(String, String)> {
+    let path = format!("/api/v1/namespaces/{}/configmaps", field.tenant.namespace);
+    let owner = field.stage.done(&Ask::post(&path, &json!({"metadata": {"name": "owner"}}))).await?;
+    let mut object = request(999_999);
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
+    field.stage.done(&Ask::post(field.tenant.requests(), &object)).await?;
+    Ok((format!("{path}/owner"), field.tenant.request(&uid(999_999))))
+}
+
+async fn collected(field: &Field, (owner, object): &(String, String)) -> Result<()> {
+    let admin = field.stage.admin().await?;
+    admin.done(&Ask::delete(owner)).await?;
+    retry(
+        LIMIT,
+        || "the request outlives its owner".to_owned(),
+        async || Ok(admin.ask_again(&Ask::get(object)).await?.code == StatusCode::NOT_FOUND),
+    )
+    .await
+}
+
+async fn manager_metrics(field: Field) -> Findings {
+    let (door, each) = (field.stage.manager(false)?, field.clone());
+    field
+        .storm(16, move |lane, round| {
+            let (door, field) = (door.clone(), each.clone());
+            async move {
+                let line = Line::open(&door, LAIR, None, Windows::USUAL).await?;
+                for turn in 0..50 {
+                    let token = format!("Bearer junk-{lane}-{round}-{turn}");
+                    field.note(&line.ask(&Ask::get("/metrics").with("authorization", token)).await);
+                }
+                Ok(())
+            }
+        })
+        .await;
+    let read = field.stage.manager_series().await;
+    Ok(vec![Finding::new(read.is_ok(), format!("the metrics for system:masters: {read:?}"))])
+}
+
+async fn many_maintenances(field: Field) -> Findings {
+    allow_maintenances(&field).await?;
+    let line = field.line().await.context("no connection")?;
+    let nodes: Vec<String> = (0..100).map(|at| format!("nowhere-{at}")).collect();
+    let (path, prefix) = (maintenance(""), field.tenant.namespace.clone());
+    let path = path.trim_end_matches('/').to_owned();
+    retry(
+        LIMIT,
+        || "no rights".to_owned(),
+        async || Ok(line.ask_again(&Ask::get(format!("{path}?limit=1"))).await?.code.is_success()),
+    )
+    .await?;
+    let each = field.clone();
+    let made = path.clone();
+    field
+        .storm(PLANNERS, move |lane, round| {
+            let (field, path, line) = (each.clone(), made.clone(), line.clone());
+            let name = format!("{prefix}-{lane}-{round}");
+            let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+            let object = node_maintenance(&name, "Drain", &nodes);
+            async move {
+                field.note(&line.ask_again(&Ask::post(&path, &object)).await);
+                let complete = json!({"spec": {"stage": "Complete"}});
+                field.note(&line.ask_again(&Ask::merge(format!("{path}/{name}"), &complete)).await);
+                field.note(&line.ask_again(&Ask::delete(format!("{path}/{name}"))).await);
+                Ok(())
+            }
+        })
+        .await;
+    nothing()
+}
+
+/// Lets the tenant maintain nodes.
+async fn allow_maintenances(field: &Field) -> Result<()> {
+    let name = &field.tenant.namespace;
+    let role = json!({
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]}],
+    });
+    let group = format!("system:serviceaccounts:{name}");
+    let binding = json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
+    });
+    field.stage.done(&Ask::post(format!("{RBAC}/clusterroles"), &role)).await?;
+    field.stage.done(&Ask::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)
+}

@@ -1,0 +1,139 @@
+//! Requests that others withdraw while the maintenance still wants the pod to leave.
+
+use jiff::SignedDuration;
+
+use super::*;
+
+/// A maintenance that has asked a pod to leave.
+fn draining() -> Sim {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+    sim
+}
+
+/// Somebody else takes all requesters out, and the eviction controller cancels the request.
+fn withdraw(sim: &mut Sim) {
+    sim.request("p", |r| r.spec.requesters.clear());
+    sim.request("p", |r| r.status.conditions = conditions("Canceled", "NoRequesters", ""));
+}
+
+fn blocker(sim: &Sim) -> Option<(String, String)> {
+    let blocker = sim.status("m").node_statuses[0].blockers.first();
+    blocker.map(|blocker| (blocker.reason.clone(), blocker.message.clone()))
+}
+
+/// A tenant took the requester out of the request of a pod of theirs whenever it was there: each time cost them one write,
+/// and the controllers five, as fast as they could; and nothing told why the pod did not leave.
+#[test]
+fn a_request_that_others_withdraw_is_made_again_with_backoff_and_the_blocker_says_why() {
+    let mut sim = draining();
+    let start = sim.now;
+    let mut asked = Vec::new();
+    for minute in 0..180 {
+        sim.now = start + SignedDuration::from_mins(minute);
+        sim.settle();
+        // Three times within the minute.
+        for _ in 0..3 {
+            if sim.requested() == ["p"] {
+                asked.push(minute);
+                withdraw(&mut sim);
+            }
+            sim.settle();
+        }
+    }
+    assert_eq!(asked, [0, 5, 15, 35, 75, 135]);
+    let (reason, message) = blocker(&sim).unwrap();
+    assert_eq!(reason, "RequestWithdrawn");
+    assert_eq!(
+        message,
+        "Others took its requester out of the pod's EvictionRequest (nodemaintenance.k8s.io) 6 times in a row; the pod is \
+         asked for again at 2026-01-01T15:15:00Z"
+    );
+    sim.now = start + SignedDuration::from_hours(4);
+    sim.settle();
+    assert_eq!((sim.requested(), blocker(&sim)), (vec!["p".to_owned()], None), "it is on its way again");
+}
+
+#[test]
+fn a_request_that_other_requesters_keep_open_is_joined_again_with_the_same_backoff() {
+    let mut sim = draining();
+    let other = || serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
+    sim.request("p", |r| r.spec.requesters = other());
+    sim.settle();
+    assert!(sim.requested().is_empty());
+    assert!(blocker(&sim).is_some_and(|(reason, _)| reason == "RequestWithdrawn"));
+    let decision = step(&sim.world, &mut sim.memory, sim.now, &sim.config);
+    assert_eq!(decision.wake, Some(sim.now + SignedDuration::from_mins(5)));
+    sim.now += SignedDuration::from_mins(5);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+#[test]
+fn a_request_that_others_delete_is_made_again_at_once_the_first_time_and_then_with_backoff() {
+    let mut sim = draining();
+    sim.delete_request("p");
+    sim.settle();
+    assert_eq!((sim.requested(), blocker(&sim)), (vec!["p".to_owned()], None));
+    sim.delete_request("p");
+    sim.settle();
+    assert!(sim.requested().is_empty());
+    assert!(blocker(&sim).is_some_and(|(_, message)| message.starts_with("Others deleted the pod's")));
+    sim.now += SignedDuration::from_mins(5);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+#[test]
+fn a_request_that_is_being_deleted_counts_once() {
+    let mut sim = draining();
+    let now = sim.now;
+    sim.request("p", |r| r.metadata.deletion_timestamp = Some(now));
+    sim.settle();
+    sim.delete_request("p");
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"], "the moment it is gone");
+}
+
+/// The one that ends withdraws; the next one asks at once.
+#[test]
+fn what_a_maintenance_withdraws_itself_is_no_failure() {
+    let mut sim = draining();
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    sim.request("p", |r| r.status.conditions = conditions("Canceled", "NoRequesters", ""));
+    sim.maintenance("n", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+/// The withdrawal is on its way to the API server when a maintenance wants the pod again.
+#[test]
+fn a_withdrawal_of_ours_that_is_seen_late_is_no_failure() {
+    let mut sim = draining();
+    sim.stage("m", Stage::Complete);
+    let task = Task::Request("ns".into(), "uid-p".into());
+    let withdraw = sim.step().remove(&task).unwrap();
+    assert!(matches!(withdraw, Action::Withdraw { .. }));
+    sim.maintenance("n", "Drain", &["a"]);
+    sim.settle();
+    sim.carry_out(&task, withdraw);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+#[test]
+fn failures_are_in_a_row_only_if_little_time_lies_between_them() {
+    let mut sim = draining();
+    for _ in 0..3 {
+        withdraw(&mut sim);
+        sim.settle();
+        sim.now += SignedDuration::from_mins(5);
+        sim.settle();
+        assert_eq!(sim.requested(), ["p"]);
+        sim.now += SignedDuration::from_mins(61);
+    }
+}
