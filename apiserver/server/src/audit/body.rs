@@ -1,30 +1,49 @@
 //! Bodies as an event carries them: JSON, whatever they came or went as.
 
 use drydock_machinery::decode::{self, Format};
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
-/// JSON as it is.
-pub fn raw(json: &[u8]) -> Option<Box<RawValue>> {
-    serde_json::from_slice(json).ok()
-}
+/// A body's JSON without line breaks. The log has a line for an event, so a break that a client sent would end the
+/// event, and what follows it would be read as an event of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedBody(String);
 
-/// JSON or YAML of a client's; nothing if it is neither.
-pub fn as_json(sent: &[u8]) -> Option<Box<RawValue>> {
-    raw(sent).or_else(|| to_raw_value(&decode::decode_value(sent, Format::Yaml).ok()?).ok())
-}
-
-/// An object, a list of them, or a table of them, without their managedFields.
-pub fn without_managed_fields(json: &[u8]) -> Option<Box<RawValue>> {
-    let mut value: Value = serde_json::from_slice(json).ok()?;
-    drop_managed_fields(&mut value);
-    for item in value.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
-        drop_managed_fields(item);
+impl LoggedBody {
+    /// JSON, as it is but for line breaks; nothing if it is none.
+    pub fn of_json(json: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(json).ok()?;
+        serde_json::from_str::<IgnoredAny>(text).ok()?;
+        // A string of JSON has no raw control characters, so these stand between tokens.
+        Some(Self(text.replace(['\n', '\r'], "")))
     }
-    for row in value.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
-        row.get_mut("object").map(drop_managed_fields);
+
+    /// JSON or YAML of a client's; nothing if it is neither.
+    pub fn of_sent(sent: &[u8]) -> Option<Self> {
+        Self::of_json(sent).or_else(|| Some(Self::of_value(&decode::decode_value(sent, Format::Yaml).ok()?)))
     }
-    to_raw_value(&value).ok()
+
+    /// An object, a list of them, or a table of them, without their managedFields.
+    pub fn without_managed_fields(json: &[u8]) -> Option<Self> {
+        let mut value: Value = serde_json::from_slice(json).ok()?;
+        drop_managed_fields(&mut value);
+        for item in value.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+            drop_managed_fields(item);
+        }
+        for row in value.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+            row.get_mut("object").map(drop_managed_fields);
+        }
+        Some(Self::of_value(&value))
+    }
+
+    /// The JSON.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    fn of_value(value: &Value) -> Self {
+        Self(value.to_string())
+    }
 }
 
 fn drop_managed_fields(object: &mut Value) {
@@ -38,7 +57,11 @@ mod tests {
     use super::*;
 
     fn without(json: &str) -> String {
-        without_managed_fields(json.as_bytes()).map_or_else(String::new, |raw| raw.get().to_owned())
+        LoggedBody::without_managed_fields(json.as_bytes()).map_or_else(String::new, |body| body.0)
+    }
+
+    fn sent(body: &str) -> Option<String> {
+        LoggedBody::of_sent(body.as_bytes()).map(|body| body.0)
     }
 
     #[test]
@@ -53,8 +76,16 @@ mod tests {
 
     #[test]
     fn yaml_is_written_as_json() {
-        let json = as_json(b"a: [1]\n").map(|raw| raw.get().to_owned());
-        assert_eq!(json.as_deref(), Some(r#"{"a":[1]}"#));
-        assert!(as_json(b"a: [").is_none());
+        assert_eq!(sent("a: [1]\n").as_deref(), Some(r#"{"a":[1]}"#));
+        assert_eq!(sent("a: ["), None);
+        assert_eq!(sent("a: \"one\\ntwo\"\n").as_deref(), Some(r#"{"a":"one\ntwo"}"#));
+    }
+
+    #[test]
+    fn no_body_has_a_second_line() {
+        let forged = "{\"x\":\n{\"kind\":\"Event\", \"auditID\":\"1\"}\r\n}\r";
+        assert_eq!(sent(forged).as_deref(), Some(r#"{"x":{"kind":"Event", "auditID":"1"}}"#));
+        // A raw break in a string is no JSON, and YAML folds it.
+        assert_eq!(sent("{\"x\": \"a\nb\"}").as_deref(), Some(r#"{"x":"a b"}"#));
     }
 }

@@ -6,8 +6,8 @@ use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::time::format_micro_time;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
+use super::body::LoggedBody;
 use super::policy::{Level, Stage};
 use crate::request_info::RequestInfo;
 use crate::user::User;
@@ -41,10 +41,10 @@ pub struct Event {
     pub(super) object_ref: Option<ObjectReference>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_status: Option<ResponseStatus>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) request_object: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) response_object: Option<Box<RawValue>>,
+    #[serde(skip)]
+    pub(super) request_object: Option<LoggedBody>,
+    #[serde(skip)]
+    pub(super) response_object: Option<LoggedBody>,
     #[serde(serialize_with = "micro_time")]
     pub(super) request_received_timestamp: Timestamp,
     #[serde(serialize_with = "micro_time")]
@@ -129,7 +129,11 @@ impl Event {
             level: Level::None,
             audit_id,
             stage: Stage::RequestReceived,
-            request_uri: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
+            request_uri: match uri.path_and_query() {
+                _ if info.is_cut => info.path.clone(),
+                Some(whole) => whole.to_string(),
+                None => uri.path().to_owned(),
+            },
             verb: info.verb.to_string(),
             user: UserInfo::default(),
             impersonated_user: None,
@@ -149,7 +153,15 @@ impl Event {
     /// The event in one line of JSON.
     pub fn json(&self) -> serde_json::Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;
-        line.push(b'\n');
+        line.pop();
+        for (field, body) in
+            [("requestObject", &self.request_object), ("responseObject", &self.response_object)]
+        {
+            let Some(body) = body else { continue };
+            line.extend_from_slice(format!(",\"{field}\":").as_bytes());
+            line.extend_from_slice(body.text().as_bytes());
+        }
+        line.extend_from_slice(b"}\n");
         Ok(line)
     }
 }

@@ -12,9 +12,10 @@ use hyper::body::Body as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use super::body::LoggedBody;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{Level, Stage, Verdict};
-use super::{Audit, body, source};
+use super::{Audit, source};
 use crate::authn::Peer;
 use crate::authz::Decision;
 use crate::guarded_body::guard;
@@ -116,21 +117,23 @@ impl Trail {
         });
         self.with_body(Level::Request, |event, omit| {
             let json = object.to_json();
-            event.request_object = if omit { body::without_managed_fields(&json) } else { body::raw(&json) };
+            event.request_object =
+                if omit { LoggedBody::without_managed_fields(&json) } else { LoggedBody::of_json(&json) };
         });
     }
 
     /// The patch, or the options of a delete, that was sent, asked for only if it is to be logged; YAML is written as
     /// JSON.
     pub fn request_body(&self, sent: impl FnOnce() -> Bytes) {
-        self.with_body(Level::Request, |event, _| event.request_object = body::as_json(&sent()));
+        self.with_body(Level::Request, |event, _| event.request_object = LoggedBody::of_sent(&sent()));
     }
 
     /// The answer's body in JSON, asked for only if it is to be logged.
     pub fn response(&self, json: impl FnOnce() -> Bytes) {
         self.with_body(Level::RequestResponse, |event, omit| {
             let json = json();
-            event.response_object = if omit { body::without_managed_fields(&json) } else { body::raw(&json) };
+            event.response_object =
+                if omit { LoggedBody::without_managed_fields(&json) } else { LoggedBody::of_json(&json) };
         });
     }
 

@@ -169,6 +169,21 @@ async fn bodies_are_logged_as_far_as_the_level_says() {
 }
 
 #[tokio::test]
+async fn no_body_forges_an_event() {
+    let rules = json!([{"level": "Request", "verbs": ["patch"], "omitStages": ["RequestReceived"]}]);
+    let logged = Logged::open(rules).await;
+    let event = json!({"kind": "Event", "apiVersion": "audit.k8s.io/v1", "user": {"username": "admin"}});
+    let forged = format!("{{\"metadata\":\r\n{event}\n}}");
+    let path = format!("PATCH {GADGETS}/absent");
+    assert_eq!(logged.send_body(&path, "application/merge-patch+json", &forged).await, 404);
+    let [logged] = logged.events().try_into().unwrap_or_else(|events| panic!("{events:#?}"));
+    assert_eq!(
+        (&logged["user"]["username"], &logged["requestObject"]["metadata"]),
+        (&json!("caller"), &event)
+    );
+}
+
+#[tokio::test]
 async fn strangers_and_those_who_act_as_others_are_told_apart() {
     let not_the_admin = |spec: &Value| spec["resourceAttributes"]["name"] != "admin";
     let rules = json!([{"level": "Metadata"}]);
