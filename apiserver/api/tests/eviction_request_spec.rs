@@ -146,6 +146,18 @@ fn a_finished_request_takes_no_new_requester_but_lets_one_go() {
     }
 }
 
+/// Whoever joined it waited for ever: nobody gets a turn any more, and another request can be made only when it is gone.
+#[test]
+fn a_request_that_is_being_deleted_takes_no_new_requester_but_lets_one_go() {
+    let mut old = request(good());
+    old["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z".into();
+    let more = with(old.clone(), "/spec/requesters", json!([{ "name": "b.c" }]));
+    let expected = "spec.requesters: Forbidden: a requester may not be added to an eviction request that is being \
+                    deleted: create another when it is gone";
+    assert_eq!(update(more, old.clone()), [expected]);
+    assert!(update(with(old.clone(), "/spec/requesters", json!([])), old.clone()).is_empty());
+}
+
 #[test]
 fn what_cannot_be_read_is_an_error_and_no_panic() {
     for spec in [json!(7), json!({ "requesters": "x" }), json!({ "target": { "pod": [] } }), Value::Null] {

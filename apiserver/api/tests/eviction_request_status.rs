@@ -25,8 +25,12 @@ fn request(status: Value) -> Value {
 }
 
 fn update(new: &Value, old: &Value) -> Vec<String> {
+    update_of(request(new.clone()), request(old.clone()))
+}
+
+fn update_of(new: Value, old: Value) -> Vec<String> {
     let kind = EvictionRequestKind::new(Duration::from_secs(1200));
-    let (new, old) = (object(request(new.clone())), object(request(old.clone())));
+    let (new, old) = (object(new), object(old));
     kind.validate_status_update(&new, &old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
 }
 
@@ -207,6 +211,28 @@ fn active_is_never_empty_in_between_but_clears_with_a_terminal_condition() {
     );
     let late = changed(first(), |s| s["conditions"] = ended("Evicted"));
     refused(&late, &json!({ "conditions": ended("Evicted") }), "may not change to another interceptor");
+}
+
+/// Deletion cancels a request. Whoever may write its status could still hand out turns while a finalizer kept it.
+#[test]
+fn nobody_gets_a_turn_in_a_request_that_is_being_deleted() {
+    let deleted = |status: &Value| {
+        changed(request(status.clone()), |r| {
+            r["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z".into()
+        })
+    };
+    let over = completed(started());
+    for (new, old) in [(first(), json!({})), (handed_over(&over), over.clone())] {
+        assert_eq!(update(&new, &old), [""; 0]);
+        let errors = update_of(deleted(&new), deleted(&old));
+        assert!(errors.iter().any(|e| e.contains("when the request is being deleted")), "{errors:?}");
+    }
+    let end = changed(over.clone(), |s| {
+        s["conditions"] = ended("Canceled");
+        s["processedInterceptors"] = json!(["a.b"]);
+        s["activeInterceptors"] = json!([]);
+    });
+    assert_eq!(update_of(deleted(&end), deleted(&over)), [""; 0]);
 }
 
 #[test]

@@ -11,7 +11,8 @@ pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &
     if is_due(request, now, config) {
         return Decision { delete: true, ..Decision::default() };
     }
-    let mut decision = Decision { wake: due(request, config), ..Decision::default() };
+    let wake = due(request, config).filter(|_| !request.is_being_deleted());
+    let mut decision = Decision { wake, ..Decision::default() };
     if !request.status.active_interceptors.is_empty() {
         let mut status = request.status.clone();
         status.active_interceptors.clear();
@@ -20,9 +21,9 @@ pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &
     decision
 }
 
-/// Whether a finished request is to be removed by now.
+/// Whether a finished request is to be removed by now. One that is being deleted waits for somebody's finalizer.
 pub(crate) fn is_due(request: &EvictionRequest, now: Timestamp, config: &Config) -> bool {
-    due(request, config).is_some_and(|due| due <= now)
+    !request.is_being_deleted() && due(request, config).is_some_and(|due| due <= now)
 }
 
 /// When a finished request is to be removed. A canceled one goes after a short grace: a requester that changes its mind

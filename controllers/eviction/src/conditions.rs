@@ -1,7 +1,7 @@
 //! The terminal conditions, in the words of KEP-4563.
 
 use drydock_api::eviction_request::{
-    CANCELED, EVICTED, EvictionRequestStatus, REASON_NO_REQUESTERS, REASON_POD_DELETED,
+    CANCELED, EVICTED, EvictionRequestStatus, REASON_DELETED, REASON_NO_REQUESTERS, REASON_POD_DELETED,
     REASON_POD_TERMINATED, REASON_VALIDATION_FAILED,
 };
 use drydock_api::meta::{Condition, set_condition};
@@ -19,6 +19,10 @@ pub(crate) struct Verdict {
 impl Verdict {
     pub(crate) fn no_requesters() -> Self {
         Self::new(CANCELED, REASON_NO_REQUESTERS, "No requester asks for the eviction any more.".to_owned())
+    }
+    pub(crate) fn request_deleted() -> Self {
+        let message = "The eviction request is being deleted, and is kept by its finalizers.";
+        Self::new(CANCELED, REASON_DELETED, message.to_owned())
     }
     pub(crate) fn not_found(pod: &str) -> Self {
         Self::new(CANCELED, REASON_VALIDATION_FAILED, format!("Target Pod {pod} was not found."))

@@ -145,9 +145,10 @@ impl Worker {
         let cached = cached.filter(|pod| pod.uid == target.uid);
         let seen = cached.as_deref().map_or(Target::NotCached, Target::Present);
         let decision = step(request, seen, now, &self.config);
-        // One that was taken up is never held back: somebody waits for its end.
+        // One that was taken up is never held back, nor one that a finalizer keeps: somebody waits for its end.
         let may_end = decision.confirm || decision.ends;
-        if may_end && !request.is_taken_up() && self.removals.holds_back(&request.key()) {
+        let is_awaited = request.is_taken_up() || request.is_being_deleted();
+        if may_end && !is_awaited && self.removals.holds_back(&request.key()) {
             return Ok(Decision::default());
         }
         if !decision.confirm {

@@ -4,9 +4,11 @@
 //!  new ──valid──▶ target[0] active ──turn over──▶ target[1] active ──▶ ...
 //!   │                   │                               │
 //!   │ pod missing,      │ pod gone or terminal ─────────┴──▶ Evicted ──┐
-//!   │ in a group        │ no requester ─────────────────┴──▶ Canceled ─┴─▶ removed, in time
+//!   │ in a group        │ no requester, deleted ────────┴──▶ Canceled ─┴─▶ removed, in time
 //!   └──▶ Canceled
 //! ```
+//!
+//! A request that was deleted and is kept by a finalizer is ended all the same: whoever holds it waits for the end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,9 +85,6 @@ pub struct Decision {
 
 /// Decides.
 pub fn step(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: &Config) -> Decision {
-    if request.metadata.deletion_timestamp.is_some() {
-        return Decision::default();
-    }
     let mut decision = if request.is_finished() {
         cleanup::after_the_end(request, now, config)
     } else if request.status.target_interceptors.is_empty() {
@@ -125,6 +124,7 @@ fn begin(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: 
         Target::NotCached => Decision { confirm: true, ..Decision::default() },
         Target::Absent => end(request, &Verdict::not_found(name), now),
         Target::Present(pod) if pod.is_terminal() => end(request, &Verdict::terminated(name), now),
+        Target::Present(_) if request.is_being_deleted() => end(request, &Verdict::request_deleted(), now),
         Target::Present(pod) if pod.in_group => end(request, &Verdict::in_group(name), now),
         Target::Present(pod) => first_turn(request, pod, now, config),
     }
@@ -165,6 +165,9 @@ fn go_on(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: 
     };
     if request.spec.requesters.is_empty() {
         return end(request, &Verdict::no_requesters(), now);
+    }
+    if request.is_being_deleted() {
+        return end(request, &Verdict::request_deleted(), now);
     }
     match turn_over_at(request, pod, config) {
         Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),

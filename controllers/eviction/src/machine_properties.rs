@@ -17,6 +17,7 @@ enum Event {
     Complete,
     Withdraw,
     Ask,
+    Delete,
     PodTerminates,
     PodEnds,
     PodGoes,
@@ -29,6 +30,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => Just(Event::Complete),
         1 => Just(Event::Withdraw),
         1 => Just(Event::Ask),
+        1 => Just(Event::Delete),
         1 => Just(Event::PodTerminates),
         1 => Just(Event::PodEnds),
         1 => Just(Event::PodGoes),
@@ -64,10 +66,12 @@ impl Life {
             }
             Event::Complete => entry.into_iter().for_each(|entry| entry.completion_time = Some(now)),
             Event::Withdraw => self.change_requesters(Vec::new()),
-            Event::Ask if !self.request.is_finished() => {
+            Event::Ask if !self.request.is_finished() && !self.request.is_being_deleted() => {
                 self.change_requesters(vec![Requester { name: "r.example.com".into() }]);
             }
             Event::Ask => {}
+            // A finalizer keeps it.
+            Event::Delete => self.request.metadata.deletion_timestamp = Some(now),
             Event::PodTerminates => {
                 self.pod.iter_mut().for_each(|p| p.deletion_timestamp = Some(at(self.now + 30)))
             }
@@ -111,10 +115,10 @@ impl Life {
         assert!(!(self.request.is_evicted() && self.request.is_canceled()));
         assert!(!before.is_finished() || self.request.is_finished(), "the end is final");
         let gone = self.pod.as_ref().is_none_or(Pod::is_terminal);
-        let unwanted = self.request.spec.requesters.is_empty();
+        let unwanted = self.request.spec.requesters.is_empty() || self.request.is_being_deleted();
         assert!(
             !(gone || unwanted) || self.request.is_finished(),
-            "it ends with its pod or its last requester"
+            "it ends with its pod, its last requester, or its deletion"
         );
         assert!(!self.request.is_finished() || new.active_interceptors.is_empty());
     }

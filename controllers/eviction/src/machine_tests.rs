@@ -320,9 +320,55 @@ fn finished_request_still_observes_generations() {
     assert_eq!(decision.status.unwrap().observed_generation, 4);
 }
 
+/// A request that a finalizer keeps after its deletion was looked at by nobody: an interceptor that reads its name in
+/// activeInterceptors went on, and whoever held it waited for an end that never came.
 #[test]
-fn request_that_is_being_deleted_is_left_alone() {
-    let mut request = request();
+fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
+    let pod = pod(&[A, B]);
+    let mut request = begun(&pod);
     request.metadata.deletion_timestamp = Some(at(1));
-    assert_eq!(step(&request, Target::Absent, at(2), &Config::default()), Decision::default());
+    request.status.interceptors[0].completion_time = Some(at(1));
+    let decision = advance(&mut request, Target::Present(&pod), at(2));
+    assert_eq!((decision.labels, decision.wake), (None, None));
+    assert_eq!(reason(&request, "Canceled").unwrap().0, "RequestDeleted");
+    assert_eq!(request.status.processed_interceptors, [A]);
+    assert!(request.status.active_interceptors.is_empty());
+    let config = Config::default();
+    assert_eq!(
+        step(&request, Target::Present(&pod), at(1_000_000), &config),
+        Decision::default(),
+        "it is over"
+    );
+}
+
+#[test]
+fn request_that_is_being_deleted_is_evicted_when_its_pod_is_gone_or_terminal() {
+    let terminal = Pod { phase: Phase::Failed, ..pod(&[A]) };
+    for (target, why) in [(Target::Absent, "PodDeleted"), (Target::Present(&terminal), "PodTerminated")] {
+        let mut request = begun(&pod(&[A]));
+        request.metadata.deletion_timestamp = Some(at(1));
+        assert!(advance(&mut request, Target::NotCached, at(2)).confirm, "a cache may lag");
+        advance(&mut request, target, at(2));
+        assert_eq!(reason(&request, "Evicted").unwrap().0, why);
+        assert!(request.status.active_interceptors.is_empty());
+    }
+}
+
+#[test]
+fn request_that_is_deleted_before_it_is_taken_up_never_gets_a_first_turn() {
+    let pod = pod(&[A]);
+    for (target, why) in [(Target::Present(&pod), "RequestDeleted"), (Target::Absent, "ValidationFailed")] {
+        let mut request = request();
+        request.metadata.deletion_timestamp = Some(at(1));
+        advance(&mut request, target, at(2));
+        assert_eq!(reason(&request, "Canceled").unwrap().0, why);
+        assert!(request.status.target_interceptors.is_empty());
+    }
+}
+
+#[test]
+fn finished_request_that_is_being_deleted_is_not_deleted_again() {
+    let mut request = ended("Evicted", "PodDeleted", 0);
+    request.metadata.deletion_timestamp = Some(at(1));
+    assert_eq!(step(&request, Target::Absent, at(1_000_000), &Config::default()), Decision::default());
 }

@@ -64,7 +64,7 @@ impl Removals {
     pub(crate) fn note(&self, change: &Change<EvictionRequest>) {
         let Some(request) = change.latest() else { return };
         // One that is being deleted waits for somebody's finalizer: there is nothing left to remove.
-        let counts = |request: &&Arc<EvictionRequest>| request.metadata.deletion_timestamp.is_none();
+        let counts = |request: &&Arc<EvictionRequest>| !request.is_being_deleted();
         let ended = change.new.as_ref().filter(counts).and_then(|request| ended_at(request));
         let key = request.key();
         let (surplus, released) = {
@@ -122,7 +122,7 @@ impl Removals {
     }
 
     fn is_due(&self, key: &ObjectKey, request: &EvictionRequest) -> bool {
-        if !request.is_finished() || request.metadata.deletion_timestamp.is_some() {
+        if !request.is_finished() || request.is_being_deleted() {
             return false;
         }
         let is_surplus = self.stock.lock().surplus.contains(key);

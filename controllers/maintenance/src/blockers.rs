@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::Decision;
 use crate::failures::{Cause, Failures};
+use crate::obstacles::why_held;
 use crate::view::{View, pod_type};
 
 /// How long after its grace period a terminating pod is shown as blocked.
@@ -98,6 +99,9 @@ impl Blocked {
             return slow_to_die(view, pod, ends, decision);
         }
         let request = view.world.request(pod);
+        if let Some(message) = request.and_then(|request| why_held(request)) {
+            return Some(Why { reason: "Finalizer", message });
+        }
         let failed = request.and_then(|request| request.validation_failure());
         if let Some(message) = failed.map(|failed| failed.message.as_str()) {
             return Some(why_failed(Cause::Validation, message));

@@ -23,6 +23,7 @@ mod cordon;
 mod failures;
 mod fit;
 mod lost;
+mod obstacles;
 mod release;
 mod requests;
 mod status;

@@ -45,14 +45,12 @@ impl Lost {
     /// What a change took from us, by whomever it was made.
     pub fn by(change: &Change<EvictionRequest>) -> Option<Self> {
         let is_open = |request: &EvictionRequest| {
-            request.has_requester(REQUESTER)
-                && request.metadata.deletion_timestamp.is_none()
-                && !request.is_finished()
+            request.has_requester(REQUESTER) && !request.is_being_deleted() && !request.is_finished()
         };
         let old = change.old.as_ref().filter(|old| is_open(old))?;
         let new = change.new.as_ref();
         let same = new.filter(|new| new.metadata.uid == old.metadata.uid);
-        let deleted = same.is_none_or(|new| new.metadata.deletion_timestamp.is_some());
+        let deleted = same.is_none_or(|new| new.is_being_deleted());
         // One that was made anew while nobody watched may be ours again.
         let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
         lost.then(|| Self { request: old.metadata.uid.clone(), deleted })

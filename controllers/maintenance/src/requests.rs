@@ -32,7 +32,8 @@ fn ask(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
 fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<Action> {
     let ask = |request| Action::Ask { pod: pod.name.clone(), request };
     let Some(request) = request else { return Some(ask(None)) };
-    if request.metadata.deletion_timestamp.is_some() {
+    // Its change wakes us when it is gone.
+    if request.is_being_deleted() {
         return None;
     }
     if request.is_canceled() {

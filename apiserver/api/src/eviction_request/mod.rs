@@ -17,7 +17,9 @@ mod strategy;
 
 pub use interceptor_status_validation::MAX_MESSAGE;
 pub use strategy::{EvictionRequestKind, NAMES};
-pub use types::{CANCELED, EVICTED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED};
+pub use types::{
+    CANCELED, EVICTED, REASON_DELETED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED,
+};
 pub use types::{
     EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
     InterceptorStatus, LocalPodReference, Requester,

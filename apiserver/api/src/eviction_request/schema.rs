@@ -42,7 +42,7 @@ fn spec() -> Schema {
             "requesters",
             2,
             list(
-                "Requesters allow you to identify entities, that requested the eviction of the target. At least one requester is required when creating an eviction request. A requester is also required for the eviction request to be processed. Empty list indicates that the eviction request should be canceled.\n\nRequester controllers are expected to reconcile this field and not overwrite any changes made by other controllers (e.g. via Server-Side Apply) in order to prevent conflicts and manage ownership. A requester may not be added once the request is Evicted or Canceled. Each item is atomic: an applier sends its whole entry.\n\nThe maximum length of the requesters list is 100.",
+                "Requesters allow you to identify entities, that requested the eviction of the target. At least one requester is required when creating an eviction request. A requester is also required for the eviction request to be processed. Empty list indicates that the eviction request should be canceled.\n\nRequester controllers are expected to reconcile this field and not overwrite any changes made by other controllers (e.g. via Server-Side Apply) in order to prevent conflicts and manage ownership. A requester may not be added once the request is Evicted or Canceled, nor while it is being deleted. Each item is atomic: an applier sends its whole entry.\n\nThe maximum length of the requesters list is 100.",
                 requester,
                 ListType::Map(&["name"]),
             )
@@ -86,7 +86,7 @@ fn status() -> Schema {
             "conditions",
             2,
             conditions(
-                "Conditions contain information about the eviction request.\n\nEviction request specific conditions are: Evicted or Canceled (managed by Kubernetes). Both are final once True, and never both are.\n\n- Canceled means that the eviction request is no longer being processed by any eviction interceptor because the eviction request has been canceled. Reasons: NoRequesters, ValidationFailed.\n- Evicted means that the target has been evicted (e.g. a pod has been terminated or deleted). Reasons: PodTerminated, PodDeleted.\n\nConditions of other types are together at most 262144 bytes of JSON.",
+                "Conditions contain information about the eviction request.\n\nEviction request specific conditions are: Evicted or Canceled (managed by Kubernetes). Both are final once True, and never both are.\n\n- Canceled means that the eviction request is no longer being processed by any eviction interceptor because the eviction request has been canceled. Reasons: NoRequesters, ValidationFailed, RequestDeleted (finalizers keep a request that was deleted).\n- Evicted means that the target has been evicted (e.g. a pod has been terminated or deleted). Reasons: PodTerminated, PodDeleted.\n\nConditions of other types are together at most 262144 bytes of JSON.",
             ),
         ),
         field(

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, MAX_TARGET_INTERCEPTORS};
 use super::limits::MAX_CONDITION_BYTES;
-use super::transitions::{CLOCK_SKEW, earlier, index_of, later, may_advance, next_interceptor};
+use super::transitions::{CLOCK_SKEW, earlier, gives_turns, index_of, later, may_advance, next_interceptor};
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor};
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
@@ -124,6 +124,9 @@ impl StatusUpdate<'_> {
             (_, []) => forbidden("may be cleared only when the request is Evicted or Canceled"),
             (_, [_]) if self.new.is_finished() || self.old.is_finished() => {
                 forbidden("may not change to another interceptor when the request is Evicted or Canceled")
+            }
+            (_, [_]) if !gives_turns(self.old) => {
+                forbidden("may not change to another interceptor when the request is being deleted")
             }
             ([], [name]) => self.validate_next(name, path),
             (_, [name]) => self.validate_next(name, path).or_else(|| self.validate_turn_over(path)),

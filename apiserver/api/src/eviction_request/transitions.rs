@@ -5,8 +5,10 @@
 //!                        └──────────────── a terminal condition ────────────────▶ (none)
 //! ```
 //!
-//! A turn is over when the interceptor has a completionTime or its deadline has passed. Admission and the
-//! controller both ask here, so that they cannot disagree on anything but their clocks.
+//! A turn is over when the interceptor has a completionTime or its deadline has passed. Deletion cancels a request
+//! (KEP-4563, EvictionRequest Cancellation Examples): while finalizers keep the object, nobody gets a turn any more, and
+//! its end is awaited. Admission and the controller both ask here, so that they cannot disagree on anything but their
+//! clocks.
 
 use std::time::Duration;
 
@@ -35,9 +37,17 @@ pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) 
     Some(later(base, heartbeat_deadline))
 }
 
+/// Whether anybody may get a turn: the request has not ended, and is not being deleted.
+pub fn gives_turns(request: &EvictionRequest) -> bool {
+    !request.is_finished() && !request.is_being_deleted()
+}
+
 /// Whether the active interceptor's turn is over at `now` and there is a next one to take it.
 pub fn may_advance(request: &EvictionRequest, heartbeat_deadline: Duration, now: Timestamp) -> bool {
-    if request.active_interceptor().is_none() || next_interceptor(&request.status).is_none() {
+    if !gives_turns(request)
+        || request.active_interceptor().is_none()
+        || next_interceptor(&request.status).is_none()
+    {
         return false;
     }
     let completed = request.active_interceptor_status().is_some_and(|a| a.completion_time.is_some());

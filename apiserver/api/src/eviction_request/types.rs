@@ -20,6 +20,8 @@ pub const REASON_POD_TERMINATED: &str = "PodTerminated";
 pub const REASON_POD_DELETED: &str = "PodDeleted";
 /// Reason of [`CANCELED`]: the last requester withdrew.
 pub const REASON_NO_REQUESTERS: &str = "NoRequesters";
+/// Reason of [`CANCELED`]: the request is being deleted, and finalizers keep it (KEP-4563 names no reason for that).
+pub const REASON_DELETED: &str = "RequestDeleted";
 /// Reason of [`CANCELED`]: the controller found that the request cannot be served.
 pub const REASON_VALIDATION_FAILED: &str = "ValidationFailed";
 
@@ -73,6 +75,11 @@ impl EvictionRequest {
         self.is_evicted() || self.is_canceled()
     }
 
+    /// Whether it is being deleted: finalizers keep it.
+    pub fn is_being_deleted(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
     /// Whether the controller has taken it up: it has set the interceptors, or has ended the request.
     pub fn is_taken_up(&self) -> bool {
         !self.status.target_interceptors.is_empty() || self.is_finished()
@@ -87,7 +94,7 @@ impl EvictionRequest {
     /// Whether the eviction is wanted at this moment: somebody asks for it, it has not ended, and the request is not
     /// being deleted. Between the last withdrawal and the controller's `Canceled` lies a moment in which nobody may act.
     pub fn is_wanted(&self) -> bool {
-        !self.is_finished() && !self.spec.requesters.is_empty() && self.metadata.deletion_timestamp.is_none()
+        !self.is_finished() && !self.spec.requesters.is_empty() && !self.is_being_deleted()
     }
 
     /// Whether a requester of this name asks for the eviction.

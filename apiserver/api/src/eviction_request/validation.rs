@@ -36,13 +36,23 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
     let path = spec.child("requesters");
     errors.extend(validate_requesters(&new.spec.requesters, &path));
     let added = new.spec.requesters.iter().any(|r| !old.has_requester(&r.name));
-    if added && old.is_finished() {
-        let how = if old.is_evicted() { "Evicted" } else { "Canceled" };
-        let detail =
-            format!("a requester may not be added to a finished eviction request, and this one is {how}");
-        errors.push(Error::forbidden(path, detail));
-    }
+    errors.extend(
+        shut(old)
+            .filter(|_| added)
+            .map(|why| Error::forbidden(path, format!("a requester may not be added to {why}"))),
+    );
     errors
+}
+
+/// Why nobody may join a request, if so: whoever did would wait for ever.
+fn shut(request: &EvictionRequest) -> Option<&'static str> {
+    if request.is_evicted() {
+        Some("a finished eviction request, and this one is Evicted")
+    } else if request.is_being_deleted() {
+        Some("an eviction request that is being deleted: create another when it is gone")
+    } else {
+        request.is_canceled().then_some("a finished eviction request, and this one is Canceled")
+    }
 }
 
 fn validate_name(request: &EvictionRequest) -> ErrorList {

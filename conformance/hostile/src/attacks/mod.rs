@@ -13,6 +13,7 @@ mod shares;
 mod stock;
 mod store;
 mod traces;
+mod vetoes;
 mod writes;
 
 use crate::attack::Attack;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Attack> {
         reviews::all(),
         host::all(),
         controllers::all(),
+        vetoes::all(),
         traces::all(),
         shares::all(),
         store::all(),

@@ -4,6 +4,7 @@ pub mod cluster;
 mod gauges;
 mod tenant;
 
+pub use cluster::Pods;
 pub use gauges::Memory;
 pub use tenant::{Account, Tenant};
 

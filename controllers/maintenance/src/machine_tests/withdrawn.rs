@@ -87,15 +87,66 @@ fn a_request_that_others_delete_is_made_again_at_once_the_first_time_and_then_wi
     assert_eq!(sim.requested(), ["p"]);
 }
 
+/// Whoever put a finalizer on the request and deleted it kept the pod where it was, and no blocker told of it.
 #[test]
-fn a_request_that_is_being_deleted_counts_once() {
+fn a_request_that_a_finalizer_keeps_is_a_blocker_at_once_and_replaced_the_moment_it_is_gone() {
     let mut sim = draining();
     let now = sim.now;
-    sim.request("p", |r| r.metadata.deletion_timestamp = Some(now));
+    sim.request("p", |r| {
+        r.metadata.deletion_timestamp = Some(now);
+        r.metadata.finalizers = vec!["veto.example.com/stay".to_owned()];
+        r.metadata.managed_fields = vec![json!({ "manager": "kubectl-edit",
+            "fieldsV1": { "f:metadata": { "f:finalizers": { "v:\"veto.example.com/stay\"": {} } } } })];
+    });
+    let held = "The pod's EvictionRequest is being deleted and kept by its finalizers: veto.example.com/stay (set by \
+                kubectl-edit)";
     sim.settle();
+    assert_eq!(blocker(&sim), pair("Finalizer", held));
+    // The eviction controller ends it.
+    sim.request("p", |r| r.status.conditions = conditions("Canceled", "RequestDeleted", ""));
+    sim.settle();
+    assert_eq!(blocker(&sim), pair("Finalizer", held));
+    let node = &sim.status("m").node_statuses[0];
+    assert_eq!((node.pods_pending_evacuation, node.pods_evacuating), (1, 0), "nobody is at work on it");
     sim.delete_request("p");
     sim.settle();
-    assert_eq!(sim.requested(), ["p"], "the moment it is gone");
+    assert_eq!((sim.requested(), blocker(&sim)), (vec!["p".to_owned()], None), "the deletion counts once");
+}
+
+/// It was there before the maintenance asked for the pod, and is somebody else's.
+#[test]
+fn a_request_of_others_that_a_finalizer_keeps_is_a_blocker_too() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    let now = sim.now;
+    sim.request("p", |r| {
+        r.metadata.deletion_timestamp = Some(now);
+        r.metadata.finalizers = vec!["x.example.com/y".to_owned()];
+    });
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert!(
+        blocker(&sim)
+            .is_some_and(|(reason, message)| reason == "Finalizer" && message.ends_with(": x.example.com/y"))
+    );
+    assert!(sim.requested().is_empty());
+    sim.delete_request("p");
+    sim.settle();
+    assert_eq!((sim.requested(), blocker(&sim)), (vec!["p".to_owned()], None));
+}
+
+/// Its requester is withdrawn all the same, and the maintenance ends.
+#[test]
+fn a_request_that_a_finalizer_keeps_does_not_keep_a_maintenance_from_its_end() {
+    let mut sim = draining();
+    let now = sim.now;
+    sim.request("p", |r| {
+        r.metadata.deletion_timestamp = Some(now);
+        r.metadata.finalizers = vec!["x.example.com/y".to_owned()];
+    });
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert!(sim.requested().is_empty() && sim.world.maintenances[0].metadata.finalizers.is_empty());
 }
 
 /// The one that ends withdraws; the next one asks at once.
