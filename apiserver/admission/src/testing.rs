@@ -117,6 +117,7 @@ impl Request {
             caller: &self.caller,
             user: &self.user,
             operation: self.operation,
+            verb: "",
             kind: &*WIDGET,
             names: &NAMES,
             subresource: self.subresource,

@@ -108,7 +108,8 @@ fn observed_generation_never_goes_back_nor_past_the_generation() {
 #[test]
 fn target_interceptors_are_at_most_seventeen() {
     let targets = |n: usize| -> Value {
-        let names: Vec<String> = (0..n).map(|i| format!("i{i}.example")).collect();
+        let names = (1..n).map(|i| format!("i{i}.example"));
+        let names: Vec<String> = names.chain(["imperative-eviction.k8s.io".to_owned()]).collect();
         json!({
             "targetInterceptors": names.iter().map(|n| json!({ "name": n })).collect::<Vec<_>>(),
             "interceptors": names.iter().map(|n| json!({ "name": n, "message": "" })).collect::<Vec<_>>(),

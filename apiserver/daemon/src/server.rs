@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_server::admission::Admission;
 use drydock_server::generic::Server;
 
-use crate::admission::{NodeCount, NodeDelete, PodDelete, UnnamedReviewUsers};
+use crate::admission::{NodeCount, NodeDelete, PodDelete, StatusPermission, UnnamedReviewUsers};
 use crate::flags::Flags;
 use crate::host::HostNodes;
 use crate::options;
@@ -25,7 +25,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 fn install_eviction_requests(server: &mut Server, flags: &Flags) {
     let allowed = AllowedNames::default().with(flags.allowed_interceptor_names.iter().cloned());
     let kind = EvictionRequestKind::new(flags.heartbeat_deadline).with_allowed_names(allowed);
-    let mut admission: Vec<Arc<dyn Admission>> = Vec::new();
+    let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(StatusPermission::new(server.authorizer()))];
     if flags.require_pod_delete_permission {
         let unnamed = UnnamedReviewUsers::new(flags.unnamed_review_users());
         admission.push(Arc::new(PodDelete::new(server.authorizer(), unnamed)));

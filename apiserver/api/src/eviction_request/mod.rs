@@ -9,6 +9,8 @@ mod interceptor_status_validation;
 pub mod status_validation;
 pub mod validation;
 
+pub mod permissions;
+
 pub mod limits;
 
 pub mod columns;

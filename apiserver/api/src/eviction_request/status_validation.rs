@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
-use super::interceptors::{AllowedNames, MAX_TARGET_INTERCEPTORS};
+use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEPTORS};
 use super::limits::MAX_CONDITION_BYTES;
 use super::transitions::{CLOCK_SKEW, earlier, gives_turns, index_of, later, may_advance, next_interceptor};
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor};
@@ -108,6 +108,7 @@ impl StatusUpdate<'_> {
                 errors.push(Error::duplicate(path, target.name.as_str()));
             }
         }
+        errors.extend(validate_last(targets, path));
         errors
     }
 
@@ -209,6 +210,14 @@ impl StatusUpdate<'_> {
     }
 }
 
+/// Only the turn of the last has no deadline: a request that ended with any other would wait for it for ever.
+fn validate_last(targets: &[Interceptor], path: &Path) -> Option<Error> {
+    let (at, last) = targets.iter().enumerate().next_back()?;
+    let detail = format!("the last one must be {IMPERATIVE_EVICTION:?}");
+    let path = path.index(at).child("name");
+    (last.name != IMPERATIVE_EVICTION).then(|| Error::invalid(path, last.name.as_str(), detail))
+}
+
 /// What is said of a time that should be the present.
 pub(super) const NOT_PRESENT: &str = "must be the present time, give or take 10 seconds";
 
@@ -225,4 +234,24 @@ fn foreign_bytes(conditions: &[Condition]) -> usize {
 
 pub(super) fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last_of(names: &[&str]) -> Option<String> {
+        let targets: Vec<_> = names.iter().map(|name| Interceptor { name: (*name).to_owned() }).collect();
+        validate_last(&targets, &Path::new("targets")).map(|error| error.to_string())
+    }
+
+    /// A request whose last one was another waited for it for ever.
+    #[test]
+    fn target_interceptors_end_with_imperative_eviction() {
+        assert_eq!(last_of(&["a.b", IMPERATIVE_EVICTION]), None);
+        assert_eq!(last_of(&[]), None);
+        let refused =
+            "targets[1].name: Invalid value: \"a.b\": the last one must be \"imperative-eviction.k8s.io\"";
+        assert_eq!(last_of(&[IMPERATIVE_EVICTION, "a.b"]).as_deref(), Some(refused));
+    }
 }

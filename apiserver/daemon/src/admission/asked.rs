@@ -15,33 +15,46 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// The objects that a host was asked about.
+/// What a host was asked about: the resource attributes of each review.
 #[derive(Clone, Default)]
-pub struct Asked(Arc<Mutex<Vec<String>>>);
+pub struct Asked(Arc<Mutex<Vec<Value>>>);
 
 impl Asked {
-    pub fn names(&self) -> Vec<String> {
+    pub fn all(&self) -> Vec<Value> {
         self.0.lock().unwrap().clone()
+    }
+
+    /// The names of the objects.
+    pub fn names(&self) -> Vec<String> {
+        self.all().iter().map(|about| name(about).to_owned()).collect()
     }
 }
 
 /// An authorizer by a host that allows by user and name.
 pub fn host(rule: fn(&str, &str) -> bool) -> (Arc<Authorizer>, Asked) {
+    host_by(move |spec| rule(spec["user"].as_str().unwrap(), name(&spec["resourceAttributes"])))
+}
+
+/// An authorizer by a host that allows by the review's spec.
+pub fn host_by(rule: impl Fn(&Value) -> bool + Clone + Send + 'static) -> (Arc<Authorizer>, Asked) {
     let asked = Asked::default();
     let told = asked.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let told = told.clone();
+        let (told, rule) = (told.clone(), rule.clone());
         async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let review: Value = serde_json::from_slice(&body).unwrap();
-            let name = review["spec"]["resourceAttributes"]["name"].as_str().unwrap_or_default();
-            let allowed = rule(review["spec"]["user"].as_str().unwrap(), name);
-            told.0.lock().unwrap().push(name.to_owned());
+            let allowed = rule(&review["spec"]);
+            told.0.lock().unwrap().push(review["spec"]["resourceAttributes"].clone());
             let answer = json!({"status": {"allowed": allowed}}).to_string();
             Ok::<_, Infallible>(Response::new(Body::from(answer.into_bytes())))
         }
     });
     (Arc::new(Authorizer::new(Client::new(service, "default"), Arc::default())), asked)
+}
+
+fn name(about: &Value) -> &str {
+    about["name"].as_str().unwrap_or_default()
 }
 
 pub fn caller(name: &str, groups: &[&str]) -> Caller {

@@ -1,11 +1,14 @@
-//! Checks that need the host: who may ask for a pod's eviction or a node's maintenance, and of how many nodes.
+//! Checks that need the host: who may ask for a pod's eviction or a node's maintenance, of how many nodes, and who may
+//! write which part of a request's status.
 
 #[cfg(test)]
 mod asked;
 mod node_count;
 mod node_delete;
 mod pod_delete;
+mod status_permission;
 
 pub use node_count::NodeCount;
 pub use node_delete::NodeDelete;
 pub use pod_delete::{PodDelete, UnnamedReviewUsers};
+pub use status_permission::StatusPermission;

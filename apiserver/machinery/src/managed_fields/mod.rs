@@ -13,6 +13,7 @@ mod algebra;
 mod conflict;
 mod element;
 mod fields_v1;
+mod gained;
 mod last_applied;
 mod managed;
 mod manager;
@@ -23,6 +24,7 @@ mod typed;
 mod updater;
 mod value;
 
+pub use gained::newly_applied;
 pub use managed::check;
 pub use manager::FieldManager;
 pub use path::PathElement;

@@ -59,6 +59,8 @@ pub struct Attributes<'a> {
     pub user: &'a Arc<User>,
     /// What is done.
     pub operation: Operation,
+    /// The request's verb, as authorization spells it: `update`, `patch`, ...
+    pub verb: &'a str,
     /// The kind.
     pub kind: &'a dyn Kind,
     /// The kind's names.

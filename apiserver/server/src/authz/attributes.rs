@@ -99,17 +99,22 @@ impl Attributes {
 
     /// 403 as the host words it (k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go).
     pub fn forbidden(&self, user: &User, reason: &str) -> ApiError {
-        let mut message = if self.resource.is_empty() {
+        let mut message = self.denial(user);
+        if !reason.is_empty() {
+            message = format!("{message}: {reason}");
+        }
+        ApiError::forbidden(&self.group, &self.resource, &self.name, &message)
+    }
+
+    /// What the user cannot do, as the host words it, without a reason.
+    pub fn denial(&self, user: &User) -> String {
+        let message = if self.resource.is_empty() {
             let (user, path) = (go_quote(&user.name), go_quote(&self.path));
             format!("User {user} cannot {} path {path}", self.verb)
         } else {
             self.cannot(&user.name)
         };
-        message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        if !reason.is_empty() {
-            message = format!("{message}: {reason}");
-        }
-        ApiError::forbidden(&self.group, &self.resource, &self.name, &message)
+        message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
     }
 
     fn cannot(&self, user: &str) -> String {

@@ -238,6 +238,7 @@ impl Call {
             caller: &self.caller,
             user: &self.user,
             operation: write.operation,
+            verb: self.info.verb.as_str(),
             kind: self.kind(),
             names: self.names(),
             subresource: &self.info.subresource,

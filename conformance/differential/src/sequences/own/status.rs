@@ -42,7 +42,7 @@ fn written() -> Vec<Sequence> {
             .get(&status()),
         settled(MergePatch, "a status does not touch labels").merge_patch(&status(), labels(json!({"a": "b"}))),
         made(MergePatch, "a status gets a condition").later().merge_patch(&status(), conditions(&[("A", "True")])),
-        made(MergePatch, "a status gets interceptors").merge_patch(&status(), interceptors(&["a.io", "b.io"])),
+        made(MergePatch, "a status gets interceptors").merge_patch(&status(), interceptors(&["a.io", "imperative-eviction.k8s.io"])),
         made(MergePatch, "a status changes nothing")
             .merge_patch(&status(), conditions(&[("A", "True")]))
             .later()
@@ -73,7 +73,7 @@ fn applied() -> Vec<Sequence> {
         made(Apply, "a status has its interceptors by apply").apply(
             &status(),
             "one",
-            interceptors(&["a.io", "b.io"]),
+            interceptors(&["a.io", "imperative-eviction.k8s.io"]),
         ),
         settled(Apply, "a status is applied with labels").apply(&status(), "one", labels(json!({"a": "b"}))),
     ]

@@ -21,6 +21,7 @@ async fn an_interceptor_with_rights_on_status_alone_reports_by_apply_and_the_pod
     let rights = [
         rule(&group, "evictionrequests", &[], &["get"]),
         rule(&group, "evictionrequests/status", &[], &["patch"]),
+        rule(&group, "evictionrequests/interceptor", &[ABSENT_INTERCEPTOR], &["patch"]),
     ];
     let user = User::with_rights(shared, "interceptor", "authz-status", &rights).await?;
     let requests = eviction_requests(&user.client, "authz-status");

@@ -3,4 +3,5 @@
 mod eviction_requests;
 mod interceptors;
 mod node_maintenances;
+mod status;
 mod users;
