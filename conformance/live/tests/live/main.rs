@@ -7,6 +7,7 @@ mod absence;
 mod admission;
 mod audit;
 mod authorization;
+mod can_i;
 mod cancelled;
 mod clients;
 mod daemons;
