@@ -10,6 +10,7 @@ mod patches;
 mod queries;
 mod reviews;
 mod shares;
+mod statuses;
 mod stock;
 mod store;
 mod traces;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Attack> {
         controllers::all(),
         vetoes::all(),
         traces::all(),
+        statuses::all(),
         shares::all(),
         store::all(),
     ];

@@ -1,6 +1,7 @@
 //! Nodes and pods for requests and drains to be about.
 
 use anyhow::{Context, Result};
+use drydock_api::eviction_request::interceptors::ANNOTATION_PREFIX;
 use drydock_conformance::kinds::{eviction_request, node_maintenance};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::door::Ask;
 /// Pods that are made at a time.
 const AT_A_TIME: usize = 16;
 /// An interceptor that never says a word: its request stays as it is for twenty minutes.
-const PATIENT: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_patient.example.com";
+pub const PATIENT: &str = "patient.example.com";
 
 /// Name and UID of each of some pods.
 pub type Pods = Vec<(String, String)>;
@@ -31,7 +32,8 @@ impl Stage {
 
     /// Pods `pod-N` of a tenant on a node; patient ones have an interceptor that never answers.
     pub async fn pods(&self, tenant: &Tenant, node: &str, count: usize, patient: bool) -> Result<Pods> {
-        let annotations = if patient { json!({PATIENT: "1000/controller"}) } else { json!({}) };
+        let key = format!("{ANNOTATION_PREFIX}{PATIENT}");
+        let annotations = if patient { json!({key: "1000/controller"}) } else { json!({}) };
         self.annotated_pods(tenant, node, count, &annotations).await
     }
 

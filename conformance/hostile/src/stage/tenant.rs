@@ -8,6 +8,7 @@ use drydock_conformance::wait::retry;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
+use super::cluster::PATIENT;
 use super::{HOME, Stage};
 use crate::door::{Ask, Door, Line, Windows};
 
@@ -92,15 +93,18 @@ async fn account(admin: &Line, namespace: &str, at: usize) -> Result<Account> {
     Ok(Account { token: token["status"]["token"].as_str().unwrap_or_default().to_owned() })
 }
 
-/// What ClusterRole `edit` gives of pods and their budgets, and deploy/'s roles of our kinds to editors and interceptors.
+/// What ClusterRole `edit` gives of pods and their budgets, deploy/'s roles of our kinds to editors and interceptors, and
+/// the name of one interceptor.
 fn role() -> Value {
-    let ours = ["evictionrequests", "evictionrequests/status", "evictionrequests/interceptor"];
+    let ours = ["evictionrequests", "evictionrequests/status"];
     json!({
         "metadata": {"name": "editor"},
         "rules": [
             {"apiGroups": [""], "resources": ["pods", "serviceaccounts", "serviceaccounts/token"], "verbs": ["*"]},
             {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["*"]},
             {"apiGroups": [drydock_api::GROUP], "resources": ours, "verbs": ["*"]},
+            {"apiGroups": [drydock_api::GROUP], "resources": ["evictionrequests/interceptor"],
+             "resourceNames": [PATIENT], "verbs": ["update", "patch"]},
         ],
     })
 }

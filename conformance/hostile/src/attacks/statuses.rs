@@ -1,0 +1,236 @@
+//! What is said in a status by those who have no say in it: interceptors, and the owner of a namespace.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_conformance::kinds::eviction_request;
+use drydock_conformance::wait::retry;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::stock::{Findings, REQUESTER};
+use crate::attack::{Attack, Finding};
+use crate::door::{Ask, Line};
+use crate::field::Field;
+use crate::stage::cluster::PATIENT;
+
+const IMPERATIVE: &str = "imperative-eviction.k8s.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const LIMIT: Duration = Duration::from_secs(60);
+/// Requests at a time.
+const LANES: usize = 4;
+/// How often each write is tried.
+const TRIES: usize = 50;
+/// Requests whose turns are taken before the controller gives them.
+const REQUESTS: [usize; 2] = [50, 500];
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new("false-end", "an interceptor that says Evicted of a pod that runs", |f| {
+            Box::pin(false_end(f))
+        }),
+        Attack::new(
+            "stolen-turns",
+            "interceptors that choose themselves, before the controller chooses",
+            |f| Box::pin(stolen_turns(f)),
+        ),
+        Attack::new("foreign-entry", "an interceptor that ends imperative-eviction's turn", |f| {
+            Box::pin(foreign_entry(f))
+        }),
+        Attack::new("namespace-owner", "the owner of a namespace, with * on *, who does all of these", |f| {
+            Box::pin(namespace_owner(f))
+        }),
+        Attack::new("owned-fields", "applies by force of the controllers' fields as they are", |f| {
+            Box::pin(owned_fields(f))
+        }),
+    ]
+}
+
+async fn false_end(field: Field) -> Findings {
+    Ok(vec![end(&field).await?, forbidden(&field)])
+}
+
+async fn foreign_entry(field: Field) -> Findings {
+    Ok(vec![silence(&field).await?, forbidden(&field)])
+}
+
+/// A Role gives nothing that is asked about in the whole cluster.
+async fn namespace_owner(field: Field) -> Findings {
+    own_namespace(&field).await?;
+    let found = [end(&field).await?, silence(&field).await?, own(&field).await?];
+    Ok(found.into_iter().chain([forbidden(&field)]).collect())
+}
+
+async fn owned_fields(field: Field) -> Findings {
+    Ok(vec![own(&field).await?, forbidden(&field)])
+}
+
+/// What the rules on values refuse tells nothing of who may.
+fn forbidden(field: &Field) -> Finding {
+    Finding::new(field.counted("403") > 0, "nothing was forbidden")
+}
+
+/// Says that a pod is evicted, in every way.
+async fn end(field: &Field) -> Result<Finding> {
+    let name = field.stage.lasting_request(&field.tenant).await?;
+    until(field, &name, is_turn_of(PATIENT)).await?;
+    let path = field.tenant.request(&name);
+    let end = json!({"status": {"conditions": [{"type": "Evicted", "status": "True", "reason": "PodDeleted",
+        "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    let mut whole = field.stage.done(&Ask::get(&path)).await?;
+    whole["metadata"]["resourceVersion"] = Value::Null;
+    whole["status"]["conditions"] = end["status"]["conditions"].clone();
+    let whole = Ask::body(Method::PUT, format!("{path}/status"), "application/json", whole.to_string());
+    let add = json!([{"op": "add", "path": "/status/conditions", "value": end["status"]["conditions"]}]);
+    let asks = [
+        Ask::merge(format!("{path}/status"), &end),
+        Ask::merge(format!("{path}/status?dryRun=All"), &end),
+        Ask::operations(format!("{path}/status"), add.to_string()),
+        apply(&path, PATIENT, &name, &end["status"]),
+        whole,
+    ];
+    again_and_again(field, &asks).await?;
+    // One that is taken for ended may be gone by now.
+    let status = field.stage.admin().await?.ask_again(&Ask::get(&path)).await?.json()["status"].take();
+    let goes_on = status["activeInterceptors"] == json!([PATIENT]) && status["conditions"].is_null();
+    Ok(Finding::new(goes_on, format!("of a pod that runs is said: {status}")))
+}
+
+/// Sets the interceptors of a request in the moment in which nobody has.
+async fn stolen_turns(field: Field) -> Findings {
+    let node = format!("node-of-{}", field.tenant.namespace);
+    field.stage.node(&node).await?;
+    let pods = field.stage.pods(&field.tenant, &node, field.pick(REQUESTS[0], REQUESTS[1]), true).await?;
+    let line = field.line().await?;
+    for (pod, uid) in &pods {
+        let make = Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER));
+        let take = Ask::merge(format!("{}/status", field.tenant.request(uid)), &turn_of_mine());
+        field.note(&line.ask_again(&make).await);
+        field.note(&line.ask_again(&take).await);
+    }
+    let (_, last) = pods.last().context("no pod")?;
+    until(&field, last, |request| request["status"]["targetInterceptors"].is_array()).await?;
+    let all = field.stage.done(&Ask::get(field.tenant.requests())).await?;
+    let mine = json!("mine.example.com");
+    let is_stolen = |request: &&Value| {
+        let targets = request["status"]["targetInterceptors"].as_array().cloned().unwrap_or_default();
+        targets.iter().any(|target| target["name"] == mine)
+    };
+    let stolen = all["items"].as_array().into_iter().flatten().filter(is_stolen).count();
+    let chosen = Finding::new(stolen == 0, format!("{stolen} requests have another's interceptors"));
+    Ok(vec![chosen, forbidden(&field)])
+}
+
+fn turn_of_mine() -> Value {
+    let names = ["mine.example.com", IMPERATIVE];
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+    json!({"status": {
+        "targetInterceptors": names.map(|name| json!({"name": name})),
+        "interceptors": names.map(|name| json!({"name": name, "message": ""})),
+        "activeInterceptors": [names[0]],
+        "activationTime": now,
+    }})
+}
+
+/// Ends the turn of the last interceptor, which waits for a budget: nobody would evict the pod after it.
+async fn silence(field: &Field) -> Result<Finding> {
+    let uid = blocked_request(field).await?;
+    let path = field.tenant.request(&uid);
+    let mut entry = field.stage.done(&Ask::get(&path)).await?["status"]["interceptors"][0].take();
+    entry["message"] = "all is well".into();
+    entry["completionTime"] = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+    let ask = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [entry]}));
+    again_and_again(field, &[ask]).await?;
+    let status = field.stage.done(&Ask::get(&path)).await?["status"].take();
+    let entries = status["interceptors"].as_array().cloned().unwrap_or_default();
+    let is_silent = |entry: &Value| entry["message"] == "all is well" || !entry["completionTime"].is_null();
+    let silent = entries.iter().any(is_silent);
+    Ok(Finding::new(!silent, format!("imperative-eviction does not say what is said of it: {entries:?}")))
+}
+
+/// A request that waits for a budget which never lets its pod go. Its name.
+async fn blocked_request(field: &Field) -> Result<String> {
+    let node = format!("node-of-blocked-{}", field.tenant.namespace);
+    field.stage.node(&node).await?;
+    let pods = field.stage.named_pods(&field.tenant, &node, "blocked", 1).await?;
+    let (pod, uid) = pods.first().context("no pod")?;
+    let running = Ask::get(format!("{}/{pod}", field.tenant.pods()));
+    let is_running = async || Ok(field.stage.done(&running).await?["status"]["phase"] == "Running");
+    retry(LIMIT, || "the pod does not run".to_owned(), is_running).await?;
+    let budgets = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", field.tenant.namespace);
+    let budget = json!({"metadata": {"name": "all"}, "spec": {"selector": {}, "minAvailable": "100%"}});
+    field.stage.done(&Ask::post(&budgets, &budget)).await?;
+    let counted = Ask::get(format!("{budgets}/all"));
+    let is_counted = async || Ok(field.stage.done(&counted).await?["status"]["observedGeneration"] == 1);
+    retry(LIMIT, || "the budget is not looked at".to_owned(), is_counted).await?;
+    field.stage.done(&Ask::post(field.tenant.requests(), &eviction_request(pod, uid, REQUESTER))).await?;
+    // It reports when the budget has refused: what it has said may not be taken back.
+    until(field, uid, |request| !request["status"]["interceptors"][0]["startTime"].is_null()).await?;
+    Ok(uid.clone())
+}
+
+/// Applies what the controllers wrote, as it is: an owner may take it away with the next apply.
+async fn own(field: &Field) -> Result<Finding> {
+    let uid = blocked_or_lasting(field).await?;
+    let path = field.tenant.request(&uid);
+    let status = field.stage.done(&Ask::get(&path)).await?["status"].take();
+    let fields = ["activeInterceptors", "targetInterceptors", "activationTime", "observedGeneration"];
+    let asks = fields.map(|field| apply(&path, "thief", &uid, &json!({field: status[field]})));
+    again_and_again(field, &asks).await?;
+    let owners = field.stage.done(&Ask::get(&path)).await?["metadata"]["managedFields"].take();
+    let stolen = owners.as_array().is_some_and(|all| all.iter().any(|entry| entry["manager"] == "thief"));
+    Ok(Finding::new(!stolen, format!("the controllers' fields have another owner: {owners}")))
+}
+
+/// The request of the tenant that is there, or one that is made.
+async fn blocked_or_lasting(field: &Field) -> Result<String> {
+    let all = field.stage.done(&Ask::get(field.tenant.requests())).await?;
+    let name = match all["items"][0]["metadata"]["name"].as_str() {
+        Some(name) => name.to_owned(),
+        None => field.stage.lasting_request(&field.tenant).await?,
+    };
+    until(field, &name, |request| !request["status"]["activeInterceptors"].is_null()).await?;
+    Ok(name)
+}
+
+async fn again_and_again(field: &Field, asks: &[Ask]) -> Result<()> {
+    field.each((0..TRIES).flat_map(|_| asks.iter().cloned()).collect(), LANES).await
+}
+
+/// An apply of a status by force.
+fn apply(path: &str, manager: &str, name: &str, status: &Value) -> Ask {
+    let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+                        "metadata": {"name": name}, "status": status});
+    Ask::apply(format!("{path}/status?fieldManager={manager}&force=true"), object.to_string())
+}
+
+fn is_turn_of(name: &str) -> impl Fn(&Value) -> bool {
+    move |request| request["status"]["activeInterceptors"] == json!([name])
+}
+
+/// The request is so.
+async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
+    let path = Ask::get(field.tenant.request(uid));
+    let late = || format!("the request {uid} does not come so far");
+    retry(LIMIT, late, async || Ok(is_so(&field.stage.done(&path).await?))).await
+}
+
+/// Gives the tenant everything in its namespace, and waits until the host knows.
+async fn own_namespace(field: &Field) -> Result<()> {
+    let namespace = &field.tenant.namespace;
+    let (admin, rbac) = (field.stage.admin().await?, format!("/apis/{RBAC}/v1/namespaces/{namespace}"));
+    let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
+    admin
+        .done(&Ask::post(format!("{rbac}/roles"), &json!({"metadata": {"name": "owner"}, "rules": [all]})))
+        .await?;
+    let group =
+        json!({"apiGroup": RBAC, "kind": "Group", "name": format!("system:serviceaccounts:{namespace}")});
+    let of = json!({"apiGroup": RBAC, "kind": "Role", "name": "owner"});
+    let binding = json!({"metadata": {"name": "owner"}, "roleRef": of, "subjects": [group]});
+    admin.done(&Ask::post(format!("{rbac}/rolebindings"), &binding)).await?;
+    let line: Line = field.line_through_host().await?;
+    let secrets = Ask::get(format!("/api/v1/namespaces/{namespace}/secrets"));
+    let late = || "the tenant does not own its namespace".to_owned();
+    retry(LIMIT, late, async || Ok(line.ask_again(&secrets).await?.code.is_success())).await
+}
