@@ -8,7 +8,7 @@ use drydock_conformance::host::repository;
 
 use crate::judge::Happened;
 
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 11] = [
     "attack",
     "peak MiB",
     "slowest probe",
@@ -16,6 +16,7 @@ const HEAD: [&str; 10] = [
     "reviews/s",
     "others failed",
     "others served within",
+    "99% of another tenant's within",
     "watch broken",
     "drain",
     "harm",
@@ -24,10 +25,10 @@ const HEAD: [&str; 10] = [
 /// Says how an attack went.
 pub fn told(happened: &Happened) {
     let verdict = if happened.harm.is_empty() { "no harm" } else { "HARM" };
-    let [_, peak, probe, refused, reviews, failed, served, broken, drain, _] = row(happened);
+    let [_, peak, probe, refused, reviews, failed, served, p99, broken, drain, _] = row(happened);
     println!(
         "{:<24} {verdict:<8} {peak} MiB, probe {probe}, refused {refused}, {reviews} reviews/s, \
-         others failed {failed}, served in {served}, watch broken {broken}, drain {drain}; {}",
+         others failed {failed}, served in {served}, p99 {p99}, watch broken {broken}, drain {drain}; {}",
         happened.name, happened.told
     );
     happened.harm.iter().for_each(|harm| println!("    {harm}"));
@@ -46,7 +47,7 @@ pub fn table(all: &[Happened]) -> Result<bool> {
     Ok(bad == 0)
 }
 
-fn row(happened: &Happened) -> [String; 10] {
+fn row(happened: &Happened) -> [String; 11] {
     let others = &happened.others;
     let of = |count: &crate::others::Count| format!("{}/{}", count.failed, count.asked);
     [
@@ -57,6 +58,7 @@ fn row(happened: &Happened) -> [String; 10] {
         format!("{:.0}", happened.review_rate()),
         format!("{} + {} masters", of(&others.observer), of(&others.masters)),
         seconds(happened.slowest()),
+        seconds(others.observer.p99()),
         others.watch.breaks.to_string(),
         others.drain.failure.as_ref().map_or_else(|| seconds(others.drain.took), |_| "never".to_owned()),
         happened.harm.join("; ").replace(['|', '\n'], " "),

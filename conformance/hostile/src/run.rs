@@ -17,6 +17,8 @@ use crate::stage::{HOME, Memory, Stage, Tenant};
 const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
 /// MiB at rest from which on a server is started anew: what an attack left behind is not the next one's.
 const HEAVY: u64 = 200;
+/// Before all attacks: what the figures of the others beside them are to be compared with.
+const CALM: Attack = Attack::new("calm", "nothing", |field| Box::pin(calm(field)));
 
 /// Runs them, and returns whether none did harm.
 pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> {
@@ -29,7 +31,7 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> 
     let until = Instant::now() + Duration::from_secs(60 * flags.minutes.unwrap_or_default());
     let mut all = Vec::new();
     for round in 0.. {
-        for attack in attacks {
+        for attack in [&CALM].into_iter().chain(attacks) {
             let scene = Scene { stage: &stage, observer: &observer, drained: &drained, size, length, round };
             let happened = scene.play(attack).await.with_context(|| stage.last_words())?;
             report::told(&happened);
@@ -40,6 +42,12 @@ pub async fn run(attacks: &[Attack], flags: &Flags, size: Size) -> Result<bool> 
         }
     }
     report::table(&all)
+}
+
+async fn calm(field: Field) -> Result<Vec<Finding>> {
+    field.wait().await;
+    field.say("nobody asked anything".into());
+    Ok(Vec::new())
 }
 
 /// What attacks share.

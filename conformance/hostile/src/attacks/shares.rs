@@ -8,7 +8,7 @@ use anyhow::Result;
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::stock::{Findings, lay_in, request, uid};
+use super::stock::{Findings, lay_in, nothing, request, uid};
 use super::store::drained;
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
@@ -53,9 +53,10 @@ async fn noise_beside_a_drain(field: Field) -> Findings {
     let ((), beside) = tokio::join!(noise, drained);
     let pace = |took: Duration| pods as f64 / took.as_secs_f64();
     field.say(format!("{:.1} pods/s without, {:.1} beside it", pace(calm), pace(beside?)));
-    super::stock::nothing()
+    nothing()
 }
 
+/// An ordinary client with too much to do: what is put off it asks again when the server says.
 async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
     let path = format!("{}?dryRun=All", field.tenant.requests());
     let ask = async {
@@ -67,7 +68,7 @@ async fn noise(field: &Field, lane: usize, stop: &CancellationToken) {
             for turn in 0..100 {
                 let object = request((lane * 1_000 + round) * 100 + turn);
                 for ask in [Ask::post(&path, &object), Ask::get(field.tenant.requests())] {
-                    field.note(&line.ask(&ask).await);
+                    field.note(&line.ask_again(&ask).await);
                 }
             }
         }

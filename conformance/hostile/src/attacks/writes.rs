@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
+use futures::future::try_join_all;
+use http_body_util::BodyExt;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::Attack;
@@ -12,10 +16,17 @@ use crate::field::Field;
 /// Requests at a time.
 const LANES: usize = 16;
 
+/// Watches on a connection, and connections of them in the short and the long form.
+const WATCHES: usize = 300;
+const WATCHING: (usize, usize) = (10, 100);
+
 /// These attacks.
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("hot-object", "one request, written by 16 at a time", |f| Box::pin(hot_object(f))),
+        Attack::new("watched-writes", "the same beside 3,000 watches of it that are read", |f| {
+            Box::pin(watched_writes(f))
+        }),
         Attack::new("dry-runs", "creates that are not meant", |f| Box::pin(dry_runs(f))),
         Attack::new("delete-collections", "all requests deleted while they are made", |f| {
             Box::pin(collections(f))
@@ -31,6 +42,44 @@ pub fn all() -> Vec<Attack> {
 
 async fn hot_object(field: Field) -> Findings {
     lay_in(&field, 1, 1000).await?;
+    rewrite(&field).await;
+    nothing()
+}
+
+/// Each write is an event for each of the watches.
+async fn watched_writes(field: Field) -> Findings {
+    lay_in(&field, 1, 1000).await?;
+    let mut watches = JoinSet::new();
+    for _ in 0..field.pick(WATCHING.0, WATCHING.1) {
+        watch(&field, &mut watches).await?;
+    }
+    rewrite(&field).await;
+    let written = field.counted("200");
+    watches.shutdown().await;
+    field.say(format!("{written} writes, {} pieces of events read", field.counted("event")));
+    nothing()
+}
+
+/// Opens the watches of one connection, and reads what they tell for as long as `watches` lasts.
+async fn watch(field: &Field, watches: &mut JoinSet<()>) -> Result<()> {
+    let line = field.line().await?;
+    let ask = Ask::get(format!("{}?watch=1&timeoutSeconds=3600", field.tenant.requests()));
+    let opened = (0..WATCHES).map(|_| line.send_again(&ask));
+    for answer in try_join_all(opened).await? {
+        ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
+        let (field, mut body) = (field.clone(), answer.into_body());
+        watches.spawn(async move {
+            while let Some(Ok(_)) = body.frame().await {
+                field.count("event");
+            }
+            field.count("ended");
+        });
+    }
+    Ok(())
+}
+
+/// One request is rewritten by many at a time until the time is over.
+async fn rewrite(field: &Field) {
     let path = field.tenant.request(&uid(0));
     field
         .ask_storm(LANES, move |lane, round| {
@@ -39,7 +88,6 @@ async fn hot_object(field: Field) -> Findings {
             Ask::merge(&path, &annotations)
         })
         .await;
-    nothing()
 }
 
 async fn dry_runs(field: Field) -> Findings {

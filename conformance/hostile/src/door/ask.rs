@@ -72,21 +72,19 @@ impl Ask {
 pub struct Answer {
     /// HTTP status.
     pub code: StatusCode,
-    /// Header fields.
-    pub headers: HeaderMap,
     /// What it says.
     pub body: Bytes,
 }
 
-impl Answer {
-    /// How long the server wants to be left alone, if it says so with a code that client-go asks again after
-    /// (client-go, rest/with_retry.go: 429 and 5xx).
-    pub fn put_off(&self) -> Option<Duration> {
-        let again = self.code == StatusCode::TOO_MANY_REQUESTS || self.code.is_server_error();
-        let after = self.headers.get(header::RETRY_AFTER).filter(|_| again)?;
-        Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
-    }
+/// How long the server wants to be left alone, if it says so with a code that client-go asks again after
+/// (client-go, rest/with_retry.go: 429 and 5xx).
+pub fn put_off(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let again = code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error();
+    let after = headers.get(header::RETRY_AFTER).filter(|_| again)?;
+    Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
+}
 
+impl Answer {
     /// The body as JSON; null if it is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

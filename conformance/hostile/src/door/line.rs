@@ -14,6 +14,7 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 
+use super::ask::put_off;
 use super::{Answer, Ask, Door};
 
 /// A body of a request, whole or made while it is sent.
@@ -81,18 +82,25 @@ impl Line {
 
     /// Sends a request and reads its answer, whatever it is.
     pub async fn ask(&self, ask: &Ask) -> Result<Answer> {
-        let (parts, body) = self.send(ask).await?.into_parts();
-        Ok(Answer { code: parts.status, headers: parts.headers, body: body.collect().await?.to_bytes() })
+        read(self.send(ask).await?).await
     }
 
-    /// Sends a request as client-go does: what is put off is asked again when the server says.
-    pub async fn ask_again(&self, ask: &Ask) -> Result<Answer> {
+    /// Sends a request as client-go does, and returns when its answer begins: what is put off is asked again when the
+    /// server says.
+    pub async fn send_again(&self, ask: &Ask) -> Result<Response<Incoming>> {
         for _ in 0..RETRIES {
-            let answer = self.ask(ask).await?;
-            let Some(pause) = answer.put_off() else { return Ok(answer) };
+            let answer = self.send(ask).await?;
+            let Some(pause) = put_off(answer.status(), answer.headers()) else { return Ok(answer) };
+            // What is left unread would be reset.
+            answer.into_body().collect().await?;
             tokio::time::sleep(pause.max(Duration::from_millis(1))).await;
         }
-        self.ask(ask).await
+        self.send(ask).await
+    }
+
+    /// The same, and reads the answer.
+    pub async fn ask_again(&self, ask: &Ask) -> Result<Answer> {
+        read(self.send_again(ask).await?).await
     }
 
     /// Sends a request that has to succeed, and returns what it says.
@@ -106,4 +114,9 @@ impl Line {
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
+}
+
+async fn read(answer: Response<Incoming>) -> Result<Answer> {
+    let (parts, body) = answer.into_parts();
+    Ok(Answer { code: parts.status, body: body.collect().await?.to_bytes() })
 }
