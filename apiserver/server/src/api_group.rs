@@ -25,7 +25,7 @@ use crate::metrics::WatchEvents;
 use crate::offload::{LARGE_BODY, Offload};
 use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
-use crate::verbs::{self, Call, CreateAuthorizer, ReplacedBytes};
+use crate::verbs::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
 use crate::watch::Recent;
 use crate::{encode, negotiate, openapi};
 
@@ -59,6 +59,8 @@ pub struct ApiGroup {
     replaced_bytes: Arc<ReplacedBytes>,
     /// Of all bodies in flight.
     bodies: Arc<FairBudget>,
+    /// Of the objects that lists have read from the store.
+    lists: Arc<FairBudget>,
     offload: Offload,
 }
 
@@ -81,6 +83,7 @@ impl ApiGroup {
             recent: Arc::default(),
             replaced_bytes: Arc::default(),
             bodies: body::budget(),
+            lists: verbs::list_budget(LIST_ROOM),
             offload: Offload::default(),
         }
     }
@@ -119,6 +122,13 @@ impl ApiGroup {
     #[must_use]
     pub fn with_watch_events(mut self, watch_events: WatchEvents) -> Self {
         self.watch_events = watch_events;
+        self
+    }
+
+    /// So many bytes of objects may lists read from the store, and hold until they are sent.
+    #[must_use]
+    pub fn with_list_room(mut self, bytes: usize) -> Self {
+        self.lists = verbs::list_budget(bytes);
         self
     }
 
@@ -163,6 +173,7 @@ impl ApiGroup {
             watch_events: self.watch_events.clone(),
             recent: self.recent.clone(),
             replaced_bytes: self.replaced_bytes.clone(),
+            lists: self.lists.clone(),
             term: None,
         };
         match self.admit(&mut call, &method, body).await {

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_storage::storage::Room;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -159,6 +161,14 @@ impl Holding {
         };
         self.held = Units { common: self.held.common + taken.common, own: self.held.own + taken.own };
         Ok(())
+    }
+}
+
+/// Of a budget of bytes.
+#[async_trait]
+impl Room for Holding {
+    async fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
+        Holding::take(self, bytes).await
     }
 }
 

@@ -37,5 +37,6 @@ mod items;
 pub mod pace;
 mod pinned;
 pub mod progress;
+pub mod room;
 mod stored;
 mod values;

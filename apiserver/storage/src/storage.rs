@@ -16,6 +16,7 @@ use crate::backend::{BackendError, Revision, WriteContext};
 
 pub use crate::items::Items;
 pub use crate::pinned::Pinned;
+pub use crate::room::Room;
 pub use crate::stored::Stored;
 
 /// How fresh a read must be (Kubernetes: resourceVersion and resourceVersionMatch).
@@ -181,7 +182,7 @@ pub enum StorageError {
     /// The guard of a write has moved.
     #[error("the writer's term is over")]
     Guarded,
-    /// The closure of an update refused.
+    /// The closure of an update refused, or there was no [`Room`] for a list.
     #[error("{0}")]
     Refused(ApiError),
     /// The cache is not filled yet.
@@ -219,8 +220,14 @@ pub trait Storage: Send + Sync + 'static {
     ) -> Result<Arc<Stored>, StorageError>;
     /// Reads one object.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
-    /// Reads a page of objects.
-    async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError>;
+    /// Reads a page of objects. Those that are not in memory are read as `room` is made for them, and are the reader's
+    /// for as long as it has the page.
+    async fn list(
+        &self,
+        scope: &Scope,
+        options: &ListOptions,
+        room: &mut dyn Room,
+    ) -> Result<Page, StorageError>;
     /// Compare-and-swap loop: `updater` sees the present state (from the cache at first, then live after a lost
     /// race or a refusal on possibly stale data) and says what to do. Returns the resulting state (for `Delete` the
     /// last state at the deletion's revision) and whether something was written. Writes only if the guard of

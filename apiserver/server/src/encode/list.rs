@@ -24,6 +24,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::object::ObjectView;
 use super::{compress, response};
+use crate::fair_budget::Holding;
 use crate::negotiate::{Format, Output};
 use crate::sending::Streaming;
 use json::Json;
@@ -41,6 +42,8 @@ pub struct ListPage {
     pub continue_: String,
     /// How many objects follow, if that is known.
     pub remaining: Option<u64>,
+    /// What of the budget of lists its objects take.
+    pub room: Arc<Holding>,
 }
 
 /// Objects of a page.
@@ -48,7 +51,8 @@ type Objects = Box<dyn Iterator<Item = Arc<Stored>> + Send>;
 
 /// A response with a page. Yields while it makes the beginning.
 pub async fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Response<Body> {
-    let (output, items, is_costly) = (view.output, page.items.clone(), !view.is_plain());
+    let (output, items, room, is_costly) =
+        (view.output, page.items.clone(), page.room.clone(), !view.is_plain());
     let (steps, made): (Box<dyn Steps>, usize) = match output.format {
         Format::Protobuf => {
             let (steps, made) = Protobuf::measured(&page, view).await;
@@ -59,7 +63,7 @@ pub async fn list(page: ListPage, view: ObjectView, headers: &HeaderMap) -> Resp
         Format::Json => (Box::new(Json::new(&page, view)), 0),
     };
     let pieces = Pieces::new(steps, is_costly);
-    respond(pieces, Streamed { items, made }, output, headers).await
+    respond(pieces, Streamed { items, made, _room: room }, output, headers).await
 }
 
 /// A page as a whole in compact JSON, however it is sent.
@@ -98,6 +102,7 @@ struct Streamed {
     items: Items,
     /// Bytes that were made before the first was sent.
     made: usize,
+    _room: Arc<Holding>,
 }
 
 impl Pinned for Streamed {

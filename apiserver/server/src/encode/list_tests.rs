@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
+use std::time::Instant;
 
 use drydock_machinery::kind::Now;
 use drydock_machinery::table::IncludeObject;
@@ -11,14 +12,18 @@ use http_body_util::BodyExt;
 
 use super::*;
 use crate::encode::{object_bytes, protobuf::raw};
+use crate::flow_control::PriorityLevel;
 use crate::negotiate::Transform;
 use crate::testing::{Counting, kind, objects};
+use crate::verbs::list_budget;
 
 /// Objects of a list: twelve steps.
 const OBJECTS: usize = 48;
 
 fn page(count: usize) -> ListPage {
-    ListPage { items: objects(count).into(), revision: 7, continue_: String::new(), remaining: None }
+    let (user, level) = (Arc::default(), PriorityLevel::Exempt);
+    let room = Arc::new(list_budget(0).holding(&user, level, Instant::now()));
+    ListPage { items: objects(count).into(), revision: 7, continue_: String::new(), remaining: None, room }
 }
 
 fn view(kind: &Arc<Counting>, output: Output) -> ObjectView {

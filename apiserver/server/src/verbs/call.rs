@@ -21,6 +21,7 @@ use crate::api_group::Resource;
 use crate::audit::Trail;
 use crate::authn::Caller;
 use crate::encode::{self, ObjectView, include_object, object_bytes};
+use crate::fair_budget::FairBudget;
 use crate::fence::Term;
 use crate::flow_control::PriorityLevel;
 use crate::managed;
@@ -71,6 +72,8 @@ pub struct Call {
     pub recent: Arc<Recent>,
     /// What each flow has put into the history lately.
     pub replaced_bytes: Arc<ReplacedBytes>,
+    /// Of the objects that lists have read from the store.
+    pub lists: Arc<FairBudget>,
 }
 
 impl Call {

@@ -19,6 +19,7 @@ mod watch;
 
 pub use call::{Call, CreateAuthorizer};
 pub use delete_options::DeleteOptions;
+pub use list::{ROOM as LIST_ROOM, budget as list_budget};
 pub use replaced_bytes::ReplacedBytes;
 
 use axum::body::Body;

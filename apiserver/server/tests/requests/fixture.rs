@@ -127,7 +127,8 @@ impl Server {
         let groups = group.into_iter().collect();
         let user = User { name, groups, ..User::default() };
         let level = PriorityLevels::new(["controller", "leader", "second"].map(str::to_owned)).of(&user);
-        self.api.handle(Request::local(request, user, level, Duration::from_secs(34))).await
+        let time = request.headers().get("x-seconds").map_or(34, |v| v.to_str().unwrap().parse().unwrap());
+        self.api.handle(Request::local(request, user, level, Duration::from_secs(time))).await
     }
 
     pub async fn send(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {

@@ -1,5 +1,6 @@
 //! Lists over HTTP: selectors, pages, versions.
 
+use axum::body::Body;
 use drydock_storage::backend::Revision;
 use serde_json::{Value, json};
 
@@ -32,6 +33,39 @@ async fn items_of_a_list_carry_no_type_of_their_own() {
     assert_eq!((list["items"][0].get("kind"), list["items"][0].get("apiVersion")), (None, None));
     assert_eq!(list["metadata"].get("remainingItemCount"), None);
     assert_eq!(server.get("/apis/test.io/v1/namespaces/none/gadgets").await.expect(200)["items"], json!([]));
+}
+
+/// They were read whole however many there were, and nobody counted them before they were sent.
+#[tokio::test]
+async fn lists_of_a_version_that_is_not_in_memory_share_what_room_there_is() {
+    const BYTES: usize = 20_000;
+    let mut server = Server::forgetful().await;
+    // Of which one user alone gets half.
+    server.api = server.api.with_list_room(40 * BYTES / 3 * 4);
+    let pad = "x".repeat(BYTES);
+    for name in 0..12 {
+        server.gadget(&format!("g{name}"), json!({"metadata": {"annotations": {"pad": pad}}})).await;
+    }
+    let past = server.get(GADGETS).await.json()["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    for name in ["a", "b"] {
+        server.gadget(name, json!({})).await;
+    }
+    // The cache has seen the last of them.
+    assert_eq!(server.get(GADGETS).await.status, 200);
+    let list = format!("{GADGETS}?resourceVersion={past}&resourceVersionMatch=Exact");
+    let in_time = [("x-seconds", "1")];
+    let unread = server.raw("GET", &list, &in_time, Body::empty()).await;
+    assert_eq!(unread.status(), 200);
+    let refused = server.send("GET", &list, &in_time, "").await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, vec!["1".to_owned()]));
+    let message = refused.json()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("set a limit"), "{message}");
+    assert_eq!(server.send("GET", &format!("{list}&limit=2"), &in_time, "").await.status, 200);
+    // Another user's is not refused, nor one of what is in memory.
+    assert_eq!(server.send("GET", &list, &[("x-user", "other"), in_time[0]], "").await.status, 200);
+    assert_eq!(server.get(GADGETS).await.status, 200);
+    drop(unread);
+    assert_eq!(names(&server.get(&list).await.expect(200)).len(), 12);
 }
 
 #[tokio::test]

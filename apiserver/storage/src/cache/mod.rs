@@ -47,7 +47,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::backend::{Revision, WriteContext};
 use crate::pinned::Age;
 use crate::storage::{
-    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
 use crate::store::{Store, everything};
 
@@ -191,7 +191,12 @@ impl Storage for Cache {
         .await
     }
 
-    async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
+    async fn list(
+        &self,
+        scope: &Scope,
+        options: &ListOptions,
+        room: &mut dyn Room,
+    ) -> Result<Page, StorageError> {
         self.wait_until_filled().await?;
         match self.in_time(self.view(options.at)).await? {
             View::Snapshot(snapshot) => {
@@ -200,7 +205,7 @@ impl Storage for Cache {
                 page.items = page.items.aged(Age::new(self.metrics(), snapshot.taken_in));
                 Ok(page)
             }
-            View::Store => self.shared.store.list(scope, options).await,
+            View::Store => self.shared.store.list(scope, options, room).await,
         }
     }
 

@@ -6,26 +6,34 @@ use std::sync::Arc;
 use super::{Store, backend_revision, fresh_enough};
 use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
 use crate::pace::Pace;
+use crate::room::{Endless, Room};
 use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 
 /// Most pairs read from the backend at once (Kubernetes: maxLimit is 10000).
 const LARGEST_BATCH: usize = 2_500;
-/// Most pairs of the first batch, of which nobody knows how large they are.
-const FIRST_BATCH: usize = 500;
+/// Most pairs of the first batch, of which nobody knows how large they are: a few MiB if they are as large as may be.
+const FIRST_BATCH: usize = 50;
 /// About the most bytes that are read from the backend at once.
 const LARGEST_BATCH_BYTES: usize = 8 << 20;
-/// Fewest pairs worth a round trip when a selection may drop most of them.
-const SMALLEST_SELECTED_BATCH: usize = 100;
+/// Fewest pairs worth a round trip when a selection may drop most of them, or they are large.
+const SMALLEST_BATCH: usize = 50;
 
 /// Reads one page. (Kubernetes: etcd3/store.go, GetList.)
-pub(super) async fn page(store: &Store, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
-    Ok(read(Reading::start(store, scope, options), options.at).await?.finish())
+pub(super) async fn page(
+    store: &Store,
+    scope: &Scope,
+    options: &ListOptions,
+    room: &mut dyn Room,
+) -> Result<Page, StorageError> {
+    Ok(read(Reading::start(store, scope, options, room), options.at).await?.finish())
 }
 
 async fn read(mut reading: Reading<'_>, at: ReadAt) -> Result<Reading<'_>, StorageError> {
     loop {
+        reading.make_room(reading.expected()).await?;
         let result = reading.batch().await?;
+        reading.fill(&result.items).await?;
         if reading.revision.is_none() {
             fresh_enough(at, result.revision)?;
         }
@@ -48,12 +56,17 @@ struct Reading<'a> {
     next: Option<String>,
     remaining: u64,
     pace: Pace,
+    /// Bytes of a pair of the last batch.
+    average: usize,
+    room: &'a mut dyn Room,
+    /// Bytes of it that were taken and hold nothing yet.
+    spare: usize,
     /// Where a cache is filled, which keeps what it is given: what cannot be read, which is then no reason to give up.
     filling: Option<Damaged>,
 }
 
 impl<'a> Reading<'a> {
-    fn start(store: &'a Store, scope: &'a Scope, options: &ListOptions) -> Self {
+    fn start(store: &'a Store, scope: &'a Scope, options: &ListOptions, room: &'a mut dyn Room) -> Self {
         let mut keys = scope.keys(&store.prefix);
         if let Some(start) = &options.start {
             keys.start = keys.start.max(store.absolute(start));
@@ -70,19 +83,45 @@ impl<'a> Reading<'a> {
             next: None,
             remaining: 0,
             pace: Pace::default(),
+            average: 0,
+            room,
+            spare: 0,
             filling: None,
         }
     }
 
-    /// The next batch. Who reads on to the end need not know how much is left: to count it at each batch would take the
-    /// square of the number of objects.
+    /// About the bytes of the next batch; nothing is known of the first.
+    fn expected(&self) -> usize {
+        let most = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        self.batch.min(most).saturating_mul(self.average)
+    }
+
+    /// Takes room for so many bytes, if that much is not at hand.
+    async fn make_room(&mut self, bytes: usize) -> Result<(), StorageError> {
+        if let Some(missing) = bytes.checked_sub(self.spare).filter(|missing| *missing > 0) {
+            self.room.take(missing).await.map_err(StorageError::Refused)?;
+            self.spare = bytes;
+        }
+        Ok(())
+    }
+
+    /// Holds a batch.
+    async fn fill(&mut self, batch: &[KeyValue]) -> Result<(), StorageError> {
+        let bytes: usize = batch.iter().map(|pair| pair.value.len()).sum();
+        self.average = bytes / batch.len().max(1);
+        self.make_room(bytes).await?;
+        self.spare -= bytes;
+        Ok(())
+    }
+
+    /// The next batch. Who reads on to the end knows from the first one how much is left: to count it at each batch would
+    /// take the square of the number of objects.
     async fn batch(&self) -> Result<RangeResult, StorageError> {
         let (backend, keys, batch) = (&self.store.backend, self.keys.clone(), self.batch);
         match self.revision {
             Some(revision) if self.limit == 0 => {
                 let items = backend.page(keys, batch, Some(revision)).await?;
-                let more = u64::from(items.len() >= batch);
-                Ok(RangeResult { revision, count: items.len() as u64 + more, items })
+                Ok(RangeResult { revision, count: self.remaining, items })
             }
             _ => Ok(backend.range(keys, batch, self.at).await?),
         }
@@ -96,21 +135,23 @@ impl<'a> Reading<'a> {
 
     /// Takes a batch; `true` when the page is complete.
     async fn take(&mut self, batch: &[KeyValue], count: u64) -> Result<bool, StorageError> {
-        let (mut taken, mut bytes) = (0_usize, 0_usize);
+        let mut taken = 0_usize;
         for pair in batch {
             if self.full() {
                 break;
             }
-            (taken, bytes) = (taken + 1, bytes + pair.value.len());
+            taken += 1;
             self.pace.worked(pair.value.len()).await;
             let Some(stored) = self.stored(pair)? else { continue };
-            if self.scope.selects(&stored) {
-                // A page is sent and forgotten: to pack it would be for nothing.
-                if self.filling.is_some() {
-                    stored.let_go(self.store.runs());
-                }
-                self.items.push(stored);
+            if !self.scope.selects(&stored) {
+                self.spare += pair.value.len();
+                continue;
             }
+            // A page is sent and forgotten: to pack it would be for nothing.
+            if self.filling.is_some() {
+                stored.let_go(self.store.runs());
+            }
+            self.items.push(stored);
         }
         let Some(last) = taken.checked_sub(1).and_then(|last| batch.get(last)) else { return Ok(true) };
         self.remaining = count.saturating_sub(taken as u64);
@@ -122,7 +163,7 @@ impl<'a> Reading<'a> {
             return Ok(true);
         }
         self.keys.start = next_key(&last.key);
-        self.batch = next_batch(self.batch, bytes / taken);
+        self.batch = next_batch(self.batch, self.average);
         Ok(false)
     }
 
@@ -154,14 +195,14 @@ impl<'a> Reading<'a> {
 }
 
 fn first_batch(limit: usize, selected: bool) -> usize {
-    let least = if selected { SMALLEST_SELECTED_BATCH } else { 1 };
+    let least = if selected { SMALLEST_BATCH } else { 1 };
     if limit == 0 { FIRST_BATCH } else { limit.clamp(least, FIRST_BATCH) }
 }
 
 /// Twice as many pairs as in the last batch, if such pairs (`bytes` each) are no more than is read at once.
 fn next_batch(last: usize, bytes: usize) -> usize {
     let most = LARGEST_BATCH_BYTES / bytes.max(1);
-    (last * 2).min(LARGEST_BATCH).min(most.max(SMALLEST_SELECTED_BATCH))
+    (last * 2).min(LARGEST_BATCH).min(most.max(SMALLEST_BATCH))
 }
 
 /// Keys of values that cannot be read, and why.
@@ -171,8 +212,8 @@ type Damaged = Vec<(String, String)>;
 /// others from being served.
 pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
-    let scope = Scope::all();
-    let reading = Reading { filling: Some(Vec::new()), ..Reading::start(store, &scope, &options) };
+    let (scope, mut room) = (Scope::all(), Endless);
+    let reading = Reading { filling: Some(Vec::new()), ..Reading::start(store, &scope, &options, &mut room) };
     let read = read(reading, options.at).await?;
     Ok((read.items, read.revision.unwrap_or_default(), read.filling.unwrap_or_default()))
 }
@@ -184,6 +225,7 @@ pub(crate) async fn everything(
     at: ReadAt,
 ) -> Result<(Vec<Arc<Stored>>, Revision), StorageError> {
     let options = ListOptions { at, limit: 0, start: None };
-    let read = read(Reading::start(store, scope, &options), at).await?;
+    let mut room = Endless;
+    let read = read(Reading::start(store, scope, &options, &mut room), at).await?;
     Ok((read.items, read.revision.unwrap_or_default()))
 }

@@ -21,7 +21,7 @@ use crate::backend::{
     Backend, BackendError, KeyValue, Revision, Write, WriteContext, WriteOutcome, prefix_range,
 };
 use crate::storage::{
-    ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
+    ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
 use crate::stored::Runs;
 
@@ -174,8 +174,13 @@ impl Storage for Store {
         stored.ok_or(StorageError::NotFound)
     }
 
-    async fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Page, StorageError> {
-        list::page(self, scope, options).await
+    async fn list(
+        &self,
+        scope: &Scope,
+        options: &ListOptions,
+        room: &mut dyn Room,
+    ) -> Result<Page, StorageError> {
+        list::page(self, scope, options, room).await
     }
 
     async fn update(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Guard, Revision, WriteContext, prefix_range};
+use drydock_storage::room::Endless;
 use drydock_storage::storage::{Change, ListOptions, Page, ReadAt, Scope, Storage, StorageError, Stored};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -173,7 +174,7 @@ impl Client<'_> {
         let called = self.context.recorder.stamp();
         let mut found = Vec::new();
         let (revision, whole) = loop {
-            let page = match self.server.ask(rng, self.storage.list(&scope, &options)).await {
+            let page = match self.server.ask(rng, self.storage.list(&scope, &options, &mut Endless)).await {
                 Some(Ok(page)) => page,
                 Some(Err(error)) => {
                     let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };

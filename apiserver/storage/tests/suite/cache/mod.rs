@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::{Cache, Config};
+use drydock_storage::room::Endless;
 use drydock_storage::store::Store;
 use tempfile::TempDir;
 
@@ -58,7 +59,7 @@ impl<A> Setup<A> {
         while self
             .fixture
             .storage
-            .list(&Scope::all(), &crate::storage_suite::all(ReadAt::NotOlderThan(revision)))
+            .list(&Scope::all(), &crate::storage_suite::all(ReadAt::NotOlderThan(revision)), &mut Endless)
             .await
             .is_err()
         {}

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
 use drydock_storage::backend::Revision;
-use drydock_storage::storage::{Items, ListOptions, ReadAt, Scope, Storage, StorageError};
+use drydock_storage::cache::Config;
+use drydock_storage::room::Endless;
+use drydock_storage::storage::{Items, ListOptions, ReadAt, Room, Scope, Storage, StorageError};
 use futures::future::{join_all, poll_immediate};
 
 use super::{setup, small};
@@ -52,9 +56,10 @@ async fn a_list_shows_the_snapshot_that_it_was_asked_for_however_late_it_is_read
         setup.fixture.create(key, 1).await;
     }
     let mut options = all(ReadAt::Latest);
-    let page = setup.fixture.storage.list(&Scope::namespace("b"), &options).await.unwrap();
+    let page = setup.fixture.storage.list(&Scope::namespace("b"), &options, &mut Endless).await.unwrap();
     options.start = Some("b/064".to_owned());
-    let from_there = setup.fixture.storage.list(&Scope::namespace("b"), &options).await.unwrap();
+    let from_there =
+        setup.fixture.storage.list(&Scope::namespace("b"), &options, &mut Endless).await.unwrap();
     for value in 0..200 {
         setup.fixture.set(&format!("b/{value:03}"), 1000).await;
     }
@@ -110,7 +115,8 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
     assert_eq!((read_value(&read.object()), read.revision), (2, written));
     assert_eq!(read_value(&setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items[0].object()), 2);
     assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 2);
-    let not_yet = setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(written))).await;
+    let not_yet =
+        setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(written)), &mut Endless).await;
     assert!(matches!(not_yet, Err(StorageError::TooLarge { requested, .. }) if requested == written.0));
     // Any state will do for some.
     let any = setup.fixture.storage.get("a/1", ReadAt::NotOlderThan(Revision(0))).await.unwrap();
@@ -136,4 +142,50 @@ async fn an_event_of_an_own_write_is_not_decoded_again() {
     assert_eq!(setup.metric(|metrics| &metrics.handed_over), 9);
     let exact = setup.cache.get("a/1", ReadAt::Exact(created.revision)).await.unwrap();
     assert!(std::sync::Arc::ptr_eq(&exact, &created), "the writer's own object is what the cache holds");
+}
+
+/// Room for so many bytes, and how many of them were taken.
+struct Bounded {
+    left: usize,
+    taken: usize,
+}
+
+#[async_trait]
+impl Room for Bounded {
+    async fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let left = self.left.checked_sub(bytes).ok_or_else(|| ApiError::too_many_requests("no room", 1))?;
+        (self.left, self.taken) = (left, self.taken + bytes);
+        Ok(())
+    }
+}
+
+/// It was read whole before anybody was asked whether there is room.
+#[tokio::test]
+async fn a_list_that_is_not_in_memory_is_read_as_there_is_room_for_it() {
+    // A ring of one event: what is older is read from the store.
+    let setup = setup(Config { ring_events: 1, ..small() }).await;
+    let mut past = Revision::default();
+    for value in 1000..1400 {
+        past = setup.fixture.create(&format!("a/{value}"), value).await;
+    }
+    let each = setup.fixture.storage.get("a/1000", ReadAt::Latest).await.unwrap().json_len();
+    for value in [1001, 1002] {
+        let last = setup.fixture.set("a/1000", value).await;
+        setup.seen(last).await;
+    }
+    let list = async |scope: &Scope, objects: usize| {
+        let (mut room, reads) = (Bounded { left: objects * each, taken: 0 }, setup.gate.reads.load(SeqCst));
+        let listed = setup.fixture.storage.list(scope, &all(ReadAt::Exact(past)), &mut room).await;
+        (listed.map(|page| page.items.iter().count()), room.taken, setup.gate.reads.load(SeqCst) - reads)
+    };
+    let (refused, _, reads) = list(&Scope::all(), 100).await;
+    assert!(matches!(refused, Err(StorageError::Refused(error)) if error.code() == 429));
+    assert_eq!(reads, 1, "nothing more is read than there is room for");
+    let (listed, taken, reads) = list(&Scope::all(), 500).await;
+    assert_eq!(listed.unwrap(), 400);
+    assert!((300 * each..=500 * each).contains(&taken) && reads > 3, "{taken} bytes in {reads} batches");
+    let one = Scope::all().matching(&["spec.value"], |object| read_value(object) == 1399);
+    // What a selection leaves out is not held.
+    let (listed, ..) = list(&one, 250).await;
+    assert_eq!(listed.unwrap(), 1);
 }

@@ -1,6 +1,7 @@
 //! Reads of one object.
 
 use drydock_storage::backend::{BackendError, Revision};
+use drydock_storage::room::Endless;
 use drydock_storage::storage::{ReadAt, Scope, StorageError};
 
 use super::harness::{Fixture, all, read_value};
@@ -13,7 +14,7 @@ pub async fn damaged_bytes_are_an_error_and_not_a_panic(fixture: Fixture) {
         fixture.write_bytes(&format!("/registry/test.example/widgets/a/{name}"), bytes).await;
         let read = fixture.storage.get(&format!("a/{name}"), ReadAt::Latest).await;
         assert!(is_corrupt(&read), "{read:?}");
-        let listed = fixture.storage.list(&Scope::all(), &all(ReadAt::Latest)).await;
+        let listed = fixture.storage.list(&Scope::all(), &all(ReadAt::Latest), &mut Endless).await;
         // A cache says that it cannot be filled; either way nobody is shown a list with holes.
         assert!(listed.is_err());
     }
@@ -44,7 +45,7 @@ pub async fn a_revision_from_the_future_is_too_large(fixture: Fixture) {
     for at in [ReadAt::NotOlderThan(future), ReadAt::Exact(future)] {
         let read = fixture.storage.get("a/one", at).await;
         assert!(matches!(read, Err(StorageError::TooLarge { .. })), "{read:?}");
-        let listed = fixture.storage.list(&Scope::all(), &all(at)).await;
+        let listed = fixture.storage.list(&Scope::all(), &all(at), &mut Endless).await;
         assert!(matches!(listed, Err(StorageError::TooLarge { .. })));
     }
 }
