@@ -124,7 +124,14 @@ impl<'a> Write<'a> {
         path: Path,
         judge: fn(&mut Self, &str, [&Value; 2], Path),
     ) -> Option<()> {
-        let (new, old) = (Items::of(new, key)?, Items::of(old, key)?);
+        let (new, old) = (items_of(new, key)?, items_of(old, key)?);
+        // Most writes change what is in items and nothing else.
+        if new.iter().map(|(key, _)| key).eq(old.iter().map(|(key, _)| key)) {
+            let pairs = new.iter().zip(&old).filter(|((_, new), (_, old))| !is_same(new, old));
+            pairs.for_each(|((key, new), (_, old))| judge(self, key, [new, old], path.key(key)));
+            return Some(());
+        }
+        let (new, old) = (Items::of(new)?, Items::of(old)?);
         let added = new.keys.iter().filter(|key| !old.by_key.contains_key(*key));
         for key in old.keys.iter().chain(added) {
             let [new, old] = [&new, &old].map(|items| items.get(key));
@@ -177,21 +184,26 @@ fn key_of(path: &[PathElement]) -> Option<&str> {
     }
 }
 
-/// The items of a list by the key that tells them apart.
-struct Items<'a> {
-    keys: Vec<&'a str>,
-    by_key: BTreeMap<&'a str, &'a Value>,
+/// The items of a list, each with the key that tells it apart; `None` if one has none.
+fn items_of<'v>(list: &'v Value, key: &str) -> Option<Vec<(&'v str, &'v Value)>> {
+    let list = match list {
+        Value::Null => &[][..],
+        list => list.as_array()?,
+    };
+    list.iter().map(|item| Some((item.get(key)?.as_str()?, item))).collect()
 }
 
-impl<'a> Items<'a> {
-    /// `None` if an item has no key, or that of another.
-    fn of(list: &'a Value, key: &str) -> Option<Self> {
-        let list = match list {
-            Value::Null => &[][..],
-            list => list.as_array()?,
-        };
-        let keys = list.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
-        let by_key: BTreeMap<_, _> = keys.iter().copied().zip(list).collect();
+/// The same, to be looked up.
+struct Items<'v> {
+    keys: Vec<&'v str>,
+    by_key: BTreeMap<&'v str, &'v Value>,
+}
+
+impl<'v> Items<'v> {
+    /// `None` if two have the same key.
+    fn of(items: Vec<(&'v str, &'v Value)>) -> Option<Self> {
+        let keys: Vec<_> = items.iter().map(|(key, _)| *key).collect();
+        let by_key: BTreeMap<_, _> = items.into_iter().collect();
         (by_key.len() == keys.len()).then_some(Self { keys, by_key })
     }
 
@@ -215,10 +227,11 @@ fn fields<'v>(new: &'v Value, old: &'v Value) -> impl Iterator<Item = (&'v str, 
 
 /// Whether two values say the same: a field that is zero says what an absent one does.
 fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Object(_), Value::Object(_)) => fields(a, b).all(|(_, a, b)| is_same(a, b)),
-        _ => a == b || (is_zero(a) && is_zero(b)),
-    }
+    a == b
+        || match (a, b) {
+            (Value::Object(_), Value::Object(_)) => fields(a, b).all(|(_, a, b)| is_same(a, b)),
+            _ => is_zero(a) && is_zero(b),
+        }
 }
 
 fn is_zero(value: &Value) -> bool {

@@ -9,6 +9,10 @@ use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 /// The paths at or below a top-level field that an applier owns in `new` and did not own in `old`. What cannot be read is
 /// nobody's in `old`, and the whole field in `new`.
 pub fn newly_applied(new: &Object, old: &Object, field: &'static str) -> Set {
+    // Most writes leave it at that.
+    if appliers(new).eq(appliers(old)) {
+        return Set::default();
+    }
     let field = PathElement::field(field);
     let before: HashMap<_, _> = appliers(old).collect();
     let mut gained = Set::default();
