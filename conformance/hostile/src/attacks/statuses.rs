@@ -41,9 +41,11 @@ pub fn all() -> Vec<Attack> {
         Attack::new("namespace-owner", "the owner of a namespace, with * on *, who does all of these", |f| {
             Box::pin(namespace_owner(f))
         }),
-        Attack::new("owned-fields", "applies by force of the controllers' fields as they are", |f| {
-            Box::pin(owned_fields(f))
-        }),
+        Attack::new(
+            "owned-fields",
+            "applies by force of the controllers' fields as they are, and managed fields that are made up",
+            |f| Box::pin(owned_fields(f)),
+        ),
     ]
 }
 
@@ -174,9 +176,16 @@ async fn blocked_request(field: &Field) -> Result<String> {
 async fn own(field: &Field) -> Result<Finding> {
     let uid = blocked_or_lasting(field).await?;
     let path = field.tenant.request(&uid);
-    let status = field.stage.done(&Ask::get(&path)).await?["status"].take();
+    let found = field.stage.done(&Ask::get(&path)).await?;
     let fields = ["activeInterceptors", "targetInterceptors", "activationTime", "observedGeneration"];
-    let asks = fields.map(|field| apply(&path, "thief", &uid, &json!({field: status[field]})));
+    let applies = fields.map(|field| apply(&path, "thief", &uid, &json!({field: found["status"][field]})));
+    // A write to the object itself may bring managed fields of its own.
+    let mut owners = found["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    owners.push(json!({"manager": "thief", "operation": "Apply", "subresource": "status",
+        "apiVersion": drydock_api::API_VERSION, "fieldsType": "FieldsV1", "time": "2026-01-01T00:00:00Z",
+        "fieldsV1": {"f:status": {"f:activationTime": {}}}}));
+    let forged = Ask::merge(&path, &json!({"metadata": {"managedFields": owners}}));
+    let asks = applies.into_iter().chain([forged]).collect::<Vec<_>>();
     again_and_again(field, &asks).await?;
     let owners = field.stage.done(&Ask::get(&path)).await?["metadata"]["managedFields"].take();
     let stolen = owners.as_array().is_some_and(|all| all.iter().any(|entry| entry["manager"] == "thief"));
