@@ -4,6 +4,7 @@
 //! ```text
 //!   connections    who gets a place, and who is closed for it (groups; place: one connection's)
 //!   handshakes     whose TLS handshake is next
+//!   heads          which requests have begun and are not known yet
 //!   converse       HTTP on one connection (turns, gather: when it reads and writes; requests: when it idles)
 //! ```
 
@@ -12,6 +13,7 @@ mod converse;
 mod gather;
 mod groups;
 mod handshakes;
+mod heads;
 mod open_files;
 mod place;
 mod requests;

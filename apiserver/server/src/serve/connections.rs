@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::groups::{Groups, Id, Member};
+use super::heads::{Heads, Owner};
 use crate::network::Network;
 
 /// How far a connection has come that has authenticated nobody.
@@ -62,6 +63,7 @@ pub(super) struct Connections<T> {
     strangers: Groups<(Network, Stage)>,
     /// Those that have, by the flow of the user and the address.
     users: Groups<(Arc<str>, Network)>,
+    heads: Heads,
 }
 
 /// A connection that has a place.
@@ -69,6 +71,8 @@ struct Open<T> {
     holder: Holder,
     /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
+    /// Whose it was when a head began on it that has not ended.
+    half: Option<Owner>,
     closes: T,
 }
 
@@ -79,12 +83,24 @@ enum Holder {
     Nobody,
 }
 
+impl Holder {
+    /// Whose the connection is; a front proxy's is nobody's.
+    fn owner(&self) -> Option<Owner> {
+        match self {
+            Self::Address(source, _) => Some(Owner::Address(*source)),
+            Self::User(flow, _) => Some(Owner::User(flow.clone())),
+            Self::Nobody => None,
+        }
+    }
+}
+
 impl<T> Connections<T> {
     /// `places` in all, and `per_address` for those from one address whose handshake has begun and that have authenticated
     /// nobody.
     pub(super) fn new(places: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
-        Self { places: places.max(1), per_address: per_address.max(1), next: 0, open, strangers, users }
+        let (places, per_address, heads) = (places.max(1), per_address.max(1), Heads::default());
+        Self { places, per_address, next: 0, open, strangers, users, heads }
     }
 
     /// Gives a place to a new connection. The second is one that has lost its place for it.
@@ -93,7 +109,8 @@ impl<T> Connections<T> {
         let loses = self.lost_by(source, Stage::Open).or_else(|| is_full.then(|| self.cheapest()).flatten());
         let loses = loses.and_then(|id| self.leave(id));
         let id = self.number();
-        self.open.insert(id, Open { holder: Holder::Address(source, Stage::Open), step: id, closes });
+        let holder = Holder::Address(source, Stage::Open);
+        self.open.insert(id, Open { holder, step: id, half: None, closes });
         self.strangers.insert(&(source, Stage::Open), (id, id));
         (id, loses)
     }
@@ -140,9 +157,24 @@ impl<T> Connections<T> {
         self.uncount(&before, (step, id));
     }
 
+    /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its place for it.
+    pub(super) fn has_half_head(&mut self, id: Id, is_half: bool) -> Option<T> {
+        let open = self.open.get_mut(&id)?;
+        if let Some(before) = open.half.take() {
+            self.heads.end(&before, id);
+        }
+        let owner = open.holder.owner().filter(|_| is_half)?;
+        let loses = self.heads.begin(&owner, id);
+        open.half = Some(owner);
+        loses.and_then(|id| self.leave(id))
+    }
+
     /// A connection has ended, if it had not lost its place before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
-        let Open { holder, step, closes } = self.open.remove(&id)?;
+        let Open { holder, step, half, closes } = self.open.remove(&id)?;
+        if let Some(owner) = half {
+            self.heads.end(&owner, id);
+        }
         self.uncount(&holder, (step, id));
         Some(closes)
     }

@@ -15,7 +15,8 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Stage;
-use super::gather::{MOST, gather};
+use super::gather::{MOST, Seen, gather};
+use super::heads::Follower;
 use super::place::Place;
 use super::requests::Requests;
 use super::turns::Turns;
@@ -65,8 +66,9 @@ pub(super) async fn converse<A: Answer>(
     bounds: Bounds,
 ) {
     let (Client { peer, is_front_proxy }, requests) = (client, Requests::default());
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let begun = tokio::select! {
-        begun = begin(stream, is_front_proxy, bounds) => begun,
+        begun = begin(stream, is_front_proxy && is_http2, bounds) => begun,
         () = stop.cancelled() => return,
     };
     let Some(stream) = begun else { return };
@@ -88,7 +90,7 @@ pub(super) async fn converse<A: Answer>(
             Ok::<_, Infallible>(guard(answer, open))
         })
     });
-    let (stream, outbox) = gather(stream);
+    let (stream, outbox) = gather(stream, is_http2.then(|| heads(place.clone())));
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let mut serving = Turns::new(serving, outbox);
@@ -116,14 +118,24 @@ pub(super) async fn converse<A: Answer>(
     }
 }
 
+/// Tells of each head that begins on a connection and does not end in what is read with it.
+fn heads(place: Arc<Place>) -> Seen {
+    let (mut follower, mut before) = (Follower::default(), false);
+    Box::new(move |bytes| {
+        let is_half = follower.follow(bytes);
+        if std::mem::replace(&mut before, is_half) != is_half {
+            place.has_half_head(is_half);
+        }
+    })
+}
+
 /// A front proxy's windows are lowered; one that says nothing for too long has its connection closed.
 async fn begin(
     stream: TlsStream<TcpStream>,
-    is_front_proxy: bool,
+    is_lowered: bool,
     bounds: Bounds,
 ) -> Option<Reread<TlsStream<TcpStream>>> {
-    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    if !(is_front_proxy && is_http2) {
+    if !is_lowered {
         return Some(Reread::nothing(stream));
     }
     tokio::time::timeout(bounds.headers, lowered(stream)).await.ok()?.ok()

@@ -30,8 +30,9 @@ thread_local! {
 }
 
 /// `inner`, written to at the end of each turn.
-pub(super) fn gather<T>(inner: T) -> (Gathering<T>, Outbox<T>) {
-    let turn = Turn { inner, waiting: Vec::new(), sent: 0, flushed: true, may_read: READ };
+/// `seen` is shown what is read.
+pub(super) fn gather<T>(inner: T, seen: Option<Seen>) -> (Gathering<T>, Outbox<T>) {
+    let turn = Turn { inner, seen, waiting: Vec::new(), sent: 0, flushed: true, may_read: READ };
     let turn = Arc::new(Mutex::new(turn));
     (Gathering(turn.clone()), Outbox(turn))
 }
@@ -42,8 +43,12 @@ pub(super) struct Gathering<T>(Arc<Mutex<Turn<T>>>);
 /// What has gathered.
 pub(super) struct Outbox<T>(Arc<Mutex<Turn<T>>>);
 
+/// Looks at what a client sends.
+pub(super) type Seen = Box<dyn FnMut(&[u8]) + Send>;
+
 struct Turn<T> {
     inner: T,
+    seen: Option<Seen>,
     waiting: Vec<u8>,
     /// So many of those that wait have been written.
     sent: usize,
@@ -129,9 +134,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gathering<T> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let inner = Pin::new(&mut turn.inner);
+        let (inner, before) = (Pin::new(&mut turn.inner), into.filled().len());
         let read = if into.remaining() <= turn.may_read {
-            let before = into.filled().len();
             ready!(inner.poll_read(context, into))?;
             into.filled().len() - before
         } else {
@@ -142,6 +146,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gathering<T> {
             read
         };
         turn.may_read -= read;
+        if let Some(seen) = &mut turn.seen {
+            seen(&into.filled()[before..]);
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -208,7 +215,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_flushed_piece_by_piece_is_written_once() {
         let writes = Arc::default();
-        let (mut near, outbox) = gather(Counting(tokio::io::sink(), Arc::clone(&writes)));
+        let (mut near, outbox) = gather(Counting(tokio::io::sink(), Arc::clone(&writes)), None);
         for piece in [&b"head"[..], b"of", b"a frame"] {
             near.write_all(piece).await.unwrap();
             near.flush().await.unwrap();
@@ -223,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn who_does_not_read_is_not_written_for_without_bound() {
         let (near, mut far) = tokio::io::duplex(10);
-        let (mut near, outbox) = gather(near);
+        let (mut near, outbox) = gather(near, None);
         near.write_all(&[1; MOST]).await.unwrap();
         let more = near.write_all(&[2; 10]);
         tokio::pin!(more);
@@ -239,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn a_turn_reads_so_much_and_the_next_one_goes_on() {
         let (near, mut far) = tokio::io::duplex(4 * READ);
-        let (mut near, outbox) = gather(near);
+        let (mut near, outbox) = gather(near, None);
         far.write_all(&[1; 2 * READ]).await.unwrap();
         let mut read = vec![0; 2 * READ];
         assert_eq!(near.read(&mut read).await.unwrap(), READ);
@@ -253,7 +260,7 @@ mod tests {
     #[tokio::test]
     async fn the_end_comes_after_what_was_written() {
         let (near, mut far) = tokio::io::duplex(64);
-        let (mut near, _outbox) = gather(near);
+        let (mut near, _outbox) = gather(near, None);
         near.write_all(b"last words").await.unwrap();
         near.shutdown().await.unwrap();
         let mut read = Vec::new();

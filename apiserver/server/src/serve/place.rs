@@ -83,6 +83,12 @@ impl Place {
         }
     }
 
+    /// A head has begun on it and not ended, or has ended, which may close a connection.
+    pub(super) fn has_half_head(&self, is_half: bool) {
+        let loses = self.table.lock().has_half_head(self.id, is_half);
+        close(loses);
+    }
+
     /// Retires the connection if a request on it was nobody's, unless it has turned out to be a front proxy's since.
     pub(super) fn retire_if_nobodys(&self) {
         let is_proxied = self.known.load(Ordering::Relaxed) == FRONT_PROXY;

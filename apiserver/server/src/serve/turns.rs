@@ -64,7 +64,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_polled_in_the_turn_after_the_one_that_woke_it() {
-        let (polls, (_, outbox)) = (RefCell::new(0), gather(tokio::io::sink()));
+        let (polls, (_, outbox)) = (RefCell::new(0), gather(tokio::io::sink(), None));
         let counted = std::future::poll_fn(|_| {
             *polls.borrow_mut() += 1;
             Poll::<io::Result<()>>::Pending
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_ends_when_the_connection_does() {
-        let (_, outbox) = gather(tokio::io::sink());
+        let (_, outbox) = gather(tokio::io::sink(), None);
         let ended = Turns::new(std::future::ready(Err(io::ErrorKind::BrokenPipe.into())), outbox).await;
         assert!(ended.is_err_and(|error: io::Error| error.kind() == io::ErrorKind::BrokenPipe));
     }
@@ -86,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_turn_writes_is_sent_at_its_end_though_the_connection_goes_on() {
         let (near, mut far) = tokio::io::duplex(64);
-        let (mut near, outbox) = gather(near);
+        let (mut near, outbox) = gather(near, None);
         let writes = Box::pin(async move {
             near.write_all(b"one").await?;
             near.flush().await?;
@@ -107,7 +107,7 @@ mod tests {
     async fn it_ends_when_what_it_wrote_cannot_be_sent() {
         let (near, far) = tokio::io::duplex(64);
         drop(far);
-        let (mut near, outbox) = gather(near);
+        let (mut near, outbox) = gather(near, None);
         let writes = Box::pin(async move {
             near.write_all(b"one").await?;
             std::future::pending::<io::Result<()>>().await

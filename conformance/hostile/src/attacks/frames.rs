@@ -1,5 +1,9 @@
 //! HTTP/2 as no client speaks it.
 
+use std::net::Ipv4Addr;
+
+use futures::future::join_all;
+
 use super::stock::{Findings, nothing};
 use crate::attack::Attack;
 use crate::door::{Frames, fields};
@@ -7,6 +11,10 @@ use crate::field::{Field, LAIR};
 
 /// Connections at a time.
 const LANES: usize = 8;
+/// Addresses with half heads, and connections from each: no more than may begin a handshake in a second.
+const HALF: (u8, usize) = (16, 60);
+/// Fields of a half head: they are nearly as long as a head may be, by HTTP/2's own count (RFC 9113, section 6.5.2).
+const FIELDS: usize = 1_600;
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
@@ -15,6 +23,9 @@ pub fn all() -> Vec<Attack> {
             Box::pin(rapid_reset(f))
         }),
         Attack::new("continuation-flood", "header blocks that never end", |f| Box::pin(continuation(f))),
+        Attack::new("half-heads", "960 connections of one tenant with heads that never end", |f| {
+            Box::pin(half_heads(f))
+        }),
         Attack::new("many-fields", "requests with thousands of header fields", |f| Box::pin(many_fields(f))),
         Attack::new("control-flood", "PING and SETTINGS whose answers nobody reads", |f| {
             Box::pin(control(f))
@@ -55,6 +66,42 @@ async fn continuation(field: Field) -> Findings {
         }
     })
     .await
+}
+
+/// The tenant of each connection is known by a whole request before.
+async fn half_heads(field: Field) -> Findings {
+    let whole = block(&field, &[]);
+    let names: Vec<String> = (0..FIELDS).map(|at| format!("h{at}")).collect();
+    let more: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let half = block(&field, &more);
+    let before = field.stage.resident();
+    let held = join_all((0..HALF.0).map(|at| from_address(&field, at, &whole, &half))).await;
+    field.wait().await;
+    let more = field.stage.resident().saturating_sub(before);
+    field.say(format!("the server took {more} MiB more"));
+    drop(held);
+    nothing()
+}
+
+async fn from_address(field: &Field, at: u8, whole: &[u8], half: &[u8]) -> Vec<Frames> {
+    let (from, mut held) = (Ipv4Addr::new(127, 0, 1, at), Vec::new());
+    for _ in 0..HALF.1 {
+        let opened = async {
+            let mut frames = Frames::open(&field.stage.direct, from, &[]).await?.listen();
+            frames.request(1, whole).await?;
+            frames.long_request(3, half, false).await?;
+            frames.flush().await?;
+            anyhow::Ok(frames)
+        };
+        match opened.await {
+            Ok(frames) => {
+                field.count("half");
+                held.push(frames);
+            }
+            Err(_) => field.count("broken"),
+        }
+    }
+    held
 }
 
 async fn many_fields(field: Field) -> Findings {
