@@ -95,6 +95,23 @@ impl Daemon {
         Ok(self.child.kill().await?)
     }
 
+    /// Stops it where it is (SIGSTOP), until [`Self::thaw`].
+    pub fn freeze(&self) -> Result<()> {
+        self.signal("-STOP")
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub fn thaw(&self) -> Result<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, which: &str) -> Result<()> {
+        let pid = self.child.id().context("it has ended")?.to_string();
+        let sent = std::process::Command::new("kill").args([which, &pid]).status()?;
+        anyhow::ensure!(sent.success(), "kill {which} failed");
+        Ok(())
+    }
+
     /// Is it still running?
     pub fn is_running(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())

@@ -1,10 +1,12 @@
 //! Reviews of tokens and of access: shared while they are in flight, remembered apart for each caller.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use drydock_server::authn::{Caller, Origin, TokenReviewer};
 use drydock_server::authz::{Attributes, Authorizer};
 use drydock_server::flow_control::PriorityLevels;
@@ -13,7 +15,9 @@ use drydock_server::user::User;
 use futures::FutureExt;
 use futures::future::join_all;
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -218,4 +222,78 @@ async fn a_tenant_with_many_accounts_has_no_more_reviews_in_flight_than_one() {
     }
     host.answers.add_permits(1000);
     assert!(all.await.iter().all(Result::is_ok));
+}
+
+type Said = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A host that gives every question the same answer, and counts the questions.
+fn saying(code: u16, body: impl Fn() -> Said + Clone + Send + 'static) -> (Client, Arc<AtomicUsize>) {
+    let asked = Arc::<AtomicUsize>::default();
+    let counted = asked.clone();
+    let service = tower::service_fn(move |_: Request<Body>| {
+        counted.fetch_add(1, SeqCst);
+        let response = Response::builder().status(code).body(body()).unwrap();
+        async move { Ok::<_, Infallible>(response) }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+/// Whether a host's answers give somebody a right, and whether they give them an identity.
+async fn let_in(client: Client) -> (bool, bool) {
+    let (turns, ann) = (Arc::new(Turns::default()), caller("ann"));
+    let authorizer = Authorizer::new(client.clone(), turns.clone());
+    let (reviewer, (x, origin)) = (TokenReviewer::new(client, turns), (about("x"), origin()));
+    let (decision, user) =
+        tokio::join!(authorizer.authorize(&ann, &ann.user, &x), reviewer.review("token of ann", &origin));
+    (decision.is_ok_and(|decision| decision.allowed), user.is_ok())
+}
+
+/// Neither a right nor an identity comes of what is no review, and the host is not asked about it without end.
+#[tokio::test]
+async fn what_is_no_answer_of_the_host_lets_nobody_in() {
+    let allows = r#"{"status":{"allowed":true,"authenticated":true,"user":{"username":"ann"}}}"#;
+    let wrong = [
+        (200, ""),
+        (200, "yes"),
+        (200, "[]"),
+        (200, "{}"),
+        (200, r#"{"status":null}"#),
+        (200, r#"{"status":{}}"#),
+        (200, r#"{"status":{"allowed":"true","authenticated":"true"}}"#),
+        (200, &allows[..allows.len() - 1]),
+        (302, allows),
+        (404, allows),
+        (429, allows),
+        (500, allows),
+        (503, allows),
+    ];
+    let tried = wrong.map(async |(code, body)| {
+        let body = body.as_bytes().to_vec();
+        let (client, asked) = saying(code, move || Full::from(body.clone()).boxed_unsync());
+        (let_in(client).await, asked.load(SeqCst), code)
+    });
+    for ((in_by, asked, code), (_, body)) in join_all(tried).await.into_iter().zip(wrong) {
+        assert_eq!(in_by, (false, false), "{code} {body}");
+        assert!(asked <= 10, "{code} {body}: {asked} questions");
+    }
+    let right = saying(201, move || Full::from(allows).boxed_unsync());
+    assert_eq!(let_in(right.0).await, (true, true));
+}
+
+/// An answer without an end took memory for as long as the host sent it.
+#[tokio::test]
+async fn an_answer_without_end_is_read_up_to_a_bound() {
+    const PIECE: usize = 16 << 10;
+    let given = Arc::<AtomicUsize>::default();
+    let pieces = given.clone();
+    let endless = move || {
+        let pieces = pieces.clone();
+        let piece = move || {
+            pieces.fetch_add(PIECE, SeqCst);
+            Ok(Frame::data(Bytes::from_static(&[b' '; PIECE])))
+        };
+        StreamBody::new(futures::stream::repeat_with(piece)).boxed_unsync()
+    };
+    assert_eq!(let_in(saying(200, endless).0).await, (false, false));
+    assert!(given.load(SeqCst) <= 256 << 10, "{} bytes were read", given.load(SeqCst));
 }

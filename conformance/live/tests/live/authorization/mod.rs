@@ -2,6 +2,7 @@
 
 mod eviction_requests;
 mod interceptors;
+mod kubelets;
 mod node_maintenances;
 mod status;
 mod users;

@@ -5,6 +5,7 @@ mod bad_input;
 mod data;
 mod database;
 mod etcd_away;
+mod frozen;
 mod host_away;
 mod metrics;
 mod ports;
