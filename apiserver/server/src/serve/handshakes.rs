@@ -7,7 +7,8 @@
 //! An address may begin as many handshakes in a second as it may have connections that have authenticated nobody
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
 //! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes than
-//! that, and a probe from among them waits for a tenth of a second.
+//! that, and a probe from among them waits for a tenth of a second. They begin together and not one after the other, as
+//! reviews do ([`crate::review`]): clients that come again at once would each time be the newest, and the probe never.
 //!
 //! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before those
 //! whose handshake has not begun, and are not counted a second time.
