@@ -20,6 +20,11 @@ pub fn decode_status<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorLis
     })
 }
 
+/// The same of the spec alone.
+pub fn decode_spec<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
+    read(object, |field| field == "spec")
+}
+
 /// Leaves out the fields of the object, and of its metadata, that are not `wanted`.
 fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
     let fields = || object.0.iter().filter(move |(name, _)| wanted(name));

@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::NodeMaintenanceKind;
 use drydock_server::admission::Admission;
 use drydock_server::generic::Server;
 
-use crate::admission::{NodeCount, NodeDelete, PodDelete, StatusPermission, UnnamedReviewUsers};
+use crate::admission::{NodeDelete, NodeSelection, PodDelete, StatusPermission, UnnamedReviewUsers};
 use crate::flags::Flags;
 use crate::host::HostNodes;
 use crate::options;
@@ -38,6 +38,6 @@ fn install_node_maintenances(server: &mut Server) {
     let followed = nodes.clone();
     server.ready_when("nodes", "not read from the host", move || followed.ready());
     let admission: Vec<Arc<dyn Admission>> =
-        vec![Arc::new(NodeDelete::new(server.authorizer(), nodes.clone())), Arc::new(NodeCount::new(nodes))];
+        vec![Arc::new(NodeDelete::new(server.authorizer())), Arc::new(NodeSelection::new(nodes))];
     server.install(Arc::new(NodeMaintenanceKind::new()), admission);
 }

@@ -34,13 +34,24 @@ pub fn eviction_request(pod: &str, uid: &str, requester: &str) -> Value {
     })
 }
 
-/// A NodeMaintenance of the nodes with these host names.
+/// A NodeMaintenance of the nodes with these host names, which are labels: any node may come to have them.
 pub fn node_maintenance(name: &str, stage: &str, nodes: &[&str]) -> Value {
     let selected = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
+    maintenance(name, stage, &json!([{"matchExpressions": [selected]}]))
+}
+
+/// A NodeMaintenance of the nodes of these names.
+pub fn named_node_maintenance(name: &str, stage: &str, nodes: &[&str]) -> Value {
+    let term =
+        |node: &&str| json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]});
+    maintenance(name, stage, &nodes.iter().map(term).collect())
+}
+
+fn maintenance(name: &str, stage: &str, terms: &Value) -> Value {
     json!({
         "apiVersion": drydock_api::API_VERSION, "kind": "NodeMaintenance", "metadata": {"name": name},
         "spec": {
-            "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [selected]}]},
+            "nodeSelector": {"nodeSelectorTerms": terms},
             "stage": stage, "reason": "a test",
         },
     })

@@ -3,6 +3,7 @@
 mod types;
 
 pub mod defaults;
+pub mod finalizer;
 pub mod node_selector;
 pub mod selector_size;
 pub mod transitions;

@@ -1,23 +1,48 @@
 //! core/v1 NodeSelector: its validation (pkg/apis/core/validation) and which nodes it selects
 //! (component-helpers/scheduling/corev1/nodeaffinity).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path, is_full};
 use drydock_machinery::meta::validate_label_name;
 use drydock_machinery::names::dns1123_subdomain;
 
 use super::selector_size::SelectorSize;
-use super::types::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
+use super::types::{NodeMaintenance, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
+use crate::decode::decode_spec;
 use crate::meta_validation::validate_label_values;
 
 /// The only field that a node can be selected by.
 const NAME_FIELD: &str = "metadata.name";
 
+/// The selector of a maintenance that is stored or has been validated.
+///
+/// # Errors
+/// Why there is none, or it cannot be read.
+pub fn of(maintenance: &Object) -> Result<NodeSelector, String> {
+    let read: NodeMaintenance = decode_spec(maintenance)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    read.spec.node_selector.ok_or_else(|| "spec.nodeSelector: Required value".to_owned())
+}
+
 /// Whether a node with this name and these labels is selected: terms are ORed, a term without requirements selects
 /// nothing, and so does one that cannot be understood.
 pub fn matches(selector: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
     selector.node_selector_terms.iter().any(|term| term_matches(term, name, labels))
+}
+
+/// The names of all nodes that the selector can ever select, whether they exist or not: every term has a `matchFields`
+/// `metadata.name In [...]`. `None` if a term has none, as any node may come to match it.
+pub fn names(selector: &NodeSelector) -> Option<BTreeSet<&str>> {
+    let is_name = |field: &&NodeSelectorRequirement| field.key == NAME_FIELD && field.operator == "In";
+    let mut names = BTreeSet::new();
+    for term in &selector.node_selector_terms {
+        let mut named = term.match_fields.iter().filter(is_name).peekable();
+        named.peek()?;
+        names.extend(named.flat_map(|field| &field.values).map(String::as_str));
+    }
+    Some(names)
 }
 
 /// Errors of a node selector.

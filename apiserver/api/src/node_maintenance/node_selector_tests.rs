@@ -90,3 +90,43 @@ fn match_fields_take_metadata_name_only() {
             .contains("values[0]: Invalid value: \"A_\": a lowercase")
     );
 }
+
+fn names_of(terms: &Value) -> Option<Vec<String>> {
+    names(&selector(terms.clone())).map(|names| names.into_iter().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_selector_names_its_nodes_when_every_term_does() {
+    let field = |operator: &str, node: &str| json!({ "key": "metadata.name", "operator": operator, "values": [node] });
+    let named = |node: &str| json!({ "matchFields": [field("In", node)] });
+    let of_a_zone = json!({ "matchFields": [field("In", "c"), field("NotIn", "d")],
+        "matchExpressions": [{ "key": "zone", "operator": "In", "values": ["a"] }] });
+    let all = ["a", "b", "c"].map(str::to_owned).to_vec();
+    assert_eq!(names_of(&json!([named("b"), named("a"), of_a_zone])), Some(all));
+    let by_label = json!({ "matchExpressions": of_a_zone["matchExpressions"] });
+    for other in [by_label, json!({ "matchFields": [field("NotIn", "a")] }), json!({})] {
+        assert_eq!(names_of(&json!([named("a"), other])), None, "{other}");
+    }
+}
+
+/// Every name that a term selects by is among the names.
+#[test]
+fn what_a_selector_of_names_selects_is_among_them() {
+    let terms = json!([{ "matchFields": [
+        { "key": "metadata.name", "operator": "In", "values": ["n1"] },
+        { "key": "metadata.name", "operator": "In", "values": ["n2"] }] }]);
+    assert_eq!(names_of(&terms), Some(vec!["n1".to_owned(), "n2".to_owned()]));
+    assert!(!selects(terms), "no node has two names");
+}
+
+#[test]
+fn a_selector_that_cannot_be_read_is_an_error() {
+    let object = |spec: Value| Object::from(serde_json::Map::from_iter([("spec".to_owned(), spec)]));
+    for spec in
+        [json!({}), json!({ "nodeSelector": "a" }), json!({ "nodeSelector": { "nodeSelectorTerms": 1 } })]
+    {
+        assert!(of(&object(spec.clone())).is_err(), "{spec}");
+    }
+    let nulls = json!({ "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": null }] } });
+    assert_eq!(of(&object(nulls)), Ok(selector(json!([{}]))));
+}

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::schema::schema;
 use super::transitions::{places_finalizer, stage_on_deletion};
-use super::types::{FINALIZER, NodeMaintenance, Stage};
-use super::{columns, defaults, enumerations, validation};
+use super::types::{NodeMaintenance, Stage};
+use super::{columns, defaults, enumerations, finalizer, validation};
 use crate::decode::{copy_field, decode};
 
 /// Names of the kind.
@@ -61,7 +61,7 @@ impl Kind for NodeMaintenanceKind {
     fn prepare_for_create(&self, object: &mut Object) {
         reset_status(object);
         if places_finalizer(None, stage_of(object)) {
-            add_finalizer(object);
+            finalizer::add(object);
         }
         note_stage(object);
     }
@@ -78,7 +78,7 @@ impl Kind for NodeMaintenanceKind {
         copy_field(new, old, "status");
         // No finalizer may be added to an object that is being deleted.
         if old.deletion_timestamp().is_none() && places_finalizer(Some(stage_of(old)), stage_of(new)) {
-            add_finalizer(new);
+            finalizer::add(new);
         }
         if stage_of(old) != stage_of(new) {
             note_stage(new);
@@ -111,7 +111,7 @@ impl Kind for NodeMaintenanceKind {
             spec.insert("stage".to_owned(), stage.as_str().into());
         }
         note_stage(object);
-        add_finalizer(object);
+        finalizer::add(object);
     }
 
     fn columns(&self) -> &[Column] {
@@ -157,16 +157,5 @@ fn note_stage(object: &mut Object) {
         && !noted.iter().any(|s| s["name"] == stage.as_str())
     {
         noted.push(json!({ "name": stage.as_str() }));
-    }
-}
-
-fn add_finalizer(object: &mut Object) {
-    if object.finalizers().contains(&FINALIZER) {
-        return;
-    }
-    let finalizers = object.meta_mut().entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
-    match finalizers {
-        Value::Array(list) => list.push(FINALIZER.into()),
-        other => *other = Value::Array(vec![FINALIZER.into()]),
     }
 }

@@ -3,12 +3,12 @@
 
 #[cfg(test)]
 mod asked;
-mod node_count;
 mod node_delete;
+mod node_selection;
 mod pod_delete;
 mod status_permission;
 
-pub use node_count::NodeCount;
 pub use node_delete::NodeDelete;
+pub use node_selection::NodeSelection;
 pub use pod_delete::{PodDelete, UnnamedReviewUsers};
 pub use status_permission::StatusPermission;

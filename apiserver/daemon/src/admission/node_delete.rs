@@ -1,11 +1,15 @@
-//! Whoever writes a NodeMaintenance must be allowed to delete every node that it matches, before or after the change;
-//! a selection of all nodes is warned of (KEP-4212, NodeMaintenance Admission).
+//! Whoever writes a NodeMaintenance must be allowed to delete every node that it selects, before or after the change
+//! (KEP-4212, NodeMaintenance Admission): those that are there, and those that are to come.
+//!
+//! A selector that names its nodes selects no others, ever: each is asked about, whether it exists or not. Any other may
+//! select any node one day, by a label that somebody gives it: that needs the right to delete nodes whatever their name.
+//! So nothing has to be asked again when nodes join or change.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use drydock_api::node_maintenance::{NodeSelector, node_selector};
+use drydock_api::node_maintenance::{FINALIZER, NAMES, NodeSelector, finalizer, node_selector};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
 use drydock_server::authn::Caller;
@@ -13,60 +17,122 @@ use drydock_server::authz::{self, Authorizer};
 use drydock_server::user::User;
 use futures::future::try_join_all;
 
-use crate::host::HostNodes;
-
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Most node names that a refusal lists.
 const MOST_NAMED: usize = 10;
 
 /// Nodes that the host is asked about at a time.
 const AT_A_TIME: usize = 8;
 
+/// What a write needs the right to.
+#[derive(Debug, PartialEq)]
+enum Needed {
+    /// To update `nodemaintenances/finalizers`, as OwnerReferencesPermissionEnforcement of Kubernetes asks it of those who
+    /// keep an object by a finalizer: all that goes is ours.
+    Release,
+    /// To delete nodes whatever their name.
+    AnyNode,
+    /// To delete these nodes.
+    Nodes(BTreeSet<String>),
+}
+
 /// Nodes that may not be deleted.
 #[derive(Debug, Default, PartialEq)]
-struct Denied<'n> {
-    nodes: Vec<&'n str>,
+struct Denied {
+    nodes: Vec<String>,
     /// Whether there may be others, about which nobody was asked as the refusal has no room for them.
     maybe_more: bool,
 }
 
-type Nodes = BTreeMap<String, BTreeMap<String, String>>;
-
 /// The check.
 pub struct NodeDelete {
-    deletes: Deletes,
-    nodes: Arc<HostNodes>,
+    rights: Rights,
 }
 
 impl NodeDelete {
-    /// Asks `authorizer` about the nodes among `nodes` that match.
-    pub fn new(authorizer: Arc<Authorizer>, nodes: Arc<HostNodes>) -> Self {
-        Self { deletes: Deletes(authorizer), nodes }
+    /// Asks `authorizer`.
+    pub fn new(authorizer: Arc<Authorizer>) -> Self {
+        Self { rights: Rights(authorizer) }
     }
 }
 
-/// Who may delete nodes.
-struct Deletes(Arc<Authorizer>);
+#[async_trait]
+impl Admission for NodeDelete {
+    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if !attributes.subresource.is_empty() {
+            return Ok(());
+        }
+        let Attributes { caller, user, .. } = *attributes;
+        let why = match needed(attributes.operation, attributes.old, attributes.new)? {
+            Needed::Release if self.rights.may_release(caller, user, attributes.object_name()).await? => {
+                return Ok(());
+            }
+            Needed::Release => {
+                format!("update nodemaintenances/finalizers to remove the finalizer {FINALIZER}")
+            }
+            Needed::AnyNode if self.rights.may_delete(caller, user, "").await? => return Ok(()),
+            Needed::AnyNode => ANY_NODE.to_owned(),
+            Needed::Nodes(nodes) => match self.rights.denied(caller, user, &nodes).await? {
+                None => return Ok(()),
+                Some(denied) => format!("delete the selected nodes; denied: {denied}"),
+            },
+        };
+        let why = format!("user {:?} must be allowed to {why}", user.name);
+        Err(ApiError::forbidden(
+            attributes.names.group,
+            attributes.names.plural,
+            attributes.object_name(),
+            why,
+        ))
+    }
+}
 
-impl Deletes {
-    /// The nodes among `concerned` that `user` may not delete, as far as a refusal names them. The host is asked once
-    /// without a name, and name by name, a few at a time, only where that is denied.
-    async fn denied<'n>(
+const ANY_NODE: &str = "delete nodes whatever their name, as spec.nodeSelector may select any that is to come; one whose \
+                        every term has matchFields metadata.name In [...] needs it for the named nodes alone";
+
+fn needed(operation: Operation, old: Option<&Object>, new: Option<&Object>) -> Result<Needed, ApiError> {
+    if let (Operation::Update, Some(old), Some(new)) = (operation, old, new)
+        && finalizer::is_all_that_goes(new, old)
+    {
+        return Ok(Needed::Release);
+    }
+    let mut nodes = BTreeSet::new();
+    for object in old.into_iter().chain(new) {
+        match node_selector::names(&selector_of(object)?) {
+            Some(names) => nodes.extend(names.into_iter().map(str::to_owned)),
+            None => return Ok(Needed::AnyNode),
+        }
+    }
+    Ok(Needed::Nodes(nodes))
+}
+
+/// The selector of a maintenance that is stored or has been validated.
+pub(super) fn selector_of(object: &Object) -> Result<NodeSelector, ApiError> {
+    node_selector::of(object)
+        .map_err(|why| ApiError::internal(format!("{} {:?}: {why}", NAMES.kind, object.name())))
+}
+
+/// Who may do what, by the host.
+struct Rights(Arc<Authorizer>);
+
+impl Rights {
+    /// The nodes that `user` may not delete, as far as a refusal names them. The host is asked once without a name, and
+    /// name by name, a few at a time, only where that is denied.
+    async fn denied(
         &self,
         caller: &Caller,
         user: &User,
-        concerned: &[&'n str],
-    ) -> Result<Option<Denied<'n>>, ApiError> {
-        if concerned.is_empty() || self.may_delete(caller, user, "").await? {
+        nodes: &BTreeSet<String>,
+    ) -> Result<Option<Denied>, ApiError> {
+        if nodes.is_empty() || self.may_delete(caller, user, "").await? {
             return Ok(None);
         }
-        let mut denied = Denied::default();
-        for (i, some) in concerned.chunks(AT_A_TIME).enumerate() {
+        let (nodes, mut denied) = (Vec::from_iter(nodes), Denied::default());
+        for (i, some) in nodes.chunks(AT_A_TIME).enumerate() {
             let answers = try_join_all(some.iter().map(|node| self.may_delete(caller, user, node))).await?;
             let refused = some.iter().zip(answers).filter(|(_, may)| !may);
-            denied.nodes.extend(refused.map(|(node, _)| *node));
+            denied.nodes.extend(refused.map(|(node, _)| (*node).clone()));
             if denied.nodes.len() >= MOST_NAMED {
-                denied.maybe_more = (i + 1) * AT_A_TIME < concerned.len() || denied.nodes.len() > MOST_NAMED;
+                denied.maybe_more = (i + 1) * AT_A_TIME < nodes.len() || denied.nodes.len() > MOST_NAMED;
                 break;
             }
         }
@@ -83,77 +149,42 @@ impl Deletes {
         };
         Ok(self.0.authorize(caller, user, &question).await?.allowed)
     }
-}
 
-#[async_trait]
-impl Admission for NodeDelete {
-    async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if !attributes.subresource.is_empty() {
-            return Ok(());
-        }
-        if !self.nodes.ready() {
-            return Err(ApiError::service_unavailable("the host's nodes are not known yet; try again"));
-        }
-        let nodes = self.nodes.all();
-        let new = attributes.new.map(|object| matching(object, &nodes)).unwrap_or_default();
-        let mut concerned = attributes.old.map(|object| matching(object, &nodes)).unwrap_or_default();
-        concerned.extend(new.iter().copied());
-        concerned.sort_unstable();
-        concerned.dedup();
-        if let Some(denied) = self.deletes.denied(attributes.caller, attributes.user, &concerned).await? {
-            return Err(refusal(attributes, &denied));
-        }
-        if attributes.operation != Operation::Delete {
-            warn(attributes, &new, &nodes);
-        }
-        Ok(())
+    async fn may_release(&self, caller: &Caller, user: &User, maintenance: &str) -> Result<bool, ApiError> {
+        let question = authz::Attributes {
+            verb: "update".into(),
+            group: NAMES.group.into(),
+            version: NAMES.version.into(),
+            resource: NAMES.plural.into(),
+            subresource: "finalizers".into(),
+            name: maintenance.into(),
+            ..authz::Attributes::default()
+        };
+        Ok(self.0.authorize(caller, user, &question).await?.allowed)
     }
 }
 
-/// The nodes that a maintenance selects.
-pub(super) fn matching<'a>(object: &Object, nodes: &'a Nodes) -> Vec<&'a str> {
-    let selector = object.0.get("spec").and_then(|spec| spec.get("nodeSelector")).cloned();
-    let selector: Option<NodeSelector> = selector.and_then(|s| serde_json::from_value(s).ok());
-    let Some(selector) = selector else { return Vec::new() };
-    let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(&selector, name, labels));
-    selected.map(|(name, _)| name.as_str()).collect()
-}
-
-fn refusal(attributes: &Attributes<'_>, denied: &Denied<'_>) -> ApiError {
-    let more = if denied.maybe_more { " and possibly more" } else { "" };
-    let named = denied.nodes.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
-    let user = &attributes.user.name;
-    let why = format!("user {user:?} must be allowed to delete the selected nodes; denied: {named}{more}");
-    ApiError::forbidden(attributes.names.group, attributes.names.plural, attributes.object_name(), why)
-}
-
-fn warn(attributes: &Attributes<'_>, selected: &[&str], nodes: &Nodes) {
-    let degraded = "; the cluster may get into a degraded and unrecoverable state";
-    if !nodes.is_empty() && selected.len() == nodes.len() {
-        attributes.warnings.add(format!("spec.nodeSelector: selects all nodes of the cluster{degraded}"));
-        return;
-    }
-    let mut control_plane =
-        nodes.iter().filter(|(_, l)| l.contains_key(CONTROL_PLANE)).map(|(n, _)| n.as_str()).peekable();
-    if control_plane.peek().is_some() && control_plane.all(|node| selected.contains(&node)) {
-        attributes.warnings.add(format!("spec.nodeSelector: selects all control-plane nodes{degraded}"));
+impl std::fmt::Display for Denied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let named = self.nodes.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        write!(f, "{named}{}", if self.maybe_more { " and possibly more" } else { "" })
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::admission::asked::{caller, host};
 
     async fn denied(rule: fn(&str, &str) -> bool, nodes: usize) -> (Option<(Vec<String>, bool)>, usize) {
         let (authorizer, asked) = host(rule);
-        let names: Vec<String> = (0..nodes).map(|i| format!("n{i:04}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let names: BTreeSet<String> = (0..nodes).map(|i| format!("n{i:04}")).collect();
         let caller = caller("ann", &[]);
-        let denied = Deletes(authorizer).denied(&caller, &caller.user, &names).await.unwrap();
-        let denied = denied.map(|it| (it.nodes.iter().map(|&n| n.to_owned()).collect(), it.maybe_more));
-        (denied, asked.names().len())
+        let denied = Rights(authorizer).denied(&caller, &caller.user, &names).await.unwrap();
+        (denied.map(|it| (it.nodes, it.maybe_more)), asked.names().len())
     }
 
     #[tokio::test]
@@ -175,5 +206,54 @@ mod tests {
         assert_eq!(denied(|_, node| !node.is_empty(), 100).await, (None, 101));
         let (last, asked) = denied(|_, node| !["", "n0098", "n0099"].contains(&node), 100).await;
         assert_eq!((last, asked), (Some((vec!["n0098".into(), "n0099".into()], false)), 101));
+    }
+
+    fn maintenance(terms: &Value, finalizers: &[&str]) -> Object {
+        let spec = json!({ "nodeSelector": { "nodeSelectorTerms": terms } });
+        let metadata = json!({ "name": "m", "finalizers": finalizers });
+        Object::from(serde_json::Map::from_iter([("metadata".into(), metadata), ("spec".into(), spec)]))
+    }
+
+    fn named(node: &str) -> Value {
+        json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [node] }] })
+    }
+
+    fn labelled() -> Value {
+        json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["b"] }] })
+    }
+
+    /// Nothing was asked where no node matched at the time: whoever could create the kind drained all nodes to come.
+    #[test]
+    fn nodes_that_are_named_are_asked_about_and_any_other_selector_needs_the_right_to_all() {
+        let nodes = |names: &[&str]| Needed::Nodes(names.iter().map(|name| (*name).to_owned()).collect());
+        let on = |terms: Value| maintenance(&terms, &[]);
+        let create = |new: &Object| needed(Operation::Create, None, Some(new)).unwrap();
+        assert_eq!(create(&on(json!([named("a"), named("nowhere")]))), nodes(&["a", "nowhere"]));
+        assert_eq!(create(&on(json!([named("a"), labelled()]))), Needed::AnyNode);
+        let change = |old: &Object, new: &Object| needed(Operation::Update, Some(old), Some(new)).unwrap();
+        let (a, b, any) = (on(json!([named("a")])), on(json!([named("b")])), on(json!([labelled()])));
+        assert_eq!(change(&a, &b), nodes(&["a", "b"]));
+        assert_eq!((change(&a, &any), change(&any, &a)), (Needed::AnyNode, Needed::AnyNode));
+        assert_eq!(needed(Operation::Delete, Some(&any), None).unwrap(), Needed::AnyNode);
+    }
+
+    /// Whatever could not be read selected no node, and was let through.
+    #[test]
+    fn a_selector_that_cannot_be_read_is_an_error() {
+        let odd = maintenance(&json!("a"), &[]);
+        assert_eq!(needed(Operation::Create, None, Some(&odd)).unwrap_err().code(), 500);
+        let none = Object::from(serde_json::Map::new());
+        assert!(needed(Operation::Delete, Some(&none), None).is_err());
+    }
+
+    #[test]
+    fn a_write_that_only_removes_our_finalizer_is_a_release() {
+        let (terms, other) = (json!([labelled()]), "a/b");
+        let held = maintenance(&terms, &[FINALIZER, other]);
+        let of = |finalizers: &[&str]| {
+            needed(Operation::Update, Some(&held), Some(&maintenance(&terms, finalizers))).unwrap()
+        };
+        assert_eq!(of(&[other]), Needed::Release);
+        assert_eq!((of(&[]), of(&[FINALIZER])), (Needed::AnyNode, Needed::AnyNode));
     }
 }

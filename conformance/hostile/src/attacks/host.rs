@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use drydock_conformance::kinds::node_maintenance;
 use drydock_conformance::wait::retry;
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stock::{Findings, lay_in, nothing, request, uid};
 use crate::attack::{Attack, Finding};
@@ -108,7 +108,8 @@ async fn manager_metrics(field: Field) -> Findings {
 }
 
 async fn many_maintenances(field: Field) -> Findings {
-    allow_maintenances(&field).await?;
+    allow_maintenances(&field, &[json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]})])
+        .await?;
     let line = field.line().await.context("no connection")?;
     let nodes: Vec<String> = (0..100).map(|at| format!("nowhere-{at}")).collect();
     let (path, prefix) = (maintenance(""), field.tenant.namespace.clone());
@@ -139,13 +140,12 @@ async fn many_maintenances(field: Field) -> Findings {
     nothing()
 }
 
-/// Lets the tenant maintain nodes.
-async fn allow_maintenances(field: &Field) -> Result<()> {
+/// Lets the tenant write NodeMaintenances, and what else these rules give.
+pub async fn allow_maintenances(field: &Field, others: &[Value]) -> Result<()> {
     let name = &field.tenant.namespace;
-    let role = json!({
-        "metadata": {"name": name},
-        "rules": [{"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]}],
-    });
+    let ours = json!({"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]});
+    let rules = [&[ours], others].concat();
+    let role = json!({"metadata": {"name": name}, "rules": rules});
     let group = format!("system:serviceaccounts:{name}");
     let binding = json!({
         "metadata": {"name": name},

@@ -27,7 +27,7 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
         (APISERVER, "get", "", "services", "", "default", "a"),
         (MANAGER, "create", "", "pods", "eviction", "default", "a"),
         (MANAGER, "patch", "", "nodes", "", "", "a"),
-        (MANAGER, "delete", "", "nodes", "", "", "a"),
+        (MANAGER, "update", "coordination.k8s.io", "nodemaintenances", "finalizers", "", "a"),
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system", MANAGER),
         (MANAGER, "patch", "coordination.k8s.io", "evictionrequests", "status", "default", "a"),
         (MANAGER, "patch", "coordination.k8s.io", "nodemaintenances", "", "", "a"),
@@ -42,7 +42,7 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
 async fn deploy_grants_no_more() -> Result<()> {
     let host = Host::shared().await?;
     grant(&host)?;
-    let denied: [Asked; 9] = [
+    let denied: [Asked; 11] = [
         (APISERVER, "delete", "", "pods", "", "default", "a"),
         (APISERVER, "get", "", "secrets", "", "kube-system", "a"),
         (APISERVER, "patch", "", "nodes", "", "", "a"),
@@ -50,6 +50,9 @@ async fn deploy_grants_no_more() -> Result<()> {
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "kube-system", MANAGER),
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "drydock-system", "of-somebody-else"),
         (MANAGER, "create", "coordination.k8s.io", "nodemaintenances", "", "", ""),
+        // It removes its finalizer from maintenances, and deletes no node for that.
+        (MANAGER, "delete", "", "nodes", "", "", "a"),
+        (MANAGER, "update", "coordination.k8s.io", "nodemaintenances", "", "", "a"),
         (MANAGER, "create", "", "pods", "", "default", "a"),
         (MANAGER, "patch", "", "pods", "", "default", "a"),
     ];

@@ -1,49 +1,60 @@
-//! A maintenance selects no more nodes than its status can name: refused when it is asked for, because later nobody could
-//! tell how far it is (the limit is `node_maintenance::validation::MAX_NODES`).
+//! What a maintenance selects at this moment: no more nodes than its status can name, else it is refused when it is asked
+//! for, because later nobody could tell how far it is (the limit is `node_maintenance::validation::MAX_NODES`); a selection
+//! of all nodes is warned of (KEP-4212, NodeMaintenance Admission).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use drydock_api::node_maintenance::node_selector;
 use drydock_api::node_maintenance::validation::MAX_NODES;
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
 use serde_json::Value;
 
-use super::node_delete::matching;
+use super::node_delete::selector_of;
 use crate::host::HostNodes;
 
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+type Nodes = BTreeMap<String, BTreeMap<String, String>>;
+
 /// The check.
-pub struct NodeCount {
+pub struct NodeSelection {
     nodes: Arc<HostNodes>,
 }
 
-impl NodeCount {
-    /// Counts among `nodes`.
+impl NodeSelection {
+    /// Selects among `nodes`.
     pub fn new(nodes: Arc<HostNodes>) -> Self {
         Self { nodes }
     }
 }
 
 #[async_trait]
-impl Admission for NodeCount {
+impl Admission for NodeSelection {
     async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let Some(new) = attributes
-            .new
-            .filter(|new| attributes.subresource.is_empty() && is_asked_for(new, attributes.old))
-        else {
-            return Ok(());
-        };
-        match too_many(matching(new, &self.nodes.all()).len()) {
-            Some(error) => Err(ApiError::invalid(
-                attributes.names.group,
-                attributes.names.kind,
-                attributes.object_name(),
-                vec![error],
-            )),
-            None => Ok(()),
+        let Some(new) = attributes.new.filter(|_| attributes.subresource.is_empty()) else { return Ok(()) };
+        if !self.nodes.ready() {
+            return Err(ApiError::service_unavailable("the host's nodes are not known yet; try again"));
         }
+        let nodes = self.nodes.all();
+        let selected = matching(new, &nodes)?;
+        if let Some(error) = too_many(selected.len()).filter(|_| is_asked_for(new, attributes.old)) {
+            let names = attributes.names;
+            return Err(ApiError::invalid(names.group, names.kind, attributes.object_name(), vec![error]));
+        }
+        warn(attributes, &selected, &nodes);
+        Ok(())
     }
+}
+
+/// The nodes that a maintenance selects.
+fn matching<'n>(object: &Object, nodes: &'n Nodes) -> Result<Vec<&'n str>, ApiError> {
+    let selector = selector_of(object)?;
+    let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(&selector, name, labels));
+    Ok(selected.map(|(name, _)| name.as_str()).collect())
 }
 
 /// Whether the write asks for something that it did not ask for before. One that has come to select too many because the
@@ -62,6 +73,19 @@ fn too_many(selected: usize) -> Option<Error> {
         "selects {selected} nodes, and one maintenance holds at most {MAX_NODES}; make several that select fewer each"
     );
     (selected > MAX_NODES).then(|| Error::forbidden(path, detail))
+}
+
+fn warn(attributes: &Attributes<'_>, selected: &[&str], nodes: &Nodes) {
+    let degraded = "; the cluster may get into a degraded and unrecoverable state";
+    if !nodes.is_empty() && selected.len() == nodes.len() {
+        attributes.warnings.add(format!("spec.nodeSelector: selects all nodes of the cluster{degraded}"));
+        return;
+    }
+    let mut control_plane =
+        nodes.iter().filter(|(_, l)| l.contains_key(CONTROL_PLANE)).map(|(n, _)| n.as_str()).peekable();
+    if control_plane.peek().is_some() && control_plane.all(|node| selected.contains(&node)) {
+        attributes.warnings.add(format!("spec.nodeSelector: selects all control-plane nodes{degraded}"));
+    }
 }
 
 #[cfg(test)]
