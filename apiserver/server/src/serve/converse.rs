@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -56,6 +58,16 @@ pub(super) struct Client {
     pub(super) is_front_proxy: bool,
 }
 
+/// Why a connection is to end.
+enum Notice {
+    /// At once: nobody reads its answers.
+    Close,
+    /// When the requests that are under way have been answered.
+    Retire,
+    /// There have been no requests for too long.
+    Idle,
+}
+
 /// Answers the requests of one connection until it ends, idles, or the port stops.
 pub(super) async fn converse<A: Answer>(
     stream: TlsStream<TcpStream>,
@@ -94,19 +106,24 @@ pub(super) async fn converse<A: Answer>(
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let mut serving = Turns::new(serving, outbox);
-    let idle = requests.idle(bounds.headers, bounds.idle);
-    tokio::pin!(idle);
-    let mut is_retiring = false;
+    // A connection has a turn for each request: it looks at none of these unless that one has come about.
+    let mut notices: FuturesUnordered<_> = [
+        connection.closed().map(|()| Notice::Close).boxed(),
+        farewell(place, stop).map(|()| Notice::Retire).boxed(),
+        requests.idle(bounds.headers, bounds.idle).map(|()| Notice::Idle).boxed(),
+    ]
+    .into_iter()
+    .collect();
     let ended = loop {
-        tokio::select! {
+        let notice = tokio::select! {
+            biased;
             ended = &mut serving => break ended,
-            // Nobody reads its answers.
-            () = connection.closed() => break Ok(()),
-            () = farewell(place, stop), if !is_retiring => {
-                serving.connection.as_mut().graceful_shutdown();
-                is_retiring = true;
-            }
-            () = &mut idle => {
+            Some(notice) = notices.next() => notice,
+        };
+        match notice {
+            Notice::Close => break Ok(()),
+            Notice::Retire => serving.connection.as_mut().graceful_shutdown(),
+            Notice::Idle => {
                 serving.connection.as_mut().graceful_shutdown();
                 // A request that crossed the farewell is still answered, within bounds.
                 break tokio::time::timeout(bounds.headers, serving).await.unwrap_or(Ok(()));

@@ -57,17 +57,13 @@ struct Turn<T> {
     may_read: usize,
 }
 
-impl<T> Outbox<T> {
-    /// Begins a turn. To be called each time before the connection is polled.
-    pub(super) fn begin(&self) {
-        self.0.lock().may_read = READ;
-    }
-}
-
 impl<T: AsyncWrite + Unpin> Outbox<T> {
-    /// Sends all that has gathered. To be called each time that the connection has been polled.
+    /// Ends a turn: sends all that has gathered, and lets the next turn read. To be called each time that the connection
+    /// has been polled.
     pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.lock().poll_send(context)
+        let turn = &mut *self.0.lock();
+        turn.may_read = READ;
+        turn.poll_send(context)
     }
 }
 
@@ -253,7 +249,7 @@ mod tests {
         let more = near.read(&mut read);
         tokio::pin!(more);
         assert!(poll!(more.as_mut()).is_pending());
-        outbox.begin();
+        send(&outbox).await.unwrap();
         assert_eq!(more.await.unwrap(), READ);
     }
 

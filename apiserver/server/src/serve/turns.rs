@@ -41,7 +41,6 @@ where
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.outbox.begin();
         if let Poll::Ready(ended) = Pin::new(&mut self.connection).poll(context) {
             return Poll::Ready(ended);
         }
