@@ -1,6 +1,7 @@
 //! What a deployment's admission sees, and what it can stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
@@ -8,6 +9,7 @@ use drydock_server::admission::namespace_lifecycle::{NamespaceLifecycle, Namespa
 use drydock_server::admission::{Admission, Attributes, Operation, Phase};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::fixture::{GADGETS, Server, gadget};
 
@@ -41,6 +43,48 @@ async fn admission_sees_every_write() {
     server.delete(&format!("{GADGETS}/a")).await.expect(200);
     let asked = keeper.0.lock().clone();
     assert_eq!(asked, ["CREATE ns/a  tester", "UPDATE ns/a status tester dry", "DELETE ns/a  tester"]);
+}
+
+/// Lets nobody write the phase of what is labelled `taken`, and holds up the first who does.
+#[derive(Default)]
+struct Holder {
+    asked: AtomicUsize,
+    is_held: Notify,
+    release: Notify,
+}
+
+#[async_trait]
+impl Admission for Holder {
+    async fn admit(&self, a: &Attributes<'_>) -> Result<(), ApiError> {
+        if a.subresource != "status" {
+            return Ok(());
+        }
+        let taken = a.old.is_some_and(|old| old.labels().is_some_and(|labels| labels.contains_key("taken")));
+        if self.asked.fetch_add(1, Relaxed) == 0 {
+            self.is_held.notify_one();
+            self.release.notified().await;
+        }
+        if taken { Err(a.forbidden(format_args!("it is taken, by a {}", a.verb))) } else { Ok(()) }
+    }
+}
+
+/// What was let through is not what is stored, if somebody else wrote in between.
+#[tokio::test]
+async fn a_write_that_lost_a_race_is_asked_about_as_it_is_then() {
+    let holder = Arc::new(Holder::default());
+    let server = Server::with_admission(vec![holder.clone()]).await;
+    server.gadget("a", json!({})).await;
+    let uri = format!("{GADGETS}/a");
+    let (status, phase) = (format!("{uri}/status"), json!({"status": {"phase": "x"}}));
+    let meanwhile = async {
+        holder.is_held.notified().await;
+        server.merge(&uri, &json!({"metadata": {"labels": {"taken": ""}}})).await.expect(200);
+        holder.release.notify_one();
+    };
+    let (answer, ()) = tokio::join!(server.merge(&status, &phase), meanwhile);
+    assert_eq!(answer.expect(403)["message"], "gadgets.test.io \"a\" is forbidden: it is taken, by a patch");
+    assert_eq!(holder.asked.load(Relaxed), 2);
+    assert_eq!(server.get(&uri).await.expect(200)["status"]["phase"], Value::Null);
 }
 
 #[tokio::test]
