@@ -107,13 +107,11 @@ pub(super) async fn converse<A: Answer>(
     tokio::pin!(serving);
     let mut serving = Turns::new(serving, outbox);
     // A connection has a turn for each request: it looks at none of these unless that one has come about.
-    let mut notices: FuturesUnordered<_> = [
+    let mut notices = FuturesUnordered::from_iter([
         connection.closed().map(|()| Notice::Close).boxed(),
         farewell(place, stop).map(|()| Notice::Retire).boxed(),
         requests.idle(bounds.headers, bounds.idle).map(|()| Notice::Idle).boxed(),
-    ]
-    .into_iter()
-    .collect();
+    ]);
     let ended = loop {
         let notice = tokio::select! {
             biased;

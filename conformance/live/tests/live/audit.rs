@@ -114,15 +114,23 @@ async fn audited(shared: &Shared) -> Result<[Client; 2]> {
     kubectl.ok(&["create", "clusterrole", AUDITED, rules[0], rules[1]]).await?;
     let act = ["--verb=impersonate", "--resource=users"];
     kubectl.ok(&["create", "clusterrole", "audited-acts", act[0], act[1]]).await?;
-    for role in [AUDITED, "audited-acts"] {
+    // The maintenance selects nodes by their labels.
+    let delete = ["--verb=delete", "--resource=nodes"];
+    kubectl.ok(&["create", "clusterrole", "audited-deletes", delete[0], delete[1]]).await?;
+    for role in [AUDITED, "audited-acts", "audited-deletes"] {
         let [role, group] = [format!("--clusterrole={role}"), format!("--group={AUDITED}")];
         let name = role.trim_start_matches("--clusterrole=");
         kubectl.ok(&["create", "clusterrolebinding", name, &role, &group]).await?;
     }
-    let about = json!({"verb": "impersonate", "resource": "users", "name": "nobody"});
-    let spec = json!({"user": "audited-user", "groups": [AUDITED], "resourceAttributes": about});
-    let review = json!({"metadata": {}, "spec": spec});
-    allowed(&shared.drydock.host.client().await?, &serde_json::from_value(review)?, LIMIT).await?;
+    let host = shared.drydock.host.client().await?;
+    for about in [
+        json!({"verb": "impersonate", "resource": "users", "name": "nobody"}),
+        json!({"verb": "delete", "resource": "nodes"}),
+    ] {
+        let spec = json!({"user": "audited-user", "groups": [AUDITED], "resourceAttributes": about});
+        let review = json!({"metadata": {}, "spec": spec});
+        allowed(&host, &serde_json::from_value(review)?, LIMIT).await?;
+    }
     let kubeconfig = shared.drydock.host.kubeconfig("audited-user", &[AUDITED])?;
     let file = Kubeconfig::read_from(&kubeconfig)?;
     let host = drydock_conformance::host::client_of(&kubeconfig).await?;
