@@ -162,7 +162,8 @@ async fn withdrawn(field: Field) -> Findings {
             async move { withdraw_all(&field, &field.line().await?, lane).await }
         })
         .await;
-    let (withdrawn, blocked) = (field.counted("withdrawn"), blocker(&field, &name).await);
+    let (withdrawn, blocked) =
+        (field.counted("withdrawn"), field.stage.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
     field.stage.done(&Ask::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}}))).await?;
     let told = format!("{withdrawn} requests of {count} pods could be withdrawn");
     Ok(vec![
@@ -204,19 +205,4 @@ async fn withdraw_all(field: &Field, line: &Line, lane: usize) -> Result<()> {
         field.note(&answer);
     }
     Ok(())
-}
-
-async fn blocker(field: &Field, name: &str) -> Result<()> {
-    let path = maintenance(name);
-    retry(
-        LIMIT,
-        || "none".to_owned(),
-        async || {
-            let found = field.stage.done(&Ask::get(&path)).await?;
-            let blockers =
-                found["status"]["nodeStatuses"][0]["blockers"].as_array().cloned().unwrap_or_default();
-            Ok(blockers.iter().any(|blocker| blocker["reason"] == "RequestWithdrawn"))
-        },
-    )
-    .await
 }

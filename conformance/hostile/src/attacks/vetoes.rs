@@ -12,7 +12,6 @@ use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
 use crate::stage::Pods;
-use crate::stage::cluster::maintenance;
 
 const FINALIZER: &str = "veto.example.com/stay";
 const LIMIT: Duration = Duration::from_secs(60);
@@ -34,7 +33,7 @@ async fn finalizer_veto(field: Field) -> Findings {
         field.note(&line.ask_again(&Ask::merge(format!("{path}?fieldManager=vetoer"), &hold)).await);
         field.note(&line.ask_again(&Ask::delete(&path)).await);
     }
-    let told = blocker(&field, "Finalizer", &[FINALIZER, "vetoer"]).await;
+    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
     let ended = until(&field, first, is_canceled).await;
     let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
@@ -86,25 +85,6 @@ async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Resu
         LIMIT,
         || "not within the limit".to_owned(),
         async || Ok(is_so(&admin.ask_again(&path).await?.json())),
-    )
-    .await
-}
-
-/// The maintenance names a blocker of that reason whose message has these words.
-async fn blocker(field: &Field, reason: &str, words: &[&str]) -> Result<()> {
-    let path = Ask::get(maintenance(&field.tenant.namespace));
-    let is_meant = |blocker: &Value| {
-        let message = blocker["message"].as_str().unwrap_or_default();
-        blocker["reason"] == reason && words.iter().all(|word| message.contains(word))
-    };
-    retry(
-        LIMIT,
-        || "none".to_owned(),
-        async || {
-            let found = field.stage.done(&path).await?;
-            let blockers = found["status"]["nodeStatuses"][0]["blockers"].as_array().cloned();
-            Ok(blockers.unwrap_or_default().iter().any(is_meant))
-        },
     )
     .await
 }

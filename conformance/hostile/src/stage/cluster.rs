@@ -1,8 +1,11 @@
 //! Nodes and pods for requests and drains to be about.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use drydock_api::eviction_request::interceptors::ANNOTATION_PREFIX;
 use drydock_conformance::kinds::{eviction_request, node_maintenance};
+use drydock_conformance::wait::retry;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
@@ -88,6 +91,21 @@ impl Stage {
     pub async fn drain(&self, name: &str, node: &str) -> Result<()> {
         let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
         self.done(&Ask::post(path, &node_maintenance(name, "Drain", &[node]))).await.map(drop)
+    }
+
+    /// Waits until a maintenance names a blocker of that reason whose message has these words.
+    pub async fn blocker(&self, limit: Duration, name: &str, reason: &str, words: &[&str]) -> Result<()> {
+        let path = Ask::get(maintenance(name));
+        let is_meant = |blocker: &Value| {
+            let message = blocker["message"].as_str().unwrap_or_default();
+            blocker["reason"] == reason && words.iter().all(|word| message.contains(word))
+        };
+        let is_named = async || {
+            let found = self.done(&path).await?;
+            let blockers = found["status"]["nodeStatuses"][0]["blockers"].as_array();
+            Ok(blockers.is_some_and(|blockers| blockers.iter().any(is_meant)))
+        };
+        retry(limit, || "none".to_owned(), is_named).await
     }
 }
 
