@@ -10,8 +10,13 @@ use serde_json::Value;
 pub struct LoggedBody(String);
 
 impl LoggedBody {
+    /// An object, a list of them, or a table of them, in JSON; without their managedFields if those are left out.
+    pub fn of_object(json: &[u8], omit_managed_fields: bool) -> Option<Self> {
+        if omit_managed_fields { Self::without_managed_fields(json) } else { Self::of_json(json) }
+    }
+
     /// JSON, as it is but for line breaks; nothing if it is none.
-    pub fn of_json(json: &[u8]) -> Option<Self> {
+    fn of_json(json: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(json).ok()?;
         serde_json::from_str::<IgnoredAny>(text).ok()?;
         // A string of JSON has no raw control characters, so these stand between tokens.
@@ -23,8 +28,7 @@ impl LoggedBody {
         Self::of_json(sent).or_else(|| Some(Self::of_value(&decode::decode_value(sent, Format::Yaml).ok()?)))
     }
 
-    /// An object, a list of them, or a table of them, without their managedFields.
-    pub fn without_managed_fields(json: &[u8]) -> Option<Self> {
+    fn without_managed_fields(json: &[u8]) -> Option<Self> {
         let mut value: Value = serde_json::from_slice(json).ok()?;
         drop_managed_fields(&mut value);
         for item in value.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {

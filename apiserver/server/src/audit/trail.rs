@@ -116,9 +116,7 @@ impl Trail {
             fill(&mut about.resource_version, object.resource_version());
         });
         self.with_body(Level::Request, |event, omit| {
-            let json = object.to_json();
-            event.request_object =
-                if omit { LoggedBody::without_managed_fields(&json) } else { LoggedBody::of_json(&json) };
+            event.request_object = LoggedBody::of_object(&object.to_json(), omit);
         });
     }
 
@@ -131,9 +129,7 @@ impl Trail {
     /// The answer's body in JSON, asked for only if it is to be logged.
     pub fn response(&self, json: impl FnOnce() -> Bytes) {
         self.with_body(Level::RequestResponse, |event, omit| {
-            let json = json();
-            event.response_object =
-                if omit { LoggedBody::without_managed_fields(&json) } else { LoggedBody::of_json(&json) };
+            event.response_object = LoggedBody::of_object(&json(), omit);
         });
     }
 
