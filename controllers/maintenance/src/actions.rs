@@ -71,7 +71,7 @@ pub enum Action {
         /// UID of the request.
         request: String,
     },
-    /// Deletes a request that was canceled when nobody asked for it, so that it can be made again.
+    /// Deletes a request that is canceled or targets another pod, so that the pod's own can be made.
     Replace {
         /// UID of the request.
         request: String,

@@ -78,16 +78,16 @@ fn straight_release(straight: &HashSet<&str>, node: &Arc<Node>) -> Option<Action
     due.then(|| cordon(node, Some(false), None))
 }
 
-/// Whether a maintenance went from Idle straight to Complete, and its work is not done. The API server notes each stage
+/// Whether a maintenance went from Idle straight to Complete, and its work is not done. One that is made in Complete did not. The API server notes each stage
 /// in the write that sets it, so that no stage is missed however short it was. One that is being deleted may have been in
 /// any stage.
 pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
-    let worked =
-        |s: &drydock_api::node_maintenance::StageStatus| matches!(s.name, Stage::Cordon | Stage::Drain);
+    let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
     maintenance.spec.stage == Stage::Complete
         && maintenance.metadata.deletion_timestamp.is_none()
         && crate::release::has_finalizer(maintenance)
-        && !maintenance.status.stage_statuses.iter().any(worked)
+        && was(&[Stage::Idle])
+        && !was(&[Stage::Cordon, Stage::Drain])
 }
 
 fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'static str>) -> Action {

@@ -1,5 +1,5 @@
-//! Pods whose requests came to nothing, because they failed validation or because others withdrew them: why, and when they
-//! are asked for again.
+//! Pods whose requests came to nothing, because they failed validation, others withdrew them or made them for another pod, or
+//! they ended and the pod is there still: why, and when the pods are asked for again.
 //!
 //! The eviction controller removes such a request after a while, as it shuts everybody else out of the pod. Withdrawing one
 //! costs whoever does it a single write, and asking again costs several: without backoff that would be a loop.
@@ -27,6 +27,9 @@ pub(crate) struct Failures {
     pods: HashMap<String, Failure>,
     /// UIDs of the requests from which we withdraw ourselves; and whether the last look showed that we have.
     withdrawn: HashMap<String, bool>,
+    /// UIDs of the requests that are there and from which we have withdrawn. Our requester in one of them is somebody else's:
+    /// its name is anybody's to write.
+    let_go: HashSet<String>,
 }
 
 /// The last request of a pod that came to nothing.
@@ -63,6 +66,10 @@ pub(crate) enum Cause {
     Withdrawn,
     /// Others deleted it.
     Deleted,
+    /// Others made it, and it targets another pod.
+    Astray,
+    /// It ended as Evicted, and the pod runs: whoever may write the pod's status can say for a moment that it does not.
+    Evicted,
 }
 
 impl Failures {
@@ -83,12 +90,23 @@ impl Failures {
                 self.look_at(pod, request, view.now);
             }
         }
+        self.let_go(view);
         self.forget_withdrawn(view);
+    }
+
+    /// We ask in this request again.
+    pub(crate) fn ask(&mut self, request: &str) {
+        self.let_go.remove(request);
     }
 
     /// We withdraw from this request: it is not lost by others.
     pub(crate) fn withdraw(&mut self, request: &str) {
         self.withdrawn.insert(request.to_owned(), false);
+    }
+
+    /// Whether we have withdrawn from this request, and have not asked in it again.
+    pub(crate) fn has_let_go(&self, request: &str) -> bool {
+        self.let_go.contains(request)
     }
 
     /// The failure of a pod whose last request failed.
@@ -97,23 +115,29 @@ impl Failures {
     }
 
     fn look_at(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
-        if let Some(failed) = request.validation_failure() {
-            // What was wrong with a request for another pod says nothing of this one.
-            if !is_astray(request, pod) {
-                let at = failed.last_transition_time.map_or(now, |at| at.min(now));
-                let (request, why) = (&request.metadata.uid, &failed.message);
-                self.learn(pod, &Failed { cause: Cause::Validation, request, at, why }, now);
-            }
+        let uid = &request.metadata.uid;
+        if is_astray(request, pod) {
+            self.learn(pod, &Failed { cause: Cause::Astray, request: uid, at: now, why: "" }, now);
+        } else if request.is_evicted() {
+            self.learn(pod, &Failed { cause: Cause::Evicted, request: uid, at: now, why: "" }, now);
+        } else if let Some(failed) = request.validation_failure() {
+            let at = failed.last_transition_time.map_or(now, |at| at.min(now));
+            self.learn(
+                pod,
+                &Failed { cause: Cause::Validation, request: uid, at, why: &failed.message },
+                now,
+            );
         } else if request.is_taken_up() {
             self.pods.retain(|uid, failure| *uid != pod.uid || failure.cause != Cause::Validation);
         }
     }
 
-    /// A request that failed validation is seen again until it is gone, and counts once.
+    /// A request that failed validation or targets another pod is seen again until it is gone, and counts once.
     fn learn(&mut self, pod: &Pod, failed: &Failed<'_>, now: Timestamp) {
         let Failed { cause, request, at, why } = *failed;
         let before = self.pods.get(&pod.uid);
-        if before.is_some_and(|b| cause == Cause::Validation && b.cause == cause && b.request == request) {
+        let is_seen_again = matches!(cause, Cause::Validation | Cause::Astray | Cause::Evicted);
+        if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
             return;
         }
         let in_a_row = before.filter(|before| now.duration_since(before.again) <= LONGEST);
@@ -122,12 +146,30 @@ impl Failures {
         let message = match cause {
             Cause::Validation => why.to_owned(),
             Cause::Withdrawn => {
-                told("Others took its requester out of the pod's EvictionRequest", count, again)
+                let what =
+                    format!("Others took its requester out of the pod's EvictionRequest ({REQUESTER})");
+                told(&what, count, again)
             }
-            Cause::Deleted => told("Others deleted the pod's EvictionRequest", count, again),
+            Cause::Deleted => {
+                told(&format!("Others deleted the pod's EvictionRequest ({REQUESTER})"), count, again)
+            }
+            Cause::Evicted => {
+                told("The pod's EvictionRequest has ended as Evicted while the pod is there", count, again)
+            }
+            Cause::Astray => String::new(),
         };
         let failure = Failure { cause, request: request.to_owned(), count, message, again };
         self.pods.insert(pod.uid.clone(), failure);
+    }
+
+    fn let_go(&mut self, view: &View<'_>) {
+        let lost = view.world.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
+        self.let_go.extend(lost.map(|lost| lost.request.clone()));
+        if !self.let_go.is_empty() {
+            let requests = view.world.requests.values().map(|request| request.metadata.uid.as_str());
+            let present: HashSet<&str> = requests.collect();
+            self.let_go.retain(|uid| present.contains(uid.as_str()));
+        }
     }
 
     /// Forgets requests that have lost our requester, one look later: the loss is noted a moment after it can be seen.
@@ -147,14 +189,24 @@ impl Failures {
 impl Failure {
     /// Whether a pod with this request, if it has one, is not to be asked for.
     pub(crate) fn holds_back(&self, pod: &Pod, request: Option<&EvictionRequest>, now: Timestamp) -> bool {
-        let is_failed =
-            |request: &EvictionRequest| request.validation_failure().is_some() && !is_astray(request, pod);
-        now < self.again && (self.cause != Cause::Validation || request.is_none_or(is_failed))
+        let is_held_back = match self.cause {
+            Cause::Validation => {
+                request.is_none_or(|r| r.validation_failure().is_some() && !is_astray(r, pod))
+            }
+            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => true,
+            Cause::Astray => request.is_some_and(|r| is_astray(r, pod)),
+        };
+        is_held_back && now < self.again
     }
 
-    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up.
+    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up. A request for another
+    /// pod shows by itself while it is there.
     pub(crate) fn is_shown(&self, now: Timestamp) -> bool {
-        self.cause == Cause::Validation || now < self.again
+        match self.cause {
+            Cause::Validation => true,
+            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => now < self.again,
+            Cause::Astray => false,
+        }
     }
 }
 
@@ -165,15 +217,16 @@ pub(crate) fn is_astray(request: &EvictionRequest, pod: &Pod) -> bool {
 
 fn told(what: &str, count: u32, again: Timestamp) -> String {
     let times = if count == 1 { String::new() } else { format!(" {count} times in a row") };
-    format!("{what} ({REQUESTER}){times}; the pod is asked for again at {}", format_seconds(again))
+    format!("{what}{times}; the pod is asked for again at {}", format_seconds(again))
 }
 
 /// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
-/// made again at once: deletion is a way of starting anew.
+/// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
+/// replaced at once, because it may be a mistake.
 fn delay(cause: Cause, count: u32) -> SignedDuration {
     let doublings = match (cause, count) {
-        (Cause::Deleted, 0 | 1) => return SignedDuration::ZERO,
-        (Cause::Deleted, _) => count - 2,
+        (Cause::Deleted | Cause::Astray, 0 | 1) => return SignedDuration::ZERO,
+        (Cause::Deleted | Cause::Astray, _) => count - 2,
         _ => count.saturating_sub(1),
     };
     let factor = 1i32.checked_shl(doublings.min(16)).unwrap_or(1);
@@ -189,6 +242,8 @@ mod tests {
         let minutes = |cause| [1, 2, 3, 4, 5, 6, u32::MAX].map(|count| delay(cause, count).as_mins());
         assert_eq!(minutes(Cause::Validation), [5, 10, 20, 40, 60, 60, 60]);
         assert_eq!(minutes(Cause::Withdrawn), minutes(Cause::Validation));
+        assert_eq!(minutes(Cause::Evicted), minutes(Cause::Validation));
         assert_eq!(minutes(Cause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
+        assert_eq!(minutes(Cause::Astray), minutes(Cause::Deleted));
     }
 }

@@ -24,6 +24,7 @@ mod failures;
 mod fit;
 mod lost;
 mod obstacles;
+mod own;
 mod release;
 mod requests;
 mod status;

@@ -19,8 +19,10 @@ use crate::{conditions, cordon, release, requests, status};
 pub struct Config {
     /// Whether nodes of an Idle maintenance get the MaintenancePlanned condition.
     pub advertise_planned: bool,
-    /// Namespace and name of the node agent's DaemonSet, whose pods never count: the agent leaves with the node.
-    pub agent: (String, String),
+    /// Namespace of Drydock's own pods.
+    pub namespace: String,
+    /// Name of the node agent's DaemonSet there, whose pods never count: the agent leaves with the node.
+    pub agent: String,
     /// How long an interceptor may be silent before its pod is shown as blocked.
     pub silent_after: Duration,
 }
@@ -29,7 +31,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             advertise_planned: false,
-            agent: ("drydock-system".to_owned(), "drydock-node-agent".to_owned()),
+            namespace: "drydock-system".to_owned(),
+            agent: "drydock-node-agent".to_owned(),
             silent_after: Duration::from_secs(300),
         }
     }
@@ -43,10 +46,9 @@ impl Config {
     }
 
     fn is_agent(&self, pod: &Pod) -> bool {
-        let (namespace, name) = &self.agent;
         pod.is_daemon_set_pod()
-            && pod.namespace == *namespace
-            && pod.controller.as_ref().is_some_and(|c| c.name == *name)
+            && pod.namespace == self.namespace
+            && pod.controller.as_ref().is_some_and(|c| c.name == self.agent)
     }
 }
 
@@ -69,7 +71,7 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     requests::decide(&view, &mut memory.failures, &mut decision);
     conditions::decide(&view, &mut decision);
     status::decide(&view, &memory.blocked, &mut decision);
-    release::decide(&view, &mut decision);
+    release::decide(&view, &memory.failures, &mut decision);
     tell_fast_forwards(&view, &mut decision);
     decision
 }

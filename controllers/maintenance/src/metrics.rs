@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use drydock_api::node_maintenance::NodeMaintenanceNodeStatus;
 use drydock_runtime::metrics::Metrics;
+use drydock_runtime::metrics::fair::SERIES;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -12,12 +13,16 @@ use crate::world::World;
 
 type PerMaintenance = Family<Vec<(&'static str, String)>, Gauge>;
 
+/// Maintenances that have series, three each: those beyond, the last by name, are counted.
+const MAINTENANCES: usize = SERIES / 3;
+
 /// The gauges, one series a maintenance while it exists.
 #[derive(Clone, Debug)]
 pub(crate) struct Gauges {
     pending: PerMaintenance,
     evacuating: PerMaintenance,
     nodes: PerMaintenance,
+    left_out: Gauge,
     blocked: Gauge,
     planning: Histogram,
 }
@@ -32,6 +37,10 @@ impl Gauges {
             pending: metrics.add(&name("pods_pending"), "Pods that have not started evacuation"),
             evacuating: metrics.add(&name("pods_evacuating"), "Pods that have started evacuation"),
             nodes: metrics.add(&name("nodes"), "Nodes of the maintenance"),
+            left_out: metrics.add(
+                &name("maintenances_left_out"),
+                "NodeMaintenances that have no series, as there are too many",
+            ),
             blocked: metrics.add(&name("blocked_pods"), "Targeted pods that something keeps"),
             planning,
         }
@@ -46,7 +55,9 @@ impl Gauges {
         for family in [&self.pending, &self.evacuating, &self.nodes] {
             family.clear();
         }
-        for maintenance in &world.maintenances {
+        let left_out = world.maintenances.len().saturating_sub(MAINTENANCES);
+        self.left_out.set(i64::try_from(left_out).unwrap_or(i64::MAX));
+        for maintenance in world.maintenances.iter().take(MAINTENANCES) {
             let labels = vec![("name", maintenance.metadata.name.clone())];
             let statuses = &maintenance.status.node_statuses;
             let sum = |count: fn(&NodeMaintenanceNodeStatus) -> i32| {

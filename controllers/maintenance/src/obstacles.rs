@@ -1,7 +1,12 @@
 //! Requests that stand in the way of a pod's eviction: they have the name that the pod's own must have, and serve nobody.
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::time::format_seconds;
+use jiff::Timestamp;
 use serde_json::Value;
+
+/// Characters of a name that are shown.
+const LONGEST_NAME: usize = 64;
 
 /// What is said of a request that was deleted and that finalizers keep. Its deletion cancelled the eviction, and another
 /// request can be made only when it is gone.
@@ -12,7 +17,7 @@ pub(crate) fn why_held(request: &EvictionRequest) -> Option<String> {
     }
     let named = |finalizer: &String| {
         let member = format!("v:{}", Value::from(finalizer.as_str()));
-        set_by(finalizer, &managers(request, &["f:metadata", "f:finalizers", &member]))
+        owned(finalizer, &managers(request, &["f:metadata", "f:finalizers", &member]))
     };
     let named: Vec<String> = finalizers.iter().map(named).collect();
     Some(format!(
@@ -21,10 +26,28 @@ pub(crate) fn why_held(request: &EvictionRequest) -> Option<String> {
     ))
 }
 
-fn set_by(what: &str, managers: &[&str]) -> String {
-    match managers {
-        [] => what.to_owned(),
-        managers => format!("{what} (set by {})", managers.join(", ")),
+/// What is said of a request that has the name of a pod's own and targets another pod; and when it is replaced, if that is
+/// not now.
+pub(crate) fn why_astray(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
+    let target = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
+    let target = owned(&format!("pod {target}"), &managers(request, &["f:spec", "f:target"]));
+    let mut message =
+        format!("The EvictionRequest that has the pod's UID as its name targets another pod: {target}");
+    if let Some(at) = replaced_at {
+        message.push_str(&format!("; it is replaced at {}", format_seconds(at)));
+    }
+    message
+}
+
+/// A name beside those of the field managers that own it, which are of the writers' own choice. Each is cut, so that none
+/// keeps the others out of the message.
+fn owned(what: &str, managers: &[&str]) -> String {
+    let cut = |name: &str| name.chars().take(LONGEST_NAME).collect::<String>();
+    let named: Vec<String> = managers.iter().map(|manager| cut(manager)).collect();
+    match named.as_slice() {
+        [] => cut(what),
+        [one] => format!("{} (field manager {one})", cut(what)),
+        all => format!("{} (field managers {})", cut(what), all.join(", ")),
     }
 }
 
@@ -63,10 +86,26 @@ mod tests {
             "managedFields": [owns("kubectl-edit", &["a.example.com/x"]),
                 owns("operator", &["a.example.com/x", "b.example.com/y"])],
         });
-        let expected = "The pod's EvictionRequest is being deleted and kept by its finalizers: a.example.com/x (set by \
-                        kubectl-edit, operator), b.example.com/y (set by operator), foregroundDeletion";
+        let expected = "The pod's EvictionRequest is being deleted and kept by its finalizers: a.example.com/x (field \
+                        managers kubectl-edit, operator), b.example.com/y (field manager operator), foregroundDeletion";
         assert_eq!(why_held(&request(&metadata)).as_deref(), Some(expected));
         metadata["deletionTimestamp"] = Value::Null;
         assert_eq!(why_held(&request(&metadata)), None, "it is not being deleted");
+    }
+
+    #[test]
+    fn a_request_for_another_pod_is_told_with_who_made_it_and_when_it_goes() {
+        let mut squat = request(&json!({ "managedFields": [
+            { "manager": "squatter", "fieldsV1": { "f:spec": { "f:target": { "f:pod": {} } } } },
+            { "manager": "other", "fieldsV1": { "f:spec": { "f:requesters": {} } } },
+        ] }));
+        squat.spec.target.pod = serde_json::from_value(json!({ "name": "q", "uid": "u" })).unwrap();
+        let expected = "The EvictionRequest that has the pod's UID as its name targets another pod: pod q (field manager squatter)";
+        assert_eq!(why_astray(&squat, None), expected);
+        let at = "2026-01-01T12:00:00Z".parse().unwrap();
+        assert_eq!(
+            why_astray(&squat, Some(at)),
+            format!("{expected}; it is replaced at 2026-01-01T12:00:00Z")
+        );
     }
 }

@@ -14,15 +14,19 @@ pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, decision: &mut De
     withdraw(view, failures, decision);
 }
 
-fn ask(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
+fn ask(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
     let off = view.counted.iter().filter(|(node, _)| view.is_cordoned_off(node));
-    for pod in off.flat_map(|(_, pods)| pods).filter(|p| view.targeted.contains(p.uid.as_str())) {
+    let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
+    for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
         let request = view.world.request(pod).map(|r| &**r);
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
             None => {
-                let action = wanted(pod, request).map(|action| (task(&pod.namespace, &pod.uid), action));
-                decision.actions.extend(action);
+                let Some(action) = wanted(pod, request) else { continue };
+                if let Action::Ask { request: Some(request), .. } = &action {
+                    failures.ask(request);
+                }
+                decision.actions.insert(task(&pod.namespace, &pod.uid), action);
             }
         }
     }
@@ -36,41 +40,48 @@ fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<Action> {
     if request.is_being_deleted() {
         return None;
     }
-    if request.is_canceled() {
+    if request.is_finished() || is_astray(request, pod) {
         let (request, resource_version) =
             (request.metadata.uid.clone(), request.metadata.resource_version.clone());
         return Some(Action::Replace { request, resource_version });
     }
-    // The target cannot be changed: its end is awaited. Evicted is the end.
-    let open = !is_astray(request, pod) && !request.is_finished() && !request.has_requester(REQUESTER);
-    open.then(|| ask(Some(request.metadata.uid.clone())))
+    let joins = !request.has_requester(REQUESTER);
+    joins.then(|| ask(Some(request.metadata.uid.clone())))
 }
 
 fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
-    for request in view.world.requests.values().filter(|r| r.has_requester(REQUESTER)) {
+    let mut withdrawn = Vec::new();
+    for request in view.world.requests.values().filter(|r| is_ours(r, failures)) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
             continue;
         };
-        failures.withdraw(&request.metadata.uid);
+        withdrawn.push(request.metadata.uid.as_str());
         let action = Action::Withdraw { pod: target.name.clone(), request: request.metadata.uid.clone() };
         decision.actions.insert(task(&request.metadata.namespace, &request.metadata.name), action);
     }
+    withdrawn.into_iter().for_each(|request| failures.withdraw(request));
 }
 
-/// Whether our part in a request is over: it is Evicted, or no maintenance drains the pod's node any more. While the
-/// pod is gone and the request says nothing of it yet, it is about to be Evicted.
+/// Whether a request has our requester, and it was us who asked.
+fn is_ours(request: &EvictionRequest, failures: &Failures) -> bool {
+    request.has_requester(REQUESTER) && !failures.has_let_go(&request.metadata.uid)
+}
+
+/// Whether our part in a request is over: it is Evicted, no maintenance drains the pod's node any more, or the pod is one
+/// of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
 fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
-    match view.world.located.get(&request.metadata.name) {
-        Some(node) => request.is_evicted() || !view.is_draining(node),
+    let uid = &request.metadata.name;
+    match view.world.located.get(uid) {
+        Some(node) => request.is_evicted() || !view.is_draining(node) || view.stays(uid),
         None => request.is_finished(),
     }
 }
 
 /// Whether a request that we made for a pod on this node is still open.
-pub(crate) fn is_open_on(view: &View<'_>, node: &str) -> bool {
+pub(crate) fn is_open_on(view: &View<'_>, failures: &Failures, node: &str) -> bool {
     let pods = view.world.pods.get(node).into_iter().flatten();
     let mut requests = pods.filter_map(|pod| view.world.request(pod));
-    requests.any(|r| r.has_requester(REQUESTER))
+    requests.any(|request| is_ours(request, failures))
 }
 
 fn task(namespace: &str, uid: &str) -> Task {

@@ -9,6 +9,7 @@ use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
 use crate::machine::Config;
+use crate::own;
 use crate::world::World;
 
 /// One look, worked out.
@@ -30,6 +31,8 @@ pub(crate) struct View<'a> {
     pub(crate) targeted: HashSet<&'a str>,
     /// Nodes of maintenances in Drain that have nodes which are still schedulable.
     open: HashSet<&'a str>,
+    /// UIDs of Drydock's own pods, if no node takes them.
+    staying: HashSet<&'a str>,
 }
 
 impl<'a> View<'a> {
@@ -53,8 +56,10 @@ impl<'a> View<'a> {
             planned: HashMap::new(),
             targeted: HashSet::new(),
             open: HashSet::new(),
+            staying: HashSet::new(),
         };
         view.open = view.open_nodes();
+        view.staying = own::staying(&view);
         view.plan(planner);
         view
     }
@@ -116,6 +121,11 @@ impl<'a> View<'a> {
     /// drained next, and be evicted again.
     pub(crate) fn is_cordoned_off(&self, node: &str) -> bool {
         !self.open.contains(node)
+    }
+
+    /// Whether a pod, by its UID, is one of Drydock's own that no other node takes.
+    pub(crate) fn stays(&self, uid: &str) -> bool {
+        self.staying.contains(uid)
     }
 
     /// Whether a maintenance in Drain selects a node.

@@ -71,6 +71,7 @@ fn eviction_options(flags: &Flags) -> Options {
 fn maintenance_options(flags: &Flags) -> drydock_maintenance::Options {
     let mut options = drydock_maintenance::Options::default();
     options.config.advertise_planned = flags.advertise_planned;
+    options.config.namespace.clone_from(&flags.leader_elect_resource_namespace);
     options
 }
 

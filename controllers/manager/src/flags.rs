@@ -33,7 +33,7 @@ pub struct Flags {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// Namespace of the Lease
+    /// Namespace of the Lease, and of Drydock's own pods
     #[arg(long, value_name = "NAMESPACE", default_value = "drydock-system")]
     pub leader_elect_resource_namespace: String,
     /// Name of the Lease

@@ -5,12 +5,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::interceptors::IMPERATIVE_EVICTION;
-use super::types::EvictionRequest;
+use super::refusal;
+use super::types::{CANCELED, EVICTED, EvictionRequest};
 use crate::cells::{NONE, age, names, until};
-
-/// Beginning of the message with which imperative eviction says that it is refused (KEP-4563, Eviction).
-pub const BLOCKED_MESSAGE: &str =
-    "Could not evict a pod due to failing eviction requests, number of retries: ";
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
     Column { name, type_: "string", format: "", description, priority }
@@ -65,14 +62,45 @@ pub fn state(request: &EvictionRequest) -> &'static str {
     }
     match request.active_interceptor() {
         None => "Pending",
-        Some(IMPERATIVE_EVICTION) if message(request).starts_with(BLOCKED_MESSAGE) => "Blocked",
+        Some(IMPERATIVE_EVICTION) if refusal::read(said(request)).is_some() => "Blocked",
         Some(IMPERATIVE_EVICTION) => "Evicting",
         Some(_) => "Intercepting",
     }
 }
 
+/// What ended the request, or else what the active interceptor says: conditions of other types are an interceptor's own.
 fn message(request: &EvictionRequest) -> &str {
-    let ended = request.status.conditions.iter().find(|c| c.is_true());
-    let active = request.active_interceptor_status().map(|a| a.message.as_str());
-    ended.map(|c| c.message.as_str()).or(active).unwrap_or_default()
+    let conditions = &request.status.conditions;
+    let ended = conditions.iter().find(|c| c.is_true() && [EVICTED, CANCELED].contains(&c.type_.as_str()));
+    ended.map_or_else(|| said(request), |c| c.message.as_str())
+}
+
+/// What the active interceptor says.
+fn said(request: &EvictionRequest) -> &str {
+    request.active_interceptor_status().map_or("", |active| active.message.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::super::refusal::RefusedBy;
+    use super::*;
+
+    /// An interceptor may set conditions of its own, and one of them hid that the eviction was blocked.
+    #[test]
+    fn a_condition_of_an_interceptor_hides_neither_state_nor_message() {
+        let blocked = refusal::message(3, Some((RefusedBy::Budget, "PodDisruptionBudget b allows 0")));
+        let status = json!({
+            "activeInterceptors": [IMPERATIVE_EVICTION],
+            "interceptors": [{ "name": IMPERATIVE_EVICTION, "message": blocked }],
+            "conditions": [{ "type": "a.example.com/Done", "status": "True", "reason": "Done", "message": "it is leaving" }],
+        });
+        let mut request = EvictionRequest::named("ns", "uid");
+        request.status = serde_json::from_value(status).unwrap();
+        assert_eq!((state(&request), message(&request)), ("Blocked", blocked.as_str()));
+        request.status.conditions[0].type_ = CANCELED.into();
+        assert_eq!((state(&request), message(&request)), ("Canceled", "it is leaving"));
+    }
 }

@@ -158,7 +158,8 @@ fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<&'st
     before.iter().any(|b| b == name).then_some("it is named twice")
 }
 
-fn is_reserved(name: &str) -> bool {
+/// Whether the name is one under k8s.io: the cluster's, and no tenant's.
+pub fn is_reserved(name: &str) -> bool {
     name == "k8s.io" || name.ends_with(".k8s.io")
 }
 

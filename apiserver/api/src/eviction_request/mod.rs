@@ -13,6 +13,8 @@ pub mod permissions;
 
 pub mod limits;
 
+pub mod refusal;
+
 pub mod columns;
 mod schema;
 mod strategy;

@@ -12,6 +12,9 @@
 //! | completionTime of the last interceptor, after whom nobody comes | `interceptor` of its name and `assignment` |
 //! | everything else, such as entries that come or go | `assignment` |
 //!
+//! `interceptor` is asked about in the request's namespace, and in the whole cluster for names under k8s.io, which are no
+//! tenant's.
+//!
 //! A field that is added to the status needs `assignment` until it is named here.
 
 use std::collections::BTreeMap;
@@ -33,7 +36,8 @@ pub const INTERCEPTOR: &str = "interceptor";
 pub enum Permission<'a> {
     /// In the whole cluster and without a name.
     Assignment,
-    /// In the request's namespace; the resource name is that of the interceptor.
+    /// In the request's namespace, or in the whole cluster for a name under k8s.io; the resource name is that of the
+    /// interceptor.
     Interceptor(&'a str),
 }
 

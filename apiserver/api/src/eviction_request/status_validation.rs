@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::json_len;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -65,7 +66,8 @@ impl StatusUpdate<'_> {
                 errors.push(Error::forbidden(path.key(type_), "the condition is final once it is True"));
             }
         }
-        if new != old && foreign_bytes(new) > MAX_CONDITION_BYTES.max(foreign_bytes(old)) {
+        let bytes = if new == old { 0 } else { foreign_bytes(new) };
+        if bytes > MAX_CONDITION_BYTES && bytes > foreign_bytes(old) {
             errors.push(Error::too_long(path.clone(), MAX_CONDITION_BYTES));
         }
         if new != old && self.new.is_canceled() && self.new.is_evicted() {
@@ -229,7 +231,7 @@ pub(super) fn is_present(t: Timestamp, now: Timestamp) -> bool {
 /// Bytes of the conditions that others than the controller set, as JSON.
 fn foreign_bytes(conditions: &[Condition]) -> usize {
     let foreign = conditions.iter().filter(|c| ![CANCELED, EVICTED].contains(&c.type_.as_str()));
-    foreign.map(|condition| to_value(condition).to_string().len()).sum()
+    foreign.map(json_len).sum()
 }
 
 pub(super) fn to_value(value: &impl Serialize) -> Value {

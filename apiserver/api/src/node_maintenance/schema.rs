@@ -200,7 +200,7 @@ fn blocker() -> Schema {
                 "reason",
                 2,
                 string(
-                    "Reason is one of PodDisruptionBudget, AdmissionWebhook, Interceptor, Terminating, Finalizer, WorkloadPod, DaemonSetReturns, NoNodeAgent, RequestWithdrawn, Other. Clients must accept unknown values.",
+                    "Reason is one of PodDisruptionBudget, AdmissionWebhook, Interceptor, Terminating, Finalizer, WorkloadPod, DaemonSetReturns, NoNodeAgent, RequestWithdrawn, WrongTarget, NoSchedulableNode, Other. Clients must accept unknown values.",
                 ),
             ),
             field(

@@ -224,7 +224,8 @@ pub struct Blocker {
     /// Which pod.
     pub pod: PodReference,
     /// `PodDisruptionBudget`, `AdmissionWebhook`, `Interceptor`, `Terminating`, `Finalizer`, `WorkloadPod`,
-    /// `DaemonSetReturns`, `NoNodeAgent`, `RequestWithdrawn`, `Other`, or what a later version adds.
+    /// `DaemonSetReturns`, `NoNodeAgent`, `RequestWithdrawn`, `WrongTarget`, `NoSchedulableNode`, `Other`, or what a later
+    /// version adds.
     pub reason: String,
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use drydock_api::eviction_request::interceptors::is_reserved;
 use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permission, needed};
-use drydock_machinery::ApiError;
 use drydock_machinery::field::Path;
+use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
 use drydock_server::authz::{self, Authorizer};
 
@@ -46,8 +47,10 @@ impl StatusPermission {
 #[async_trait]
 impl Admission for StatusPermission {
     async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let (Some(new), Some(old)) = (attributes.new, attributes.old) else { return Ok(()) };
-        for (permission, field) in needed(new, old) {
+        let Some(new) = attributes.new else { return Ok(()) };
+        // A create has no status, but may bring managed fields of one.
+        let nothing = Object::default();
+        for (permission, field) in needed(new, attributes.old.unwrap_or(&nothing)) {
             self.require(attributes, permission, &field).await?;
         }
         Ok(())
@@ -57,6 +60,8 @@ impl Admission for StatusPermission {
 fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::Attributes {
     let (subresource, namespace, name) = match permission {
         Permission::Assignment => (ASSIGNMENT, "", ""),
+        // Whoever owns a namespace, with * on * in it, does not speak in the name of the cluster's own interceptors.
+        Permission::Interceptor(name) if is_reserved(name) => (INTERCEPTOR, "", name),
         Permission::Interceptor(name) => (INTERCEPTOR, attributes.namespace, name),
     };
     authz::Attributes {
@@ -87,6 +92,9 @@ fn grant(question: &authz::Attributes, permission: Permission<'_>) -> String {
     match permission {
         Permission::Assignment => format!(
             "kubectl create clusterrole evictionrequest-assignment {rule} and a ClusterRoleBinding grant it"
+        ),
+        Permission::Interceptor(name) if namespace.is_empty() => format!(
+            "kubectl create clusterrole {name} {rule} --resource-name={name} and a ClusterRoleBinding grant it"
         ),
         Permission::Interceptor(name) => format!(
             "kubectl create role {name} --namespace={namespace} {rule} --resource-name={name} and a RoleBinding grant it"

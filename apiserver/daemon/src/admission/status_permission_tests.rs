@@ -47,21 +47,31 @@ impl Writer {
     }
 
     async fn write(&self, verb: &'static str, name: &str, status: &Value) -> Result<(), ApiError> {
-        let (caller, kind) = (caller("ann<", &self.groups), EvictionRequestKind::new(Duration::ZERO));
         let (new, old) = (object(name, status), object(name, &stored()));
+        self.admit(verb, "status", &new, Some(&old)).await
+    }
+
+    async fn admit(
+        &self,
+        verb: &'static str,
+        subresource: &'static str,
+        new: &Object,
+        old: Option<&Object>,
+    ) -> Result<(), ApiError> {
+        let (caller, kind) = (caller("ann<", &self.groups), EvictionRequestKind::new(Duration::ZERO));
         let (query, warnings, trail) = (Query::parse(""), Warnings::default(), Trail::default());
         let attributes = Attributes {
             caller: &caller,
             user: &caller.user,
-            operation: Operation::Update,
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
             verb,
             kind: &kind,
             names: &NAMES,
-            subresource: "status",
+            subresource,
             namespace: "demo",
-            name,
-            old: Some(&old),
-            new: Some(&new),
+            name: new.name(),
+            old,
+            new: Some(new),
             dry_run: false,
             options: RequestOptions::Write(&query),
             deadline: Instant::now() + Duration::from_secs(60),
@@ -100,6 +110,37 @@ async fn assignment_is_asked_about_in_the_whole_cluster_and_by_the_requests_own_
     writer.write("patch", "x", &next).await.unwrap_err();
     let expected = ["update", "patch"].map(|verb| about("assignment", verb, None, None));
     assert_eq!(writer.asked.all(), expected);
+}
+
+/// The owner of a namespace, with * on * in it, wrote "all is well" into the entry of imperative-eviction, and the blocker
+/// of a pod that a budget kept was gone.
+#[tokio::test]
+async fn an_interceptor_of_the_clusters_own_is_asked_about_in_the_whole_cluster() {
+    let writer = Writer::allowed(|about| about["namespace"] == "demo");
+    let refused = writer.write("patch", "x", &with("/interceptors/1/message", "all is well".into())).await;
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("kubectl create clusterrole imperative-eviction.k8s.io"), "{why}");
+    let expected = about("interceptor", "patch", None, Some("imperative-eviction.k8s.io"));
+    assert_eq!(writer.asked.all(), [expected]);
+}
+
+/// Managed fields of a status could be made up when the object was made.
+#[tokio::test]
+async fn a_create_that_brings_owners_of_a_status_needs_the_permission_too() {
+    let writer = Writer::allowed(|_| false);
+    let fields = |fields: &Value| {
+        json!({"manager": "thief", "operation": "Apply", "subresource": "status",
+        "apiVersion": "coordination.k8s.io/v1alpha1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    };
+    let made = |fields: Value| {
+        let made = json!({"metadata": {"name": "x", "namespace": "demo", "managedFields": [fields]}});
+        Object::from_json(made.to_string().as_bytes()).unwrap()
+    };
+    let spec = made(fields(&json!({"f:spec": {"f:requesters": {}}})));
+    writer.admit("create", "", &spec, None).await.unwrap();
+    let status = made(fields(&json!({"f:status": {"f:activationTime": {}}})));
+    writer.admit("create", "", &status, None).await.unwrap_err();
+    assert_eq!(writer.asked.all(), [about("assignment", "create", None, None)]);
 }
 
 #[tokio::test]

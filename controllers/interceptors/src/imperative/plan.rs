@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drydock_api::eviction_request::refusal::{self, RefusedBy};
 use drydock_runtime::queue::Backoff;
 use drydock_runtime::{ObjectKey, Pod};
 use jiff::Timestamp;
@@ -10,8 +11,6 @@ use super::answer::Answer;
 use super::gate::Gate;
 use crate::report::News;
 
-/// KEP-4563's words; what follows says why.
-const FAILING: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
 /// Backoff after answers that block (KEP-4563: up to about 15 minutes).
 const BLOCKED: Backoff = Backoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
 /// Backoff after lost races.
@@ -39,10 +38,8 @@ pub(crate) struct Tried {
 impl Tried {
     /// What an earlier process wrote into the message.
     pub(crate) fn from_message(message: &str) -> Self {
-        let digits = message
-            .strip_prefix(FAILING)
-            .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-        Self { retries: digits.and_then(|d| d.parse().ok()).unwrap_or_default(), ..Self::default() }
+        let retries = refusal::read(message).map_or(0, |refusal| refusal.retries);
+        Self { retries, ..Self::default() }
     }
 
     /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
@@ -165,15 +162,17 @@ fn news_of(tried: &Tried, gate: &Gate) -> Option<News> {
             return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
         }
         (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) if tried.retries == 0 => return None,
-        (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) => String::new(),
-        (Answer::Budget(_) | Answer::ManyBudgets, Gate::Closed { why, .. }) => why.clone(),
-        (Answer::Budget(words), _) => words.clone(),
-        (Answer::ManyBudgets, _) => many(gate),
-        (Answer::Admission(words), _) => format!("an admission webhook or policy refused: {words}"),
-        (Answer::Refused(words), _) => format!("the API server refused: {words}"),
+        (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) => None,
+        (Answer::Budget(_) | Answer::ManyBudgets, Gate::Closed { why, .. }) => {
+            Some((RefusedBy::Budget, why.clone()))
+        }
+        (Answer::Budget(words), _) => Some((RefusedBy::Budget, words.clone())),
+        (Answer::ManyBudgets, _) => Some((RefusedBy::Budget, many(gate))),
+        (Answer::Admission(words), _) => Some((RefusedBy::Admission, words.clone())),
+        (Answer::Refused(words), _) => Some((RefusedBy::ApiServer, words.clone())),
     };
-    let colon = if why.is_empty() { "" } else { ": " };
-    Some(News { message: format!("{FAILING}{}{colon}{why}", tried.retries), ..News::default() })
+    let why = why.as_ref().map(|(by, words)| (*by, words.as_str()));
+    Some(News { message: refusal::message(tried.retries, why), ..News::default() })
 }
 
 fn many(gate: &Gate) -> String {

@@ -167,7 +167,7 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
 #[test]
 fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
     let no = Answer::Admission("no".into());
-    let mut tried = Tried::from_message(&format!("{FAILING}7: why"));
+    let mut tried = Tried::from_message(&refusal::message(7, Some((RefusedBy::Budget, "why"))));
     let mut wake = |answer: &Answer| {
         tried.learn(answer.clone(), open(), at(0));
         plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
@@ -219,13 +219,11 @@ fn several_budgets_and_webhooks_are_told_apart() {
 
 #[test]
 fn number_of_retries_survives_a_restart_in_the_message() {
-    let mut tried = Tried::from_message(&format!("{FAILING}7: why"));
+    let mut tried = Tried::from_message(&refusal::message(7, Some((RefusedBy::Budget, "why"))));
     assert_eq!(tried.retries, 7);
     tried.learn(budget(), closed(), at(0));
     assert_eq!(tried.retries, 8);
-    for other in ["", "The pod is terminating.", &format!("{FAILING}99999999999999999999"), FAILING] {
-        assert_eq!(Tried::from_message(other).retries, 0);
-    }
+    assert_eq!(Tried::from_message("The pod is terminating.").retries, 0);
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn blockers_say_what_blocks_and_since_when() {
     sim.pod("a", "p", &json!({}));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    let text = "Could not evict a pod due to failing eviction requests, number of retries: 7. PodDisruptionBudget b allows 0";
+    let text = "Could not evict a pod due to failing eviction requests, number of retries: 7: PodDisruptionBudget b allows 0";
     let eviction = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
         "interceptors": [{ "name": "imperative-eviction.k8s.io", "message": text }] });
     sim.request("p", |r| r.status = serde_json::from_value(eviction).unwrap());

@@ -55,6 +55,17 @@ fn idle_straight_to_complete_uncordons_whoever_cordoned() {
     assert!(sim.step().is_empty(), "a finished maintenance must leave the node alone");
 }
 
+/// Whoever made a maintenance in Complete made a node schedulable that an admin had cordoned.
+#[test]
+fn a_maintenance_that_is_made_in_complete_is_no_straight_completion() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    sim.maintenance("m", "Complete", &["a"]);
+    sim.settle();
+    assert_eq!(sim.cordon_of("a"), (true, None));
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+}
+
 #[test]
 fn a_deletion_before_anything_was_seen_is_no_straight_completion() {
     let mut sim = Sim::new(&[]);

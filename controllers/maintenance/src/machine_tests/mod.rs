@@ -6,6 +6,8 @@ mod conditions;
 mod cordon;
 mod drain;
 mod properties;
+
+mod waiting;
 mod withdrawn;
 
 use std::collections::BTreeMap;

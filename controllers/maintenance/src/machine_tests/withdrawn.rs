@@ -98,8 +98,8 @@ fn a_request_that_a_finalizer_keeps_is_a_blocker_at_once_and_replaced_the_moment
         r.metadata.managed_fields = vec![json!({ "manager": "kubectl-edit",
             "fieldsV1": { "f:metadata": { "f:finalizers": { "v:\"veto.example.com/stay\"": {} } } } })];
     });
-    let held = "The pod's EvictionRequest is being deleted and kept by its finalizers: veto.example.com/stay (set by \
-                kubectl-edit)";
+    let held = "The pod's EvictionRequest is being deleted and kept by its finalizers: veto.example.com/stay (field \
+                manager kubectl-edit)";
     sim.settle();
     assert_eq!(blocker(&sim), pair("Finalizer", held));
     // The eviction controller ends it.
