@@ -6,6 +6,7 @@ mod connections;
 mod controllers;
 mod frames;
 mod host;
+mod nodes;
 mod patches;
 mod queries;
 mod reviews;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Attack> {
         host::all(),
         controllers::all(),
         vetoes::all(),
+        nodes::all(),
         traces::all(),
         statuses::all(),
         shares::all(),

@@ -8,7 +8,7 @@ use drydock_conformance::wait::retry;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER};
+use super::stock::{Findings, REQUESTER, has_condition, until};
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::Field;
@@ -42,6 +42,11 @@ pub fn all() -> Vec<Attack> {
             Box::pin(namespace_owner(f))
         }),
         Attack::new(
+            "revived-pods",
+            "the owner of a namespace, who says of running pods that they have failed",
+            |f| Box::pin(revived_pods(f)),
+        ),
+        Attack::new(
             "owned-fields",
             "applies by force of the controllers' fields as they are, and managed fields that are made up",
             |f| Box::pin(owned_fields(f)),
@@ -62,6 +67,29 @@ async fn namespace_owner(field: Field) -> Findings {
     own_namespace(&field).await?;
     let found = [end(&field).await?, silence(&field).await?, own(&field).await?];
     Ok(found.into_iter().chain([forbidden(&field)]).collect())
+}
+
+/// A request that has ended stayed with the pod for as long as another requester was in it, and no blocker told of it.
+async fn revived_pods(field: Field) -> Findings {
+    own_namespace(&field).await?;
+    let name = field.tenant.namespace.clone();
+    field.stage.node(&name).await?;
+    let pods = field.stage.pods(&field.tenant, &name, field.pick(10, 100), true).await?;
+    field.stage.drain(&name, &name).await?;
+    let line = field.line_through_host().await?;
+    for (pod, uid) in &pods {
+        until(&field, uid, is_turn_of(PATIENT)).await?;
+        let join = json!([{"op": "add", "path": "/spec/requesters/-", "value": {"name": REQUESTER}}]);
+        line.done(&Ask::operations(field.tenant.request(uid), join.to_string())).await?;
+        let status = format!("{}/{pod}/status", field.tenant.pods());
+        let phase = |phase: &str| Ask::merge(&status, &json!({"status": {"phase": phase}}));
+        field.note(&line.ask_again(&phase("Failed")).await);
+        until(&field, uid, |request| has_condition(request, "Evicted")).await?;
+        field.note(&line.ask_again(&phase("Running")).await);
+    }
+    let words = ["ended as Evicted while the pod is there"];
+    let told = field.stage.blocker(LIMIT, &name, "Other", &words).await;
+    Ok(vec![Finding::new(told.is_ok(), format!("a blocker of a pod that is there still: {told:?}"))])
 }
 
 async fn owned_fields(field: Field) -> Findings {
@@ -141,9 +169,10 @@ async fn silence(field: &Field) -> Result<Finding> {
     let path = field.tenant.request(&uid);
     let mut entry = field.stage.done(&Ask::get(&path)).await?["status"]["interceptors"][0].take();
     entry["message"] = "all is well".into();
+    let said = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [&entry]}));
     entry["completionTime"] = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
-    let ask = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [entry]}));
-    again_and_again(field, &[ask]).await?;
+    let ended = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [entry]}));
+    again_and_again(field, &[said, ended]).await?;
     let status = field.stage.done(&Ask::get(&path)).await?["status"].take();
     let entries = status["interceptors"].as_array().cloned().unwrap_or_default();
     let is_silent = |entry: &Value| entry["message"] == "all is well" || !entry["completionTime"].is_null();
@@ -216,13 +245,6 @@ fn apply(path: &str, manager: &str, name: &str, status: &Value) -> Ask {
 
 fn is_turn_of(name: &str) -> impl Fn(&Value) -> bool {
     move |request| request["status"]["activeInterceptors"] == json!([name])
-}
-
-/// The request is so.
-async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
-    let path = Ask::get(field.tenant.request(uid));
-    let late = || format!("the request {uid} does not come so far");
-    retry(LIMIT, late, async || Ok(is_so(&field.stage.done(&path).await?))).await
 }
 
 /// Gives the tenant everything in its namespace, and waits until the host knows.

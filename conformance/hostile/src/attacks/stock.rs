@@ -1,7 +1,10 @@
-//! What attacks are made with: EvictionRequests for pods that are nowhere, light and heavy.
+//! What attacks are made with: EvictionRequests for pods that are nowhere, light and heavy; and what they wait for.
+
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use drydock_conformance::kinds::eviction_request;
+use drydock_conformance::wait::retry;
 use serde_json::{Value, json};
 
 use crate::attack::Finding;
@@ -15,6 +18,9 @@ pub type Findings = Result<Vec<Finding>>;
 const AT_A_TIME: usize = 8;
 /// Somebody who asks.
 pub const REQUESTER: &str = "a.example.com";
+
+/// Within this a controller has done what an attack waits for, or never will.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Nothing but what everybody else saw.
 pub fn nothing() -> Findings {
@@ -45,4 +51,17 @@ pub async fn lay_in(field: &Field, count: usize, bytes: usize) -> Result<()> {
     field.each(asks, AT_A_TIME).await?;
     ensure!(field.counted("201") > 0, "no request could be made: {}", field.told());
     Ok(())
+}
+
+/// Waits until the request of a pod, which may not be there yet, is so.
+pub async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
+    let (admin, path) = (field.stage.admin().await?, Ask::get(field.tenant.request(uid)));
+    let late = || format!("the request {uid} does not come so far");
+    retry(LIMIT, late, async || Ok(is_so(&admin.ask_again(&path).await?.json()))).await
+}
+
+/// Whether a condition of an object is True.
+pub fn has_condition(object: &Value, type_: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|condition| condition["type"] == type_ && condition["status"] == "True")
 }

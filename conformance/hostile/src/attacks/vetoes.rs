@@ -3,24 +3,35 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_conformance::wait::retry;
+use drydock_conformance::kinds::eviction_request;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER};
+use super::stock::{Findings, REQUESTER, has_condition, until};
 use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
 use crate::stage::Pods;
+use crate::stage::cluster::PATIENT;
 
 const FINALIZER: &str = "veto.example.com/stay";
 const LIMIT: Duration = Duration::from_secs(60);
+/// How often a request for another pod is made for each pod.
+const SQUATS: usize = 20;
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
-    vec![Attack::new("finalizer-veto", "a maintenance's requests, deleted and held by a finalizer", |f| {
-        Box::pin(finalizer_veto(f))
-    })]
+    vec![
+        Attack::new("finalizer-veto", "a maintenance's requests, deleted and held by a finalizer", |f| {
+            Box::pin(finalizer_veto(f))
+        }),
+        Attack::new("squatted-uids", "requests named as the drain's own would be, for another pod", |f| {
+            Box::pin(squatted_uids(f))
+        }),
+        Attack::new("endless-turn", "an interceptor that reports on time, and never ends", |f| {
+            Box::pin(endless_turn(f))
+        }),
+    ]
 }
 
 /// Neither controller looked at a request that is being deleted: no blocker told of it, and nobody ended it.
@@ -57,34 +68,84 @@ async fn finalizer_veto(field: Field) -> Findings {
     ])
 }
 
+/// Each was replaced as soon as it was canceled, as fast as the tenant could make it anew, and no blocker told of it.
+async fn squatted_uids(field: Field) -> Findings {
+    let pods = pods_to_drain(&field).await?;
+    let line = field.line().await?;
+    field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
+    for _ in 0..SQUATS {
+        for (_, uid) in &pods {
+            let squat = Ask::post(
+                format!("{}?fieldManager=squatter", field.tenant.requests()),
+                &eviction_request("nowhere", uid, REQUESTER),
+            );
+            field.note(&line.ask_again(&squat).await);
+        }
+    }
+    let told =
+        field.stage.blocker(LIMIT, &field.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
+    let (made, most) = (field.counted("201"), pods.len() * 3);
+    for (_, uid) in &pods {
+        field.note(&line.ask_again(&Ask::delete(field.tenant.request(uid))).await);
+    }
+    let (pod, first) = pods.first().context("no pod")?;
+    let asked = until(&field, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
+    Ok(vec![
+        Finding::new(told.is_ok(), format!("a blocker that names who made the request: {}", whether(&told))),
+        Finding::new(made <= most, format!("{made} requests for another pod, each of which was replaced")),
+        Finding::new(
+            asked.is_ok(),
+            format!("the pod's own request, when its name is free: {}", whether(&asked)),
+        ),
+    ])
+}
+
+/// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker told whom the drain waits for.
+async fn endless_turn(field: Field) -> Findings {
+    let pods = drained(&field).await?;
+    let line = field.line().await?;
+    for (_, uid) in &pods {
+        let mut entry =
+            field.stage.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
+        let now = jiff::Timestamp::now();
+        let time = |at: jiff::Timestamp| json!(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        entry["startTime"] = time(now);
+        entry["heartbeatTime"] = time(now);
+        entry["expectedFinishTime"] = time(now + jiff::SignedDuration::from_secs(3));
+        entry["message"] = "nearly there".into();
+        let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+                            "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
+        let path = format!("{}/status?fieldManager=patient&force=true", field.tenant.request(uid));
+        field.note(&line.ask_again(&Ask::apply(path, object.to_string())).await);
+    }
+    let words = [PATIENT, "nearly there", "expected to finish"];
+    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
+    Ok(vec![
+        Finding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        Finding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
+    ])
+}
+
 fn whether(came: &Result<()>) -> String {
     came.as_ref().map_or_else(|error| format!("{error:#}"), |()| "it came".to_owned())
 }
 
 fn is_canceled(request: &Value) -> bool {
-    let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
-    let canceled = conditions.into_iter().any(|c| c["type"] == "Canceled" && c["status"] == "True");
-    canceled && request["status"]["activeInterceptors"].is_null()
+    has_condition(request, "Canceled") && request["status"]["activeInterceptors"].is_null()
 }
 
-/// Pods of the tenant on a node of their own, which a maintenance has asked to leave.
+/// Pods of the tenant on a node of their own, which has the tenant's name.
+async fn pods_to_drain(field: &Field) -> Result<Pods> {
+    let name = &field.tenant.namespace;
+    field.stage.node(name).await?;
+    field.stage.pods(&field.tenant, name, field.pick(10, 100), true).await
+}
+
+/// The same, which a maintenance has asked to leave.
 async fn drained(field: &Field) -> Result<Pods> {
-    let (name, count) = (field.tenant.namespace.clone(), field.pick(10, 100));
-    field.stage.node(&name).await?;
-    let pods = field.stage.pods(&field.tenant, &name, count, true).await?;
-    field.stage.drain(&name, &name).await?;
+    let pods = pods_to_drain(field).await?;
+    field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
     let (_, last) = pods.last().context("no pod")?;
     until(field, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
     Ok(pods)
-}
-
-/// The request of a pod is so.
-async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> Result<()> {
-    let (admin, path) = (field.stage.admin().await?, Ask::get(field.tenant.request(uid)));
-    retry(
-        LIMIT,
-        || "not within the limit".to_owned(),
-        async || Ok(is_so(&admin.ask_again(&path).await?.json())),
-    )
-    .await
 }

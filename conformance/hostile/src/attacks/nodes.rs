@@ -1,0 +1,164 @@
+//! What a maintainer might do to nodes that are not theirs, and to those on which Drydock runs.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use drydock_conformance::kinds::{named_node_maintenance, node_maintenance};
+use drydock_conformance::wait::retry;
+use serde_json::{Value, json};
+
+use super::stock::{Findings, has_condition};
+use crate::attack::{Attack, Finding};
+use crate::door::{Ask, Line};
+use crate::field::Field;
+use crate::stage::cluster::maintenance;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const LIMIT: Duration = Duration::from_secs(60);
+/// Where Drydock's own pods are.
+const OWN_NAMESPACE: &str = "drydock-system";
+
+/// These attacks.
+pub fn all() -> Vec<Attack> {
+    vec![
+        Attack::new(
+            "future-nodes",
+            "maintenances of nodes to come, by somebody who may delete none of them",
+            |f| Box::pin(future_nodes(f)),
+        ),
+        Attack::new("own-nodes", "a maintenance of all nodes, those of Drydock among them", |f| {
+            Box::pin(own_nodes(f))
+        }),
+    ]
+}
+
+/// Nobody was asked about a selector that matched nothing yet.
+async fn future_nodes(field: Field) -> Findings {
+    let name = field.tenant.namespace.clone();
+    let mine = format!("mine-{name}");
+    may_maintain(&field, &mine).await?;
+    let line = field.line_through_host().await?;
+    let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
+    field.stage.node(&mine).await?;
+    let own = line.ask_again(&Ask::post(&path, &named_node_maintenance(&mine, "Cordon", &[&mine]))).await?;
+    for (at, terms) in selectors(&name).iter().enumerate() {
+        let mut wanted = named_node_maintenance(&format!("{name}-{at}"), "Cordon", &[&name]);
+        wanted["spec"]["nodeSelector"]["nodeSelectorTerms"] = terms.clone();
+        field.note(&line.ask_again(&Ask::post(&path, &wanted)).await);
+        // From one that may be made to one that may not.
+        let change = json!({"spec": {"nodeSelector": {"nodeSelectorTerms": terms}}});
+        field.note(&line.ask_again(&Ask::merge(maintenance(&mine), &change)).await);
+    }
+    field.stage.node(&name).await?;
+    // The controllers have seen the node when they have cordoned one that came later.
+    field
+        .stage
+        .done(&Ask::post(&path, &named_node_maintenance(&format!("{name}-seen"), "Cordon", &[&name])))
+        .await?;
+    let cordoned = async || Ok(node(&field, &name).await?["spec"]["unschedulable"] == true);
+    retry(LIMIT, || "the admin's maintenance cordons nothing".to_owned(), cordoned).await?;
+    let all = field.stage.done(&Ask::get(&path)).await?;
+    let names = all["items"].as_array().into_iter().flatten().map(|m| m["metadata"]["name"].as_str());
+    let foreign = names.flatten().filter(|found| found.starts_with(&format!("{name}-"))).count();
+    Ok(vec![
+        Finding::new(own.code.is_success(), format!("their own node: {}", own.told())),
+        Finding::new(
+            foreign == 1,
+            format!("{} maintenances of others' nodes were made", foreign.saturating_sub(1)),
+        ),
+        Finding::new(field.counted("200") == 0, "a maintenance was changed to others' nodes"),
+    ])
+}
+
+/// Selectors that reach a node of that name, which is not there yet.
+fn selectors(name: &str) -> Vec<Value> {
+    let by_name = |operator: &str, values: Value| json!({"matchFields": [{"key": "metadata.name", "operator": operator, "values": values}]});
+    let by_label = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": operator, "values": values}]});
+    vec![
+        json!([by_name("In", json!([name]))]),
+        json!([by_name("NotIn", json!(["none"]))]),
+        json!([by_label("In", json!([name]))]),
+        json!([by_label("Exists", Value::Null)]),
+        json!([by_label("NotIn", json!(["none"]))]),
+        json!([by_name("In", json!([format!("mine-{name}")])), by_label("In", json!([name]))]),
+        json!([by_name("In", json!([format!("mine-{name}")])), by_name("In", json!([name]))]),
+    ]
+}
+
+/// The tenant may write maintenances and delete one node, whose name this is.
+async fn may_maintain(field: &Field, node: &str) -> Result<()> {
+    let (namespace, admin) = (&field.tenant.namespace, field.stage.admin().await?);
+    let rules = json!([
+        {"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["nodes"], "resourceNames": [node], "verbs": ["delete"]},
+    ]);
+    let role = json!({"metadata": {"name": namespace}, "rules": rules});
+    let group =
+        json!({"apiGroup": RBAC, "kind": "Group", "name": format!("system:serviceaccounts:{namespace}")});
+    let of = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": namespace});
+    let binding = json!({"metadata": {"name": namespace}, "roleRef": of, "subjects": [group]});
+    admin.done(&Ask::post(format!("/apis/{RBAC}/v1/clusterroles"), &role)).await?;
+    admin.done(&Ask::post(format!("/apis/{RBAC}/v1/clusterrolebindings"), &binding)).await?;
+    let line: Line = field.line_through_host().await?;
+    let list = Ask::get(format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION));
+    let late = || "the tenant may not maintain nodes".to_owned();
+    retry(LIMIT, late, async || Ok(line.ask_again(&list).await?.code.is_success())).await
+}
+
+/// The controllers were evicted by their own drain: nothing was drained any more, and nobody said why.
+async fn own_nodes(field: Field) -> Findings {
+    let name = field.tenant.namespace.clone();
+    field.stage.node(&name).await?;
+    let uid = own_pod(&field, &name).await?;
+    let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
+    let everything = json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]);
+    let mut all = node_maintenance(&format!("{name}-all"), "Cordon", &[&name]);
+    all["spec"]["nodeSelector"]["nodeSelectorTerms"] = everything;
+    field.stage.done(&Ask::post(&path, &all)).await?;
+    field.stage.drain(&name, &name).await?;
+    field.count("maintenance of all nodes");
+    let told = field.stage.blocker(LIMIT, &name, "NoSchedulableNode", &["Drydock"]).await;
+    let request =
+        format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
+    let admin = field.stage.admin().await?;
+    let asked = admin.ask_again(&Ask::get(&request)).await?;
+    field
+        .stage
+        .done(&Ask::merge(maintenance(&format!("{name}-all")), &json!({"spec": {"stage": "Complete"}})))
+        .await?;
+    let is_drained =
+        async || Ok(has_condition(&field.stage.done(&Ask::get(maintenance(&name))).await?, "Drained"));
+    let drained = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
+    Ok(vec![
+        Finding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
+        Finding::new(
+            asked.code == http::StatusCode::NOT_FOUND,
+            format!("the eviction of Drydock itself: {}", asked.told()),
+        ),
+        Finding::new(
+            drained.is_ok(),
+            format!("the end of the drain, when other nodes take pods: {drained:?}"),
+        ),
+    ])
+}
+
+/// A pod on that node which is labelled as deploy/ labels the controllers. Its UID.
+async fn own_pod(field: &Field, node: &str) -> Result<String> {
+    let admin = field.stage.admin().await?;
+    let namespace = json!({"metadata": {"name": OWN_NAMESPACE}});
+    // It may be there.
+    admin.ask_again(&Ask::post("/api/v1/namespaces", &namespace)).await?;
+    let pod = json!({
+        "metadata": {"name": node, "labels": {"app.kubernetes.io/name": "drydock-controller-manager"}},
+        "spec": {"nodeName": node, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
+                 "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+                 "containers": [{"name": "c", "image": "none", "securityContext": {
+                     "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}]},
+    });
+    let made = admin.done(&Ask::post(format!("/api/v1/namespaces/{OWN_NAMESPACE}/pods"), &pod)).await?;
+    made["metadata"]["uid"].as_str().map(str::to_owned).context("a pod without a UID")
+}
+
+async fn node(field: &Field, name: &str) -> Result<Value> {
+    field.stage.done(&Ask::get(format!("/api/v1/nodes/{name}"))).await
+}
