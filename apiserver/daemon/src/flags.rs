@@ -110,7 +110,7 @@ pub struct Flags {
     /// Seats that are added to those of --max-requests-inflight; where either is 0 there is no limit
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max_mutating_requests_inflight: usize,
-    /// Users of the priority level of controllers: 30% of the seats are theirs when they need them, and they alone may write in terms of a lease (name the controller manager)
+    /// Users of the priority level of controllers: 30% of the seats are theirs when they need them, and only they and system:masters may write in terms of a lease (name the controller manager)
     #[arg(long, value_name = "USERS", value_delimiter = ',')]
     pub controller_users: Vec<String>,
     /// Connections from one address, or one IPv6 /64, on which nobody has been authenticated yet; for another one, one whose client stands still is closed

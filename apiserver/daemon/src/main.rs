@@ -1,5 +1,5 @@
 //! drydock-apiserver: serves EvictionRequest and NodeMaintenance to a Kubernetes cluster as an aggregated API; or works
-//! on the data: backup, restore, check, migrate.
+//! on the data: backup, restore, check, migrate, reclaim.
 //!
 //! Parse all configuration, then build, then bind, then run.
 

@@ -61,8 +61,9 @@ impl Terms {
             Refusal::Malformed(ApiError::bad_request(message))
         })?;
         if !level.has_terms() {
-            let why =
-                format!("the header {EPOCH_HEADER} may be sent by the users of --controller-users alone");
+            let why = format!(
+                "the header {EPOCH_HEADER} may be sent only by the users of --controller-users and system:masters"
+            );
             return Err(Refusal::Stranger(why));
         }
         let guard = self.fences.enter(&user.name, term).await.map_err(Refusal::Fence)?;

@@ -4,7 +4,7 @@
 //! ```text
 //!   generic                    a whole server from options and kinds
 //!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
-//!   chain                      one function: audit id, authn, audit, flow control, authz, deadline ...
+//!   chain                      one file: deadline, authn, audit, impersonation, flow control, authz ...
 //!        │  request::Request
 //!   api_group::ApiGroup        what is mounted where
 //!        ├── discovery, openapi

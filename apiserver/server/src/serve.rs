@@ -40,7 +40,7 @@ use crate::chain::{Chain, Kept};
 use crate::sending::Outgoing;
 use connections::Stage;
 use converse::{Client, converse, peer};
-use gather::MOST;
+use gather::WRITE_BUFFER;
 use handshakes::Handshakes;
 use place::{Place, Places};
 
@@ -194,7 +194,7 @@ impl<A: Answer> Door<A> {
         };
         match shaken {
             Ok(Ok((mut stream, client))) => {
-                stream.get_mut().1.set_buffer_limit(Some(MOST));
+                stream.get_mut().1.set_buffer_limit(Some(WRITE_BUFFER));
                 return Some((stream, client));
             }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),

@@ -76,13 +76,7 @@ impl Admission for NodeDelete {
                 Some(denied) => format!("delete the selected nodes; denied: {denied}"),
             },
         };
-        let why = format!("user {:?} must be allowed to {why}", user.name);
-        Err(ApiError::forbidden(
-            attributes.names.group,
-            attributes.names.plural,
-            attributes.object_name(),
-            why,
-        ))
+        Err(attributes.forbidden(format!("user {:?} must be allowed to {why}", user.name)))
     }
 }
 

@@ -67,21 +67,18 @@ impl PodDelete {
 #[async_trait]
 impl Admission for PodDelete {
     async fn admit(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let object = attributes.old.or(attributes.new);
-        let Some(pod) = object.and_then(target_pod).filter(|_| attributes.subresource.is_empty()) else {
+        if !attributes.subresource.is_empty() {
             return Ok(());
-        };
+        }
+        let object = attributes.old.or(attributes.new);
+        let unreadable = || ApiError::internal("an EvictionRequest without a name of its target pod");
+        let pod = object.and_then(target_pod).ok_or_else(unreadable)?;
         let Attributes { caller, user, namespace, .. } = *attributes;
         if self.may_delete(caller, user, namespace, pod).await? {
             return Ok(());
         }
-        let why = format!("user {:?} must be allowed to delete the target pod {pod:?}", user.name);
-        Err(ApiError::forbidden(
-            attributes.names.group,
-            attributes.names.plural,
-            attributes.object_name(),
-            why,
-        ))
+        let name = &user.name;
+        Err(attributes.forbidden(format!("user {name:?} must be allowed to delete the target pod {pod:?}")))
     }
 }
 

@@ -101,7 +101,7 @@ impl Attributes<'_> {
     /// 403 about the object, named as far as it has a name (k8s.io/apiserver pkg/admission/errors.go, NewForbidden).
     pub fn forbidden(&self, why: impl std::fmt::Display) -> ApiError {
         let generate = self.new.and_then(Object::meta).and_then(|meta| meta.get("generateName"));
-        let name = match (self.name, generate.and_then(Value::as_str)) {
+        let name = match (self.object_name(), generate.and_then(Value::as_str)) {
             ("", Some(base)) if !base.is_empty() => base,
             ("", _) => "Unknown",
             (name, _) => name,

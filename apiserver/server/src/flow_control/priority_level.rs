@@ -32,13 +32,13 @@ pub const LIMITED: [PriorityLevel; 4] =
 
 /// What depends on the level:
 ///
-/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [terms](Self::has_terms) | [share of the history](crate::verbs::ReplacedBytes) |
-/// |---|---|---|---|---|---|---|
-/// | exempt | no | no | yes | no | yes | no |
-/// | system | yes | yes | yes | its own part | no | no |
-/// | controllers | yes | no | no | its own part | yes | no |
-/// | everybody | yes | yes | yes | yes | no | yes |
-/// | anonymous | yes | yes | yes | yes | no | yes |
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [terms](Self::has_terms) | [share of the history](crate::verbs::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [pace of reviews](crate::review) |
+/// |---|---|---|---|---|---|---|---|---|
+/// | exempt | no | no | yes | no | yes | no | yes | no |
+/// | system | yes | yes | yes | its own part | no | no | yes | no |
+/// | controllers | yes | no | no | its own part | yes | no | yes | no |
+/// | everybody | yes | yes | yes | yes | no | yes | no | yes |
+/// | anonymous | yes | yes | yes | yes | no | yes | no | yes |
 impl PriorityLevel {
     /// Whether creates are refused when a namespace's quota is used up.
     pub fn is_bound_by_quota(self) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::authn::{Caller, Origin};
-use crate::flow_control::{PriorityLevel, PriorityLevels};
+use crate::flow_control::PriorityLevels;
 use crate::network::Network;
 use crate::user::User;
 
@@ -29,11 +29,9 @@ impl Payer {
 
     /// For a request that `user` has proven to be theirs.
     pub(crate) fn user(user: &User, levels: &PriorityLevels) -> Self {
-        match levels.of(user) {
-            PriorityLevel::Everybody | PriorityLevel::Anonymous => Self::User(user.flow().into()),
-            PriorityLevel::Exempt | PriorityLevel::System | PriorityLevel::Controllers => {
-                Self::Component(user.flow().into())
-            }
+        match levels.of(user).is_of_cluster() {
+            true => Self::Component(user.flow().into()),
+            false => Self::User(user.flow().into()),
         }
     }
 

@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Stage;
-use super::gather::{MOST, Seen, gather};
+use super::gather::{Seen, WRITE_BUFFER, gather};
 use super::heads::Follower;
 use super::place::Place;
 use super::requests::Requests;
@@ -153,7 +153,9 @@ async fn begin(
     if !is_lowered {
         return Some(Reread::nothing(stream));
     }
-    tokio::time::timeout(bounds.headers, lowered(stream)).await.ok()?.ok()
+    let begun = tokio::time::timeout(bounds.headers, lowered(stream)).await;
+    let begun = begun.unwrap_or_else(|elapsed| Err(elapsed.into()));
+    begun.inspect_err(|error| tracing::debug!(%error, "a front proxy's connection did not begin")).ok()
 }
 
 async fn farewell(place: &Place, stop: &CancellationToken) {
@@ -196,7 +198,7 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams>
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(window)
         // More than the outbox takes would only wait.
-        .max_send_buf_size(MOST)
+        .max_send_buf_size(WRITE_BUFFER)
         .keep_alive_interval(bounds.idle)
         .keep_alive_timeout(PONG);
     if is_front_proxy {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most bytes that wait, here and then as TLS records: an event of usual size for fifty streams leaves in one write.
-pub(super) const MOST: usize = 128 * 1024;
+pub(super) const WRITE_BUFFER: usize = 128 * 1024;
 /// Bytes that a connection reads in its turn. HTTP/2 takes every frame that is there before it looks at the first request:
 /// this bounds how many requests wait for that, whatever a client has sent, and how long other connections wait for
 /// their turn.
@@ -79,7 +79,7 @@ impl<T: AsyncWrite + Unpin> Turn<T> {
 
     fn poll_empty(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.waiting.len() {
-            let mut parts = [IoSlice::new(&[]); MOST / PART];
+            let mut parts = [IoSlice::new(&[]); WRITE_BUFFER / PART];
             let rest = self.waiting[self.sent..].chunks(PART);
             let count = parts.iter_mut().zip(rest).map(|(part, rest)| *part = IoSlice::new(rest)).count();
             let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(context, &parts[..count]))?;
@@ -100,16 +100,16 @@ impl<T: AsyncWrite + Unpin> Turn<T> {
     }
 
     fn poll_take(&mut self, context: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        if self.waiting.len() >= MOST {
+        if self.waiting.len() >= WRITE_BUFFER {
             ready!(self.poll_empty(context))?;
         }
         if self.waiting.capacity() == 0 {
             self.waiting = ROOM.take();
-            self.waiting.reserve_exact(MOST);
+            self.waiting.reserve_exact(WRITE_BUFFER);
         }
         let before = self.waiting.len();
         for piece in pieces {
-            let room = MOST - self.waiting.len();
+            let room = WRITE_BUFFER - self.waiting.len();
             for part in piece[..piece.len().min(room)].chunks(PART) {
                 self.waiting.extend_from_slice(part);
             }
@@ -227,11 +227,11 @@ mod tests {
     async fn who_does_not_read_is_not_written_for_without_bound() {
         let (near, mut far) = tokio::io::duplex(10);
         let (mut near, outbox) = gather(near, None);
-        near.write_all(&[1; MOST]).await.unwrap();
+        near.write_all(&[1; WRITE_BUFFER]).await.unwrap();
         let more = near.write_all(&[2; 10]);
         tokio::pin!(more);
         assert!(poll!(more.as_mut()).is_pending());
-        let (mut first, mut rest) = (vec![0; MOST], vec![0; 10]);
+        let (mut first, mut rest) = (vec![0; WRITE_BUFFER], vec![0; 10]);
         let (read, wrote) = tokio::join!(far.read_exact(&mut first), more);
         assert!(read.is_ok() && wrote.is_ok());
         let (read, sent) = tokio::join!(far.read_exact(&mut rest), send(&outbox));

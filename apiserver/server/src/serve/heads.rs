@@ -2,7 +2,7 @@
 //!
 //! Nearly every head comes in one frame; a longer one goes on in CONTINUATION frames, for which nobody else on the
 //! connection has a turn (RFC 9113, section 4.3). What HTTP has decoded of one takes up to five times the bytes by which
-//! its length is bounded, and a connection that has one is not closed for minutes. So there are at most [`MOST`] of them:
+//! its length is bounded, and a connection that has one is not closed for minutes. So there are at most [`HALF_HEADS_MAX`] of them:
 //! when there is another one, whoever has the most of them loses the connection that is open for longest.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::groups::{Groups, Id};
 use crate::network::Network;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
-const MOST: usize = 256;
+const HALF_HEADS_MAX: usize = 256;
 /// Bytes of what a client says first (RFC 9113, section 3.4), and of the head of a frame.
 const PREFACE: usize = 24;
 const FRAME_HEAD: usize = 9;
@@ -37,7 +37,7 @@ impl Heads {
     /// A head has begun on a connection. Returns one that has to be closed for it.
     pub(super) fn begin(&mut self, owner: &Owner, id: Id) -> Option<Id> {
         self.0.insert(owner, (id, id));
-        if self.0.total() <= MOST {
+        if self.0.total() <= HALF_HEADS_MAX {
             return None;
         }
         self.0.largest().and_then(|owner| self.0.oldest(owner)).map(|(_, id)| id)
@@ -130,7 +130,7 @@ mod tests {
         let mut heads = Heads::default();
         let (many, other) = (Owner::User("many".into()), Owner::User("other".into()));
         assert_eq!(heads.begin(&other, 0), None);
-        for id in 1..MOST as Id {
+        for id in 1..HALF_HEADS_MAX as Id {
             assert_eq!(heads.begin(&many, id), None);
         }
         assert_eq!(heads.begin(&other, 1_000), Some(1));

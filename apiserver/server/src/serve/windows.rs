@@ -1,4 +1,4 @@
-//! How much of an answer a front proxy is sent that its own client has not read.
+//! How much of an answer kube-apiserver is sent that its own client has not read.
 //!
 //! A front proxy keeps what its client does not read, up to the window that it grants each stream. Go's transport, which
 //! kube-apiserver uses, grants 4 MiB a stream and 1 GiB a connection (golang.org/x/net/http2/transport.go,
@@ -6,9 +6,13 @@
 //! even when this side resets the stream (processResetStream keeps what the pipe holds). So 256 streams that nobody reads
 //! would use up the connection's window, and with it the answers to everybody else on that connection.
 //!
-//! Here the window that a front proxy grants each new stream is read as at most [`MOST`], which a sender is free to do
-//! (RFC 9113, section 5.2.1): all streams of a connection then fill an eighth of its window. The proxy tells what its
-//! client has read every 4 KiB, so that a client who reads is not slowed down.
+//! Here a window of Go's for each new stream is read as [`PROXY_STREAM_WINDOW`], which a sender is free to do (RFC 9113,
+//! section 5.2.1): all streams of a connection then fill an eighth of its window. Go tells what its client has read every
+//! 4 KiB, so that a client who reads is not slowed down.
+//!
+//! Windows of any other size are left as they are. Other implementations give a window back only when half of it is used
+//! (nghttp2, the crate h2), and would wait for ever for what a lowered window keeps here: streams that nobody reads may
+//! use up the connection of a front proxy that is not written in Go.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,8 +21,10 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// Most bytes that are sent on a stream and not yet passed on.
-const MOST: u32 = 128 * 1024;
+/// The window that Go's transport grants each stream.
+const GO_STREAM_WINDOW: u32 = 4 << 20;
+/// Most bytes that are sent on a stream of Go's transport and not yet passed on.
+const PROXY_STREAM_WINDOW: u32 = 128 * 1024;
 /// What an HTTP/2 client says first (RFC 9113, section 3.4); its SETTINGS follow.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Bytes of a frame's head: length (3), type, flags, stream (4).
@@ -36,8 +42,7 @@ pub(super) struct Reread<T> {
     inner: T,
 }
 
-/// Reads what an HTTP/2 client sends first, with the window of new streams lowered. Anything else is left as it is for
-/// HTTP to refuse.
+/// Reads what an HTTP/2 client sends first, with Go's window of new streams lowered. Anything else is left as it is.
 pub(super) async fn lowered<T: AsyncRead + Unpin>(mut inner: T) -> io::Result<Reread<T>> {
     let mut read = vec![0; PREFACE.len() + HEAD];
     inner.read_exact(&mut read).await?;
@@ -64,10 +69,8 @@ fn lower(settings: &mut [u8]) {
         if u16::from_be_bytes([*a, *b]) != INITIAL_WINDOW_SIZE {
             continue;
         }
-        let granted = <[u8; 4]>::try_from(&*value).map(u32::from_be_bytes);
-        // What HTTP/2 does not allow is left as it is.
-        if granted.is_ok_and(|window| window > MOST && window <= i32::MAX.unsigned_abs()) {
-            value.copy_from_slice(&MOST.to_be_bytes());
+        if *value == GO_STREAM_WINDOW.to_be_bytes() {
+            value.copy_from_slice(&PROXY_STREAM_WINDOW.to_be_bytes());
         }
     }
 }
@@ -146,10 +149,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_window_is_lowered_and_nothing_else_changes() {
+    async fn the_window_of_go_is_lowered_and_nothing_else_changes() {
         let more = |hello: Vec<u8>| [hello, b"more".to_vec()].concat();
-        assert_eq!(read(&more(hello(4 << 20))).await.unwrap(), more(hello(MOST)));
-        for window in [0, 65_535, MOST, 1 << 31, u32::MAX] {
+        assert_eq!(read(&more(hello(4 << 20))).await.unwrap(), more(hello(PROXY_STREAM_WINDOW)));
+        for window in [0, 65_535, PROXY_STREAM_WINDOW, 256 << 10, 2 << 20, 16 << 20, 1 << 31, u32::MAX] {
             assert_eq!(read(&more(hello(window))).await.unwrap(), more(hello(window)), "{window}");
         }
     }
