@@ -1,5 +1,6 @@
 //! What the host itself says about requests: its audit log, in one clock and from nobody's pen but its own.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -26,6 +27,8 @@ pub struct Request {
     pub request_object: Value,
     /// The answer's body, where the policy asks for it.
     pub response_object: Value,
+    /// What the authorizer decided, among others.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Who asked.
@@ -38,8 +41,10 @@ pub struct User {
 
 /// About what.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
+    /// Empty for the core group.
+    pub api_group: String,
     /// Plural.
     pub resource: String,
     /// Empty for the resource itself.
@@ -56,12 +61,19 @@ pub struct ObjectRef {
 pub struct Answer {
     /// HTTP status.
     pub code: u16,
+    /// Why it was refused.
+    pub message: String,
 }
 
 impl Request {
     /// Whether it did what it asked for.
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.response_status.code)
+    }
+
+    /// Whether the authorizer forbade it, and not an admission or the server behind the aggregator.
+    pub fn is_forbidden(&self) -> bool {
+        self.annotations.get("authorization.k8s.io/decision").is_some_and(|decision| decision == "forbid")
     }
 
     /// Whether it is about this resource, written `pods` or `pods/eviction`.
@@ -84,9 +96,14 @@ pub fn rules() -> [Value; 2] {
     ]
 }
 
-/// The host's audit policy: what the judges read of pods and of our own kinds, and little else.
-pub(super) fn policy() -> Value {
+/// The host's audit policy: what the judges read of pods and of our own kinds, and little else; and who asked for what of
+/// these users.
+pub(super) fn policy(users: &[String]) -> Value {
     let [whole, named] = rules();
+    let others = match users {
+        [] => serde_json::json!({"level": "None"}),
+        users => serde_json::json!({"level": "Metadata", "users": users, "omitStages": ["RequestReceived"]}),
+    };
     serde_json::json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
         "rules": [
@@ -102,6 +119,7 @@ pub(super) fn policy() -> Value {
              "resources": [{"group": "", "resources": ["pods"]}]},
             {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests"]}]},
+            others,
             {"level": "None"},
         ],
     })

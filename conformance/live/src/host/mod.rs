@@ -35,6 +35,9 @@ pub struct Host {
     pub etcd: String,
     /// The processes, of which Drydock's become part too.
     pub processes: Processes,
+    audit_log: PathBuf,
+    /// Whether the audit log outlives the host.
+    keeps_audit_log: bool,
     port: u16,
 }
 
@@ -62,7 +65,10 @@ impl Host {
         let processes = Processes::new(&dir)?;
         let pki = Pki::create(&dir.join("pki"))?;
         let url = format!("https://127.0.0.1:{port}");
-        Ok(Host { dir, bin, pki, url, etcd, processes, port })
+        let kept = std::env::var_os("DRYDOCK_AUDIT_LOGS").map(PathBuf::from);
+        let name = dir.file_name().unwrap_or_default().to_owned();
+        let audit_log = kept.as_ref().map_or_else(|| dir.join("audit.log"), |kept| kept.join(name));
+        Ok(Host { dir, bin, pki, url, etcd, processes, audit_log, keeps_audit_log: kept.is_some(), port })
     }
 
     /// The one host that all tests of a process share; it is stopped when the process ends, however it ends.
@@ -113,6 +119,12 @@ impl Host {
         let wrong = String::from_utf8_lossy(&out.stderr);
         ensure!(out.status.success(), "kubectl {}: {said}{wrong}", args.join(" "));
         Ok(said)
+    }
+
+    /// The audit log of the kube-apiserver: in the host's folder, which goes with the host, or in that of DRYDOCK_AUDIT_LOGS,
+    /// with all requests of our programs then.
+    pub fn audit_log(&self) -> PathBuf {
+        self.audit_log.clone()
     }
 
     /// The log of one of the processes.

@@ -61,7 +61,8 @@ pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
 fn write_files(host: &Host) -> Result<()> {
     let made = host.kubeconfig("admin", &["system:masters"])?;
     debug_assert_eq!(made, host.admin());
-    Ok(std::fs::write(host.dir.join("audit-policy.json"), audit::policy().to_string())?)
+    let users = if host.keeps_audit_log { ours() } else { Vec::new() };
+    Ok(std::fs::write(host.dir.join("audit-policy.json"), audit::policy(&users).to_string())?)
 }
 
 fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
@@ -112,8 +113,15 @@ pub fn apiserver_flags(host: &Host, port: u16) -> Vec<String> {
 fn audit_flags(host: &Host) -> [String; 2] {
     [
         file("audit-policy-file", &host.dir.join("audit-policy.json")),
-        file("audit-log-path", &host.dir.join("audit.log")),
+        file("audit-log-path", &host.audit_log()),
     ]
+}
+
+/// The users that our programs are in a host.
+fn ours() -> Vec<String> {
+    ["drydock-apiserver", "drydock-controller-manager"]
+        .map(|name| format!("system:serviceaccount:drydock-system:{name}"))
+        .to_vec()
 }
 
 fn file(flag: &str, path: &Path) -> String {

@@ -55,7 +55,7 @@ pub async fn of_the_way(
     interceptor: &Interceptor,
     before: &BTreeMap<String, String>,
 ) -> Result<Vec<Finding>> {
-    let log = audit::requests(&host.dir.join("audit.log"))?;
+    let log = audit::requests(&host.audit_log())?;
     let departures = history::departures(&log);
     super::say(&evictions::cost_in_reviews(&log));
     let nodes = &maintenance.nodes;

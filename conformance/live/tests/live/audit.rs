@@ -65,7 +65,7 @@ fn steps() -> Vec<Step> {
 async fn the_same_requests_leave_the_same_events_as_in_the_host() -> Result<()> {
     let shared = shared().await?;
     let [host, direct] = audited(shared).await?;
-    let logs = (shared.drydock.host.dir.join("audit.log"), shared.drydock.audit_log());
+    let logs = (shared.drydock.host.audit_log(), shared.drydock.audit_log());
     let mut wrong = Vec::new();
     for way in ["direct", "proxied"] {
         let client = if way == "direct" { &direct } else { &host };
@@ -98,7 +98,7 @@ async fn strangers_are_logged_as_the_host_logs_them() -> Result<()> {
         config.headers.push((http::header::AUTHORIZATION, "Bearer s3cret-token".parse()?));
         Ok(Client::try_from(config)?)
     };
-    let logs = (shared.drydock.host.dir.join("audit.log"), shared.drydock.audit_log());
+    let logs = (shared.drydock.host.audit_log(), shared.drydock.audit_log());
     let step = Step { name: "token", method: Method::GET, path: NAMED, headers: &[], body: Body::None };
     let expected = ask(&nobody(&shared.drydock.host.url)?, &step, HOSTS, "token-of-host", &logs.0).await?;
     let found = ask(&nobody(&shared.drydock.url())?, &step, OURS, "token-of-ours", &logs.1).await?;

@@ -12,6 +12,7 @@ use http::Request;
 use crate::shared::{LIMIT, shared};
 
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
+const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_takes_every_installation() -> Result<()> {
@@ -40,13 +41,20 @@ async fn the_components_go_with_every_installation() -> Result<()> {
         let up = "../".repeat(from_root(&folder)?.components().count());
         let at = format!("{up}{}", deploy.display());
         let kustomization = format!(
-            "resources: [{at}/overlays/{overlay}]\ncomponents: [{at}/components/cert-manager, {at}/components/monitoring]\n"
+            "resources: [{at}/overlays/{overlay}]\ncomponents: [{at}/components/cert-manager, \
+             {at}/components/monitoring, {at}/components/ingress-sources]\n"
         );
         std::fs::write(folder.join("kustomization.yaml"), kustomization)?;
         let made = host.kubectl(&["kustomize", &folder.display().to_string()])?;
         assert!(made.contains("cert-manager.io/inject-ca-from: drydock-system/drydock-apiserver"), "{made}");
-        assert!(made.contains("secretName: drydock-apiserver-tls"), "{made}");
-        assert!(made.contains("kind: ServiceMonitor"), "{made}");
+        for program in PROGRAMS {
+            // The pod takes the certificate, cert-manager makes it, and Prometheus verifies it.
+            let secret = format!("{program}-tls");
+            assert!(made.matches(&secret).count() >= 3, "{secret} in:\n{made}");
+            assert!(made.contains(&format!("serverName: {program}.drydock-system.svc")), "{made}");
+        }
+        assert!(!made.contains("insecureSkipVerify"), "{made}");
+        assert_eq!(made.matches("cidr: 192.0.2.0/24").count(), PROGRAMS.len(), "{made}");
     }
     Ok(())
 }
@@ -113,21 +121,23 @@ fn bundle(host: &Host) -> Result<String> {
     decode(&encoded)
 }
 
-/// Whether the certificate in the Secret is one for the name that the aggregator asks for, by the APIService's CAs.
+/// Whether the certificates in the Secrets are for the names that their clients ask for, by the APIService's CAs.
 fn verify(host: &Host) -> Result<()> {
     let (ca, certificate) = (host.dir.join("bundle.crt"), host.dir.join("serving.crt"));
-    let secret = ["get", "secret", "drydock-apiserver-tls", "-n", "drydock-system", "-o"];
-    let encoded = host.kubectl(&[&secret[..], &["jsonpath={.data.tls\\.crt}"]].concat())?;
     std::fs::write(&ca, bundle(host)?)?;
-    std::fs::write(&certificate, decode(&encoded)?)?;
-    let verified = openssl_verify(&ca, &certificate)?;
-    ensure!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    for program in PROGRAMS {
+        let secret = format!("{program}-tls");
+        let get = ["get", "secret", &secret, "-n", "drydock-system", "-o", "jsonpath={.data.tls\\.crt}"];
+        std::fs::write(&certificate, decode(&host.kubectl(&get)?)?)?;
+        let verified = openssl_verify(&ca, &certificate, &format!("{program}.drydock-system.svc"))?;
+        ensure!(verified.status.success(), "{program}: {}", String::from_utf8_lossy(&verified.stderr));
+    }
     Ok(())
 }
 
-fn openssl_verify(ca: &Path, certificate: &Path) -> Result<std::process::Output> {
+fn openssl_verify(ca: &Path, certificate: &Path, name: &str) -> Result<std::process::Output> {
     Command::new("openssl")
-        .args(["verify", "-purpose", "sslserver", "-verify_hostname", "drydock-apiserver.drydock-system.svc"])
+        .args(["verify", "-purpose", "sslserver", "-verify_hostname", name])
         .arg("-CAfile")
         .args([ca, certificate])
         .stdin(Stdio::null())

@@ -38,7 +38,7 @@ async fn a_namespace_of_many_requests_is_deleted_with_few_reviews() -> Result<()
         requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
     }
     namespace.kubectl.ok(&["delete", "namespace", "ns-many", "--timeout=120s"]).await?;
-    let asked = audit::requests(&shared.drydock.host.dir.join("audit.log"))?.into_iter().filter(|request| {
+    let asked = audit::requests(&shared.drydock.host.audit_log())?.into_iter().filter(|request| {
         let about = &request.request_object["spec"]["resourceAttributes"];
         request.object_ref.resource == "subjectaccessreviews"
             && about["resource"] == "pods"

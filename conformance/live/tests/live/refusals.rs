@@ -152,7 +152,7 @@ async fn the_host_is_asked_about_selectors_too() -> Result<()> {
     let path = "{}?labelSelector=a%3Db&fieldSelector=metadata.name%3Dx";
     let answer = ask(&port(shared, &stranger).await?, &stranger, ("GET", path), OURS).await?;
     assert_eq!(answer.0, 403);
-    let log = std::fs::read_to_string(host.dir.join("audit.log"))?;
+    let log = std::fs::read_to_string(host.audit_log())?;
     let reviews = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut specs = reviews.map(|mut event| event["requestObject"]["spec"].take());
     let about = |spec: &Value| spec["user"] == "selective";

@@ -66,7 +66,7 @@ async fn noted(shared: &Shared, twin: &Twin, ours: bool) -> Result<Map<String, V
     let answer = client.send(request.body(Body::from(body))?).await?;
     ensure!(answer.status() == 201, "{answer:?}");
     answer.into_body().collect().await.context("the answer breaks off")?;
-    let log = if ours { shared.drydock.audit_log() } else { shared.drydock.host.dir.join("audit.log") };
+    let log = if ours { shared.drydock.audit_log() } else { shared.drydock.host.audit_log() };
     let late = || format!("{} tells nothing", log.display());
     let annotations = until_some(LIMIT, late, async || {
         let all = events(&log, &id)?;
