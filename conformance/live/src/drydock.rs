@@ -166,6 +166,23 @@ impl Drydock {
         format!("https://127.0.0.1:{}", self.port)
     }
 
+    /// `https://127.0.0.1:PORT` of our controller manager, which chose its port when it started.
+    pub fn manager_url(&self) -> Result<String> {
+        Ok(format!("https://127.0.0.1:{}", self.manager_flag("--secure-port=")?))
+    }
+
+    /// What the certificate of our controller manager is signed with.
+    pub fn manager_ca(&self) -> Result<PathBuf> {
+        Ok(PathBuf::from(self.manager_flag("--cert-dir=")?).join("ca.crt"))
+    }
+
+    fn manager_flag(&self, name: &str) -> Result<String> {
+        let pid = self.host.processes.pid(MANAGER).context("our controller manager does not run")?;
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
+        let flag = command.split('\0').find_map(|word| word.strip_prefix(name));
+        flag.map(str::to_owned).with_context(|| format!("our controller manager has no flag {name}"))
+    }
+
     /// A Service that leads to loopback (which EndpointSlices refuse), and the APIService that names it.
     async fn register(&self) -> Result<()> {
         let ca = std::fs::read(self.ca())?;

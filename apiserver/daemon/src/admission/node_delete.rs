@@ -76,7 +76,7 @@ impl Admission for NodeDelete {
                 Some(denied) => format!("delete the selected nodes; denied: {denied}"),
             },
         };
-        Err(attributes.forbidden(format!("user {:?} must be allowed to {why}", user.name)))
+        Err(attributes.forbidden_object(format!("user {:?} must be allowed to {why}", user.name)))
     }
 }
 

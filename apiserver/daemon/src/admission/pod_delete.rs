@@ -78,7 +78,8 @@ impl Admission for PodDelete {
             return Ok(());
         }
         let name = &user.name;
-        Err(attributes.forbidden(format!("user {name:?} must be allowed to delete the target pod {pod:?}")))
+        Err(attributes
+            .forbidden_object(format!("user {name:?} must be allowed to delete the target pod {pod:?}")))
     }
 }
 

@@ -19,7 +19,6 @@ use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
 use parking_lot::Mutex;
-use serde_json::Value;
 
 pub use options::RequestOptions;
 
@@ -100,13 +99,15 @@ impl Attributes<'_> {
 
     /// 403 about the object, named as far as it has a name (k8s.io/apiserver pkg/admission/errors.go, NewForbidden).
     pub fn forbidden(&self, why: impl std::fmt::Display) -> ApiError {
-        let generate = self.new.and_then(Object::meta).and_then(|meta| meta.get("generateName"));
-        let name = match (self.object_name(), generate.and_then(Value::as_str)) {
-            ("", Some(base)) if !base.is_empty() => base,
-            ("", _) => "Unknown",
-            (name, _) => name,
-        };
+        let given = [self.name, self.new.map_or("", Object::name)].into_iter().find(|name| !name.is_empty());
+        let generate = || self.new?.meta()?.get("generateName")?.as_str().filter(|base| !base.is_empty());
+        let name = given.or_else(generate).unwrap_or("Unknown");
         ApiError::forbidden(self.names.group, self.names.plural, name, why)
+    }
+
+    /// The same, with the name of the object that a deletion of a collection came to.
+    pub fn forbidden_object(&self, why: impl std::fmt::Display) -> ApiError {
+        ApiError::forbidden(self.names.group, self.names.plural, self.object_name(), why)
     }
 }
 

@@ -9,7 +9,6 @@ pub use gauges::Memory;
 pub use tenant::{Account, Tenant};
 
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -91,19 +90,10 @@ impl Stage {
     /// Our controller manager, for system:masters or for whoever shows a token or nothing.
     pub fn manager(&self, masters: bool) -> Result<Door> {
         let host = &self.drydock.host;
-        let pid = self.manager_pid()?;
-        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
-        let flag =
-            |name: &str| command.split('\0').find_map(|word| word.strip_prefix(name)).context("no such flag");
         let admin =
             host.pki.client(&host.dir.join("pki"), "hostile-manager", "admin", &["system:masters"])?;
-        let ca = Path::new(flag("--cert-dir=")?).join("ca.crt");
-        Door::new(
-            &format!("https://127.0.0.1:{}", flag("--secure-port=")?),
-            "localhost",
-            &ca,
-            masters.then_some(&admin),
-        )
+        let (url, ca) = (self.drydock.manager_url()?, self.drydock.manager_ca()?);
+        Door::new(&url, "localhost", &ca, masters.then_some(&admin))
     }
 
     /// Starts our API server anew, with its data.

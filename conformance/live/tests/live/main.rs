@@ -19,6 +19,7 @@ mod go_clients;
 mod host;
 mod hostile_bodies;
 mod kubectl;
+mod manager;
 mod namespaces;
 mod observer;
 mod protobuf;

@@ -158,17 +158,19 @@ async fn the_owner_of_a_namespace_assigns_nothing_in_it() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_refusal_tells_to_do_grants_what_was_refused() -> Result<()> {
     let (_user, request, namespace) = request("authz-told", &[]).await?;
-    let began = now();
-    let entry =
-        json!({"name": ABSENT_INTERCEPTOR, "message": "m", "startTime": began, "heartbeatTime": began});
-    let report = json!({"interceptors": [entry]});
-    let told = refused(request.apply("mine", report.clone()).await, "interceptor")?;
+    let report = || {
+        let now = now();
+        let entry =
+            json!({"name": ABSENT_INTERCEPTOR, "message": "m", "startTime": now, "heartbeatTime": now});
+        json!({"interceptors": [entry]})
+    };
+    let told = refused(request.apply("mine", report()).await, "interceptor")?;
     let role = command(&told, " and a RoleBinding")?;
     namespace.kubectl.ok(&role).await?;
     let [of, user] = [format!("--role={}", role[2]), "--user=authz-told".to_owned()];
     namespace.kubectl.ok(&["create", "rolebinding", "told", &of, &user]).await?;
     granted(&namespace, "interceptor", ABSENT_INTERCEPTOR, "authz-told").await?;
-    answered(async || request.apply("mine", report.clone()).await).await?;
+    answered(async || request.apply("mine", report()).await).await?;
 
     let told = refused(request.merge(json!({"conditions": [evicted()]})).await, "assignment")?;
     let role = command(&told, " and a ClusterRoleBinding")?;
