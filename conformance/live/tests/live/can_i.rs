@@ -28,11 +28,14 @@ const IN_NAMESPACE: [(&str, &str, &str); 6] = [
     ("evictionrequests", "interceptor", ""),
 ];
 /// What is asked about in the cluster.
-const IN_CLUSTER: [(&str, &str, &str); 4] = [
+const IN_CLUSTER: [(&str, &str, &str); 7] = [
     ("evictionrequests", "assignment", ""),
     ("evictionrequests", "interceptor", ""),
+    ("evictionrequests", "interceptor", "imperative-eviction.k8s.io"),
     ("nodemaintenances", "", ""),
     ("nodemaintenances", "status", ""),
+    ("nodemaintenances", "finalizers", ""),
+    ("nodes", "", ""),
 ];
 
 const READS: &str = "evictionrequests: get list watch";
@@ -59,6 +62,25 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
     come(&client, "drydock:maintainer", "list", "nodemaintenances").await?;
     come(&client, &account(NAMESPACE, "checkpoint"), "list", "evictionrequests").await?;
 
+    // Whoever owns a namespace holds nothing that is asked about in the cluster.
+    host.kubectl(&["create", "role", "owner", "--verb=*", "--resource=*.*", "--namespace", NAMESPACE])?;
+    host.kubectl(&[
+        "create",
+        "rolebinding",
+        "owner",
+        "--role=owner",
+        "--user=owner",
+        "--namespace",
+        NAMESPACE,
+    ])?;
+    come(&client, "owner", "list", "evictionrequests").await?;
+    let owner = table(&client, "owner").await?;
+    assert_eq!(owner.len(), IN_NAMESPACE.len(), "{owner:?}");
+    assert!(
+        owner.iter().all(|row| !row.starts_with("cluster") && row.ends_with(&VERBS.join(" "))),
+        "{owner:?}"
+    );
+
     let of_program = |name: &str| account("drydock-system", name);
     let tables = [
         ("view".to_owned(), vec![READS]),
@@ -75,9 +97,12 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
         ),
         (
             "drydock:maintainer".to_owned(),
-            vec!["cluster nodemaintenances: get list watch create update patch delete deletecollection"],
+            vec![
+                "cluster nodemaintenances: get list watch create update patch delete deletecollection",
+                "cluster nodes: get list watch delete",
+            ],
         ),
-        (of_program("drydock-apiserver"), vec![]),
+        (of_program("drydock-apiserver"), vec!["cluster nodes: list watch"]),
         (
             of_program("drydock-controller-manager"),
             vec![
@@ -86,8 +111,11 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
                 "evictionrequests/interceptor daemonset.apps.k8s.io: patch",
                 "evictionrequests/interceptor imperative-eviction.k8s.io: patch",
                 "cluster evictionrequests/assignment: patch",
+                "cluster evictionrequests/interceptor imperative-eviction.k8s.io: patch",
                 "cluster nodemaintenances: list watch patch",
                 "cluster nodemaintenances/status: patch",
+                "cluster nodemaintenances/finalizers: update",
+                "cluster nodes: list watch patch",
             ],
         ),
     ];
@@ -161,9 +189,10 @@ async fn verbs(
 
 fn question(user: &str, verb: &str, about: (&str, &str, &str), namespace: &str) -> Value {
     let (resource, subresource, name) = about;
+    let group = if resource == "nodes" { "" } else { GROUP };
     json!({"spec": {
         "user": user, "groups": ["system:authenticated"],
-        "resourceAttributes": {"verb": verb, "group": GROUP, "resource": resource, "subresource": subresource,
+        "resourceAttributes": {"verb": verb, "group": group, "resource": resource, "subresource": subresource,
                                "namespace": namespace, "name": name},
     }})
 }
