@@ -28,7 +28,7 @@ use crate::health::Health;
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
-use crate::sending::{Outgoing, Sending, Streaming, Terms};
+use crate::sending::{Delivery, Outgoing, Sending, Streaming};
 use crate::spans;
 use crate::user::User;
 
@@ -77,8 +77,8 @@ impl Chain {
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
-        let caller = OnceLock::new();
-        let asked = Asked { info: info.clone(), audit: audit.clone(), peer, caller: &caller };
+        let authenticated = OnceLock::new();
+        let asked = Asked { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
         let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
@@ -94,8 +94,8 @@ impl Chain {
             Kept::Nothing | Kept::Watch(_) => (None, started + took + self.request_timeout),
             Kept::Seats(_) => (self.metrics.sizes(&info), by),
         };
-        let (user, connection) = (caller.into_inner(), peer.connection().clone());
-        self.sending.send(response, Terms { deadline, user, connection, guard: kept, sizes })
+        let (user, connection) = (authenticated.into_inner(), peer.connection().clone());
+        self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
     }
 
     async fn answer(
@@ -174,7 +174,7 @@ impl Chain {
     ) -> Result<LetIn, ApiError> {
         let Asked { info, audit, peer, .. } = asked;
         let caller = self.authenticator.authenticate(&mut parts.headers, peer, deadline).await?;
-        let _ = asked.caller.set(caller.user.clone());
+        let _ = asked.authenticated.set(caller.user.clone());
         audit.received(&caller.user, info).await?;
         let attributes = Attributes::from(&**info);
         let (impersonation, headers) = (self.authenticator.impersonation(), &mut parts.headers);
@@ -242,7 +242,7 @@ struct Asked<'a> {
     audit: Trail,
     peer: &'a Peer,
     /// Who sent it, once that is known.
-    caller: &'a OnceLock<Arc<User>>,
+    authenticated: &'a OnceLock<Arc<User>>,
 }
 
 /// A request that may be answered.

@@ -9,8 +9,8 @@ use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, optional};
 use drydock_machinery::schema::{ObjectShape, Schema, Shape};
 use drydock_storage::backend::Revision;
-use drydock_storage::pace::STEP;
 use drydock_storage::storage::Stored;
+use drydock_storage::work_meter::STEP;
 use serde_json::{Value, json};
 
 /// About the bytes of an object: four make a step.

@@ -34,9 +34,9 @@ pub mod place;
 
 pub mod failpoints;
 mod items;
-pub mod pace;
 mod pinned;
 pub mod progress;
 pub mod room;
 mod stored;
 mod values;
+pub mod work_meter;

@@ -27,6 +27,8 @@ const IMPURE: [&str; 7] =
 const FILE: (usize, usize) = (240, 280);
 /// Lines of a file of tests that none may pass.
 const TEST_FILE: usize = 400;
+/// Lines of a file with the tests in it that none may pass.
+const WHOLE_FILE: usize = 400;
 /// Lines of a function that nine in ten keep to, and that none may pass.
 const FUNCTION: (usize, usize) = (30, 64);
 
@@ -68,6 +70,8 @@ fn files_can_be_read_in_one_sitting() {
     let longer = |files: &[&File], limit| paths(files.iter().filter(|f| code(f).len() > limit).copied());
     none(&longer(&tests, TEST_FILE), &format!("more than {TEST_FILE} lines: split by subject"));
     none(&longer(&files, FILE.1), &format!("more than {} lines without tests: split by concept", FILE.1));
+    let whole = |file: &&File| file.text.lines().count() > WHOLE_FILE;
+    none(&paths(all.iter().filter(whole)), &format!("more than {WHOLE_FILE} lines: move the tests out"));
     let long = longer(&files, FILE.0);
     assert!(
         long.len() * 10 <= files.len(),

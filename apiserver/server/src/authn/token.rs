@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::Origin;
-use crate::review::{Answer, Answers, Key, Payer, Question, Reviews, Room, Turn, Turns};
+use crate::review::{Answer, Answers, CacheLimits, Key, Payer, Question, Reviews, Turn, Turns};
 use crate::user::User;
 
 /// How long an answer is right.
@@ -49,11 +49,11 @@ impl TokenReviewer {
     /// Asks through `client`, which needs `create` on `tokenreviews` (ClusterRole system:auth-delegator), when it is the
     /// caller's turn by `turns`.
     pub fn new(client: Client, turns: Arc<Turns>) -> Self {
-        let known = Room { most: CAPACITY, fresh: FRESH, kept: KNOWN };
-        Self::remembering(known, Room { kept: FRESH, ..known }, client, turns)
+        let known = CacheLimits { most: CAPACITY, fresh: FRESH, kept: KNOWN };
+        Self::remembering(known, CacheLimits { kept: FRESH, ..known }, client, turns)
     }
 
-    fn remembering(known: Room, unknown: Room, client: Client, turns: Arc<Turns>) -> Self {
+    fn remembering(known: CacheLimits, unknown: CacheLimits, client: Client, turns: Arc<Turns>) -> Self {
         let (known, unknown) = (Mutex::new(Answers::new(known)), Mutex::new(Answers::new(unknown)));
         Self { reviews: Reviews::new(client, turns), cache: Arc::new(Cache { known, unknown }) }
     }

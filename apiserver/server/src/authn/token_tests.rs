@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::review::turns::{Bounds, Pace};
 
-const ROOM: Room = Room { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
+const ROOM: CacheLimits =
+    CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
 
 /// A host that knows the tokens of `users`, and how often it was asked.
 fn host(users: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
@@ -85,7 +86,7 @@ async fn good_tokens_cost_nothing_of_what_strangers_may_ask() {
 #[tokio::test]
 async fn a_token_that_was_good_is_asked_about_in_its_users_name() {
     let (client, times) = host(&["ann"]);
-    let forgetful = Room { fresh: Duration::ZERO, ..ROOM };
+    let forgetful = CacheLimits { fresh: Duration::ZERO, ..ROOM };
     let reviewer = TokenReviewer::remembering(forgetful, ROOM, client, one_stranger());
     reviewer.review("token of ann", &origin(1)).await.unwrap();
     assert_eq!(reviewer.review("junk", &origin(1)).await.unwrap_err().code(), 401);

@@ -17,12 +17,12 @@ pub use attributes::Attributes;
 
 use crate::authn::Caller;
 use crate::request_info::RequestInfo;
-use crate::review::{Answer, Answers, Key, Question, Reviews, Room, Turns};
+use crate::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
 use crate::user::{SYSTEM_MASTERS, User};
 use crate::verbs::CreateAuthorizer;
 
 const REMEMBER: Duration = Duration::from_secs(10);
-const ROOM: Room = Room { most: 8192, fresh: REMEMBER, kept: REMEMBER };
+const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
 /// Longer questions are not remembered: their length is the caller's choice
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
 const MEMORABLE: usize = 10_000;
@@ -56,7 +56,7 @@ impl Authorizer {
         Self::remembering(ROOM, client, turns)
     }
 
-    fn remembering(room: Room, client: Client, turns: Arc<Turns>) -> Self {
+    fn remembering(room: CacheLimits, client: Client, turns: Arc<Turns>) -> Self {
         Self { reviews: Reviews::new(client, turns), known: Arc::new(Mutex::new(Answers::new(room))) }
     }
 

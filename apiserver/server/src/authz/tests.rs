@@ -28,7 +28,7 @@ async fn one_callers_names_do_not_push_out_anothers() {
         let answer = Body::from(br#"{"status":{"allowed":true}}"#.to_vec());
         async { Ok::<_, Infallible>(Response::new(answer)) }
     });
-    let room = Room { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
+    let room = CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
     let authorizer = Authorizer::remembering(room, Client::new(service, "default"), Arc::default());
     let (ann, bob) = (caller("ann"), caller("bob"));
     let about = |name: String| Attributes { resource: "things".into(), name, ..Attributes::default() };

@@ -12,7 +12,7 @@ const KIB: usize = 1024;
 
 /// How much is remembered, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct CacheLimits {
     /// Most answers; one whose key and answer have `n` KiB counts as `1 + n`.
     pub(crate) most: usize,
     /// How long an answer is served without asking again.
@@ -23,7 +23,7 @@ pub(crate) struct Room {
 
 /// Remembered answers, each counted for the payer whose review it was.
 pub(crate) struct Answers<V> {
-    room: Room,
+    room: CacheLimits,
     entries: HashMap<Key, Entry<V>>,
     shares: HashMap<Payer, Share>,
     by_weight: BTreeSet<(usize, Payer)>,
@@ -48,7 +48,7 @@ struct Share {
 }
 
 impl<V> Answers<V> {
-    pub(crate) fn new(room: Room) -> Self {
+    pub(crate) fn new(room: CacheLimits) -> Self {
         Self {
             room,
             entries: HashMap::new(),
@@ -129,7 +129,8 @@ impl<V> Answers<V> {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { most: 100, fresh: Duration::from_secs(10), kept: Duration::from_secs(60) };
+    const ROOM: CacheLimits =
+        CacheLimits { most: 100, fresh: Duration::from_secs(10), kept: Duration::from_secs(60) };
 
     fn key(text: &str) -> Key {
         text.as_bytes().into()

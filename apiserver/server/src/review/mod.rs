@@ -25,7 +25,7 @@ mod reviews;
 
 pub use turns::Turns;
 
-pub(crate) use answers::{Answers, Room};
+pub(crate) use answers::{Answers, CacheLimits};
 pub(crate) use ask::Answer;
 pub(crate) use flights::Key;
 pub(crate) use payer::Payer;

@@ -47,8 +47,8 @@ const LATE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Sending(pub(super) Arc<Shared>);
 
-/// To whom, and on what terms, an answer is sent.
-pub struct Terms<G> {
+/// To whom, and on what delivery, an answer is sent.
+pub struct Delivery<G> {
     /// When it has to be sent; a [`Streaming`] that says when it ends has until then.
     pub deadline: Instant,
     /// Who asked, where that is known: all others are one user.
@@ -115,14 +115,14 @@ impl Sending {
         self.0.charged.load(Relaxed)
     }
 
-    /// The response, to be sent on these terms.
+    /// The response, to be sent on these delivery.
     pub fn send<G: Send + 'static>(
         &self,
         mut response: Response<Body>,
-        terms: Terms<G>,
+        delivery: Delivery<G>,
     ) -> Response<Outgoing<G>> {
         let streaming = response.extensions_mut().remove::<Streaming>();
-        let Terms { deadline, user, connection, guard, mut sizes } = terms;
+        let Delivery { deadline, user, connection, guard, mut sizes } = delivery;
         if let Some(size) = response.body().size_hint().exact() {
             sizes.take().inspect(|sizes| sizes.observe(size));
         }

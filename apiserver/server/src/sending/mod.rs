@@ -38,7 +38,7 @@ use std::time::Instant;
 use drydock_storage::storage::Pinned;
 
 pub use initial_events::InitialEvents;
-pub use ledger::{Limits, Sending, Terms};
+pub use ledger::{Delivery, Limits, Sending};
 pub use outgoing::{Outgoing, Piece};
 pub use stream::{Connection, Streams};
 

@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::answer::{BASE, SMALL};
 use super::super::stream::{Stream, within};
-use super::super::{InitialEvents, Limits, Outgoing, Piece, Streaming, Terms};
+use super::super::{Delivery, InitialEvents, Limits, Outgoing, Piece, Streaming};
 use super::*;
 use crate::user::User;
 
@@ -29,10 +29,10 @@ fn user(name: &str) -> Option<Arc<User>> {
     Some(Arc::new(User { name: name.to_owned(), ..User::default() }))
 }
 
-fn terms(name: &str, connection: &Arc<Connection>) -> (Terms<Seat>, CancellationToken) {
+fn delivery(name: &str, connection: &Arc<Connection>) -> (Delivery<Seat>, CancellationToken) {
     let seat = CancellationToken::new();
     let (user, connection, guard) = (user(name), connection.clone(), seat.clone().drop_guard());
-    (Terms { deadline: Instant::now() + MINUTE, user, connection, guard, sizes: None }, seat)
+    (Delivery { deadline: Instant::now() + MINUTE, user, connection, guard, sizes: None }, seat)
 }
 
 type Seat = DropGuard;
@@ -61,8 +61,8 @@ fn whole(bytes: usize) -> Response<Body> {
 #[tokio::test]
 async fn an_answer_counts_until_the_transport_has_taken_its_last_piece() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
-    let (terms, seat) = terms("ann", &connection);
-    let mut body = sending.send(whole(20_000), terms).into_body();
+    let (delivery, seat) = delivery("ann", &connection);
+    let mut body = sending.send(whole(20_000), delivery).into_body();
     let mut pieces = polled(&mut body);
     assert!(body.is_end_stream(), "the last piece says that it is the last");
     assert_eq!(pieces.iter().map(Buf::remaining).collect::<Vec<_>>(), [16_384, 20_000 - 16_384]);
@@ -79,7 +79,7 @@ async fn an_answer_counts_until_the_transport_has_taken_its_last_piece() {
 async fn the_last_piece_is_small() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
     for bytes in [1, SMALL, SMALL + 1, 16_384, 16_385, 100_000] {
-        let mut body = sending.send(whole(bytes), terms("ann", &connection).0).into_body();
+        let mut body = sending.send(whole(bytes), delivery("ann", &connection).0).into_body();
         let pieces = polled(&mut body);
         assert!(pieces.last().is_some_and(|last| last.remaining() <= SMALL), "{bytes}");
         assert_eq!(pieces.iter().map(Buf::remaining).sum::<usize>(), bytes);
@@ -101,8 +101,8 @@ fn streamed<const N: usize>(frames: [usize; N], ends: bool) -> Response<Body> {
 #[tokio::test]
 async fn a_stream_ends_when_nearly_everything_was_taken() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
-    let (terms, seat) = terms("ann", &connection);
-    let mut body = sending.send(streamed([40_000], true), terms).into_body();
+    let (delivery, seat) = delivery("ann", &connection);
+    let mut body = sending.send(streamed([40_000], true), delivery).into_body();
     let mut pieces = polled(&mut body);
     assert_eq!((pieces.len(), sending.held()), (3, BASE + 40_000));
     let waits = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
@@ -123,7 +123,7 @@ async fn a_stream_ends_when_nearly_everything_was_taken() {
 async fn small_frames_are_counted_together_and_nearly_all_of_them() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
     let response = streamed([1000; 22], false);
-    let mut body = sending.send(response, terms("ann", &connection).0).into_body();
+    let mut body = sending.send(response, delivery("ann", &connection).0).into_body();
     let mut pieces = polled(&mut body);
     assert_eq!((pieces.len(), sending.held()), (22, BASE + 20_000));
     pieces.drain(..5);
@@ -137,8 +137,8 @@ async fn small_frames_are_counted_together_and_nearly_all_of_them() {
 #[tokio::test]
 async fn a_deadline_gives_the_seat_back_though_a_piece_is_unread() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
-    let (terms, seat) = terms("ann", &connection);
-    let mut body = sending.send(whole(100), terms).into_body();
+    let (delivery, seat) = delivery("ann", &connection);
+    let mut body = sending.send(whole(100), delivery).into_body();
     let _unread = polled(&mut body);
     drop(body);
     let now = Instant::now();
@@ -158,9 +158,9 @@ async fn answers_are_looked_after_whenever_any_is_open() {
         looking.look_after().await;
     }));
     for _ in 0..3 {
-        let (terms, seat) = terms("ann", &connection);
-        let terms = Terms { deadline: Instant::now(), ..terms };
-        let mut body = sending.send(whole(100), terms).into_body();
+        let (delivery, seat) = delivery("ann", &connection);
+        let delivery = Delivery { deadline: Instant::now(), ..delivery };
+        let mut body = sending.send(whole(100), delivery).into_body();
         let _unread = polled(&mut body);
         seat.cancelled().await;
     }
@@ -181,7 +181,8 @@ async fn a_connection_is_closed_for_its_only_user_alone() {
     for (name, connection) in
         [("mallory", &own), ("mallory", &own), ("mallory", &mixed), ("ann", &mixed), ("mallory", &proxy)]
     {
-        let mut body = within(stream(), || sending.send(whole(100), terms(name, connection).0).into_body());
+        let mut body =
+            within(stream(), || sending.send(whole(100), delivery(name, connection).0).into_body());
         unread.push(polled(&mut body));
     }
     for second in 0..8 {
@@ -198,7 +199,7 @@ async fn a_front_proxys_connection_stays_open_when_deadlines_pass_while_room_is_
     proxy.share();
     let mut unread = Vec::new();
     for _ in 0..8 {
-        let send = || sending.send(whole(100), terms("mallory", &proxy).0).into_body();
+        let send = || sending.send(whole(100), delivery("mallory", &proxy).0).into_body();
         unread.push(polled(&mut within(stream(), send)));
     }
     sending.0.sweep(Instant::now() + 2 * MINUTE);
@@ -225,7 +226,7 @@ async fn what_a_watch_keeps_counts_for_as_long_as_it_is_open() {
     let backlog = Arc::new(Held::default());
     let mut response = streamed([5], false);
     response.extensions_mut().insert(Streaming { ends: None, backlog, constant: 300_000, initial: None });
-    let body = sending.send(response, terms("ann", &connection).0).into_body();
+    let body = sending.send(response, delivery("ann", &connection).0).into_body();
     assert_eq!(sending.held(), BASE + 300_000);
     drop(body);
     assert_eq!(sending.held(), 0);
@@ -245,7 +246,7 @@ async fn a_watch_without_progress_gives_back_what_it_can_and_ends_at_its_own_tim
     };
     let mut response = streamed([5], false);
     response.extensions_mut().insert(streaming);
-    let mut body = sending.send(response, terms("ann", &connection).0).into_body();
+    let mut body = sending.send(response, delivery("ann", &connection).0).into_body();
     // HTTP has a piece, and does not ask for more.
     let unread = first(&mut body);
     let patience = Limits::default().patience;

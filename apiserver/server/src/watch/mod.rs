@@ -21,8 +21,8 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
-use drydock_storage::pace::Pace;
 use drydock_storage::storage::{WatchEvent, Watcher};
+use drydock_storage::work_meter::WorkMeter;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
@@ -94,7 +94,7 @@ struct Stream {
     /// Rings at the next bookmark or at the end, whichever is first.
     alarm: Alarm,
     /// Counts what is decoded to be framed, and whether other tasks run before the next piece.
-    pace: Pace,
+    work: WorkMeter,
     yields: bool,
 }
 
@@ -135,7 +135,7 @@ impl Stream {
             bookmarks,
             ends: opening.ends,
             alarm,
-            pace: Pace::default(),
+            work: WorkMeter::default(),
             yields: false,
         }
     }
@@ -206,7 +206,7 @@ impl Stream {
         while out.len() < PIECE && self.failure.is_none() && !self.yields {
             let Some(event) = self.pending.pop_front() else { break };
             let bytes = self.backlog.less(&event);
-            self.yields = !self.framer.is_plain() && self.pace.count(bytes);
+            self.yields = !self.framer.is_plain() && self.work.count(bytes);
             self.frame(event, &mut out);
         }
         out.freeze()

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::pace::Pace;
 use crate::storage::{Scope, Stored};
+use crate::work_meter::WorkMeter;
 
 /// Objects or changes of a batch, whether they are selected or not.
 const LENGTH: usize = 256;
@@ -13,7 +13,7 @@ const LENGTH: usize = 256;
 pub(super) struct Batch {
     looked_at: usize,
     /// Counts what a selection has to decode.
-    pace: Pace,
+    work: WorkMeter,
     is_costly: bool,
 }
 
@@ -28,7 +28,7 @@ impl Batch {
         self.looked_at += 1;
         if scope.matches.is_some() && scope.contains(key) {
             let bytes = states.into_iter().map(|stored| stored.json_len()).sum();
-            self.is_costly |= self.pace.count(bytes);
+            self.is_costly |= self.work.count(bytes);
         }
     }
 

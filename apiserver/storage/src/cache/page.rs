@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::objects::Objects;
 use super::state::Snapshot;
 use crate::backend::prefix_range;
-use crate::pace::Pace;
 use crate::scope::next_key;
 use crate::storage::{Items, ListOptions, Page, Scope, Stored};
+use crate::work_meter::WorkMeter;
 
 /// How many objects are looked up at once while a snapshot is read piece by piece.
 const PIECE: usize = 64;
@@ -33,9 +33,9 @@ pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptio
 /// A page of the objects that the scope selects. To find them, most of what there is may have to be decoded.
 async fn selected(snapshot: &Snapshot, scope: &Scope, start: &str, limit: usize) -> Page {
     let mut rest = Stretch::new(snapshot, scope, start).iter();
-    let (mut items, mut pace) = (Vec::new(), Pace::default());
+    let (mut items, mut work) = (Vec::new(), WorkMeter::default());
     while let Some(stored) = rest.next() {
-        pace.worked(stored.json_len()).await;
+        work.worked(stored.json_len()).await;
         if !scope.selects(&stored) {
             continue;
         }

@@ -19,9 +19,9 @@ use super::ring::Change;
 use super::state::State;
 use super::{Config, Shared};
 use crate::backend::{BackendError, BackendEvent, KeyValue, Revision, WatchItem};
-use crate::pace::Pace;
 use crate::storage::{StorageError, Stored};
 use crate::store::{Store, decode};
+use crate::work_meter::WorkMeter;
 
 /// How many revisions the reading goes back. Other writers of the same etcd use most of them.
 const LOOK_BACK: u64 = 65_536;
@@ -203,13 +203,13 @@ struct Reading<'s> {
     known: HashMap<String, Weak<Stored>>,
     /// Of all changes that were read, kept or not.
     bytes: usize,
-    pace: Pace,
+    work: WorkMeter,
 }
 
 impl<'s> Reading<'s> {
     fn new(store: &'s Store, start: Revision) -> Self {
         let (stretch, known) = (Stretch::after(start), HashMap::new());
-        Self { store, stretch, known, bytes: 0, pace: Pace::default() }
+        Self { store, stretch, known, bytes: 0, work: WorkMeter::default() }
     }
 
     /// Takes the events up to a revision; returns the last revision that was seen.
@@ -217,7 +217,7 @@ impl<'s> Reading<'s> {
         let reached = events.last().map(|event| event.revision).unwrap_or_default();
         for event in events.into_iter().filter(|event| event.revision <= upto) {
             let key = self.store.relative(&event.key)?.to_owned();
-            self.pace.worked(event.value.as_ref().map_or(0, |value| value.len())).await;
+            self.work.worked(event.value.as_ref().map_or(0, |value| value.len())).await;
             match self.change(&key, &event) {
                 Ok(Some(change)) => {
                     self.bytes += change.bytes;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{Store, backend_revision, fresh_enough};
 use crate::backend::{BackendError, KeyValue, RangeResult, Revision};
-use crate::pace::Pace;
 use crate::room::{Endless, Room};
 use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
+use crate::work_meter::WorkMeter;
 
 /// Most pairs read from the backend at once (Kubernetes: maxLimit is 10000).
 const LARGEST_BATCH: usize = 2_500;
@@ -55,7 +55,7 @@ struct Reading<'a> {
     items: Vec<Arc<Stored>>,
     next: Option<String>,
     remaining: u64,
-    pace: Pace,
+    work: WorkMeter,
     /// Bytes of a pair of the last batch.
     average: usize,
     room: &'a mut dyn Room,
@@ -82,7 +82,7 @@ impl<'a> Reading<'a> {
             items: Vec::new(),
             next: None,
             remaining: 0,
-            pace: Pace::default(),
+            work: WorkMeter::default(),
             average: 0,
             room,
             spare: 0,
@@ -141,7 +141,7 @@ impl<'a> Reading<'a> {
                 break;
             }
             taken += 1;
-            self.pace.worked(pair.value.len()).await;
+            self.work.worked(pair.value.len()).await;
             let Some(stored) = self.stored(pair)? else { continue };
             if !self.scope.selects(&stored) {
                 self.spare += pair.value.len();

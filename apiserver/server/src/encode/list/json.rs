@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use drydock_machinery::table::list_meta;
-use drydock_storage::pace::STEP;
 use drydock_storage::storage::Stored;
+use drydock_storage::work_meter::STEP;
 use serde_json::Value;
 
 use super::pieces::{PIECE, Steps};

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use drydock_storage::pace::{Pace, STEP};
 use drydock_storage::storage::Stored;
+use drydock_storage::work_meter::{STEP, WorkMeter};
 
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
@@ -34,9 +34,9 @@ impl Protobuf {
     /// A page in this view, and the bytes that are held for it. Yields between steps.
     pub async fn measured(page: &ListPage, view: ObjectView) -> (Self, usize) {
         let (mut kept, mut held, mut length) = (VecDeque::new(), 0, 0);
-        let (mut pace, mut is_full) = (Pace::default(), false);
+        let (mut work, mut is_full) = (WorkMeter::default(), false);
         for stored in page.items.iter() {
-            pace.worked(stored.json_len()).await;
+            work.worked(stored.json_len()).await;
             let item = encoded(&stored, &view);
             length += item_head(item.len()).len() + item.len();
             is_full |= held + item.len() > KEPT;

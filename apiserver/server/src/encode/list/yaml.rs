@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use drydock_machinery::go_yaml::to_yaml;
-use drydock_storage::pace::STEP;
+use drydock_storage::work_meter::STEP;
 use serde_json::Value;
 
 use super::json::{self, Item};

@@ -10,9 +10,9 @@ use std::task::Poll;
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
-use drydock_storage::pace::STEP;
 use drydock_storage::room::Endless;
 use drydock_storage::storage::{ReadAt, Scope, WatchEvent, WatchFrom};
+use drydock_storage::work_meter::STEP;
 use futures::poll;
 
 use super::{Setup, setup, small};

@@ -5,11 +5,11 @@ pub const STEP: usize = 128 * 1024;
 
 /// Counts the work of a task, and yields after each [`STEP`].
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct WorkMeter {
     since: usize,
 }
 
-impl Pace {
+impl WorkMeter {
     /// Counts work on so many bytes. Returns `true` when a step is full: then other tasks should run.
     pub fn count(&mut self, bytes: usize) -> bool {
         self.since = self.since.saturating_add(bytes);

@@ -1,0 +1,67 @@
+//! The flags with which our programs run in a host.
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::{APISERVER, Drydock, MANAGER, NAMESPACE, Storage};
+use crate::host::{audit, free_ports};
+
+impl Drydock {
+    pub(super) fn apiserver_flags(&self) -> Result<Vec<String>> {
+        let mut flags = self.common_flags(APISERVER, self.port)?;
+        flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
+        flags.extend(self.audit_flags()?);
+        flags.push(format!("--controller-users=system:serviceaccount:{NAMESPACE}:{MANAGER}"));
+        match self.options.storage {
+            Storage::Sqlite => flags.push(format!("--data-dir={}", self.dir().join("data").display())),
+            Storage::Etcd => {
+                flags.push(format!("--etcd-servers={}", self.host.etcd));
+                flags.push("--etcd-prefix=/drydock".into());
+            }
+        }
+        flags.extend(self.options.apiserver_flags.iter().cloned());
+        Ok(flags)
+    }
+
+    fn audit_flags(&self) -> Result<[String; 2]> {
+        let file = self.host.dir.join("drydock-audit-policy.json");
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": audit::rules()});
+        std::fs::write(&file, policy.to_string())?;
+        let [file, log] = [file, self.audit_log()].map(|path| path.display().to_string());
+        Ok([format!("--audit-policy-file={file}"), format!("--audit-log-path={log}")])
+    }
+
+    pub(super) fn manager_flags(&self, process: &str) -> Result<Vec<String>> {
+        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let mut flags = self.common_flags(MANAGER, port)?;
+        flags.push(format!("--cert-dir={}", self.dir().join(process).display()));
+        flags.push("--leader-elect=true".into());
+        if self.options.standby {
+            flags.push("--leader-elect-lease-duration=5s".into());
+            flags.push("--leader-elect-renew-deadline=4s".into());
+            flags.push("--leader-elect-retry-period=500ms".into());
+        }
+        Ok(flags)
+    }
+
+    fn common_flags(&self, name: &str, port: u16) -> Result<Vec<String>> {
+        let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
+        let kubeconfig = self.host.kubeconfig(&user, &groups)?;
+        let mut flags = vec![
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--bind-address=127.0.0.1".into(),
+            format!("--secure-port={port}"),
+        ];
+        flags.extend(self.options.heartbeat_deadline.iter().map(|d| format!("--heartbeat-deadline={d}")));
+        Ok(flags)
+    }
+
+    /// What follows `name` in the command line of the running controller manager.
+    pub(super) fn manager_flag(&self, name: &str) -> Result<String> {
+        let pid = self.host.processes.pid(MANAGER).context("our controller manager does not run")?;
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline"))?;
+        let flag = command.split('\0').find_map(|word| word.strip_prefix(name));
+        flag.map(str::to_owned).with_context(|| format!("our controller manager has no flag {name}"))
+    }
+}
