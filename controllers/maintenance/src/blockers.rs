@@ -35,7 +35,7 @@ pub(crate) struct Blocked {
     since: HashMap<String, (String, Timestamp)>,
     /// Since when nothing explains why pods are there, by UID.
     unexplained: HashMap<String, Timestamp>,
-    /// Pods of a DaemonSet that were targeted, by node and UID of the DaemonSet.
+    /// Pods of a DaemonSet that were targeted, by node, and namespace and UID of the DaemonSet.
     returns: HashMap<(String, String), HashSet<String>>,
 }
 
@@ -142,8 +142,8 @@ impl Blocked {
 
     /// A DaemonSet whose pod was targeted and which has put another one there.
     fn why_returned(&mut self, pod: &Pod) -> Option<Why> {
-        let owner = pod.controller.as_ref().filter(|_| pod.is_daemon_set_pod())?;
-        let seen = self.returns.entry((pod.node_name.clone(), owner.uid.clone())).or_default();
+        let (daemon_set, owner) = pod.daemon_set().zip(pod.controller.as_ref())?;
+        let seen = self.returns.entry((pod.node_name.clone(), daemon_set)).or_default();
         if seen.len() < 2 {
             seen.insert(pod.uid.clone());
         }

@@ -33,10 +33,11 @@ impl World {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();
-        let watched = nodes.values().filter(|n| wanted(n, &maintenances));
-        let pods = watched.map(|n| (n.name.clone(), caches.pods.on_node(&n.name))).collect();
+        // Before the pods: a request that has ended because its pod is gone is not seen beside that pod.
         let key = |r: &EvictionRequest| (r.metadata.namespace.clone(), r.metadata.name.clone());
         let requests: HashMap<_, _> = caches.requests.all().into_iter().map(|r| (key(&r), r)).collect();
+        let watched = nodes.values().filter(|n| wanted(n, &maintenances));
+        let pods = watched.map(|n| (n.name.clone(), caches.pods.on_node(&n.name))).collect();
         let located = requests.values().filter(|r| r.has_requester(REQUESTER));
         let located = located.filter_map(|r| Some((r.metadata.name.clone(), node_of(caches, r)?))).collect();
         Self { maintenances, nodes, pods, requests, located, lost: HashMap::new() }

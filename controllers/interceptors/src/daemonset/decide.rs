@@ -58,16 +58,14 @@ pub(super) fn decide(
         return Deed::Nothing;
     }
     let Some(pod) = pod else { return Deed::Gone };
-    let Some(owner) = pod.controller.as_ref().filter(|_| pod.is_daemon_set_pod()) else {
-        return Deed::Decline;
-    };
+    let Some(daemon_set) = pod.daemon_set() else { return Deed::Decline };
     if pod.is_terminating() {
         return Deed::Terminating;
     }
     if covering(pod, maintenances).is_empty() {
         return Deed::Nothing;
     }
-    match returns.when(&pod.node_name, &owner.uid, &pod.uid, now) {
+    match returns.when(&pod.node_name, &daemon_set, &pod.uid, now) {
         When::Now => Deed::Delete,
         When::Sent { until } => Deed::Sent { until },
         When::Later { until, times } => Deed::Wait { until, times },

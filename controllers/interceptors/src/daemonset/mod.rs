@@ -123,7 +123,8 @@ async fn reconcile(context: &Context, returns: &Mutex<Returns>, key: ObjectKey) 
                 return Err(Error::NoLease);
             }
             delete(context, &pod).await?;
-            returns.lock().deleted(&pod.node_name, owner(&pod).1, &pod.uid, now);
+            let daemon_set = pod.daemon_set().unwrap_or_default();
+            returns.lock().deleted(&pod.node_name, &daemon_set, &pod.uid, now);
             tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
         }
         (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
@@ -142,9 +143,9 @@ fn target(context: &Context, request: &EvictionRequest) -> Option<Arc<Pod>> {
     (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
 }
 
-/// Name and UID of the DaemonSet.
-fn owner(pod: &Pod) -> (&str, &str) {
-    pod.controller.as_ref().map_or(("", ""), |owner| (owner.name.as_str(), owner.uid.as_str()))
+/// Name of the DaemonSet.
+fn owner(pod: &Pod) -> &str {
+    pod.controller.as_ref().map_or("", |owner| owner.name.as_str())
 }
 
 /// Names and reasons of the maintenances that cover the pod.
@@ -159,7 +160,7 @@ fn why(context: &Context, pod: &Pod) -> String {
 
 /// The seed's words.
 fn terminating(pod: &Pod, why: &str) -> News {
-    let owner = owner(pod).0;
+    let owner = owner(pod);
     let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
     News {
         message: format!("{owner} is terminating the pod{because}."),
@@ -174,7 +175,7 @@ fn returned(pod: &Pod, times: u32) -> News {
         "DaemonSet {} has put a new pod on the node after its pod was deleted, {times} times in a row: it tolerates the \
          taint {TAINT}. It is deleted again, later each time; a nodeAffinity or a narrower toleration of the DaemonSet \
          ends this.",
-        owner(pod).0
+        owner(pod)
     );
     News { message, ..News::default() }
 }

@@ -20,7 +20,7 @@ const MANY: usize = 4096;
 /// What was deleted lately.
 #[derive(Debug, Default)]
 pub(super) struct Returns {
-    /// By node and UID of the DaemonSet.
+    /// By node, and namespace and UID of the DaemonSet.
     last: HashMap<(String, String), Deleted>,
     /// Number of entries at which the forgotten ones are dropped next.
     sweep_at: usize,

@@ -109,6 +109,12 @@ impl Pod {
     pub fn is_daemon_set_pod(&self) -> bool {
         self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version.starts_with("apps/"))
     }
+    /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is the word of whoever writes the pod, and may
+    /// be that of a DaemonSet elsewhere.
+    pub fn daemon_set(&self) -> Option<String> {
+        let owner = self.controller.as_ref().filter(|_| self.is_daemon_set_pod())?;
+        Some(format!("{}/{}", self.namespace, owner.uid))
+    }
     /// Whether the pod only mirrors a manifest of the kubelet.
     pub fn is_mirror(&self) -> bool {
         self.annotations.contains_key(MIRROR_ANNOTATION)

@@ -140,3 +140,17 @@ fn finished_list_removes_what_it_did_not_contain() {
     assert!(store.is_synced());
     assert_eq!(store.all()[0].name, "b");
 }
+
+/// An owner reference is the word of whoever writes the pod, and one that named a DaemonSet of another namespace was taken
+/// for that DaemonSet's pod: it was blamed for returning, and its own pods waited.
+#[test]
+fn a_daemon_set_is_known_by_its_namespace_too() {
+    let pod = |namespace: &str| -> Pod {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true});
+        let pod = json!({"metadata": {"name": "p", "namespace": namespace, "ownerReferences": [owner]}});
+        serde_json::from_value(pod).unwrap()
+    };
+    assert_eq!(pod("a").daemon_set().as_deref(), Some("a/u"));
+    assert_ne!(pod("a").daemon_set(), pod("b").daemon_set());
+    assert_eq!(Pod::default().daemon_set(), None);
+}
