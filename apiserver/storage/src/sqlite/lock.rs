@@ -58,3 +58,32 @@ impl Lock {
         self.0.set_len(0)
     }
 }
+
+/// Closing the file does not let go of the lock while a process that is being started holds a copy of it, between its fork
+/// and its exec; unlocking does.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the lock of the store is kept until the process ends");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A store that was closed and opened again was in use by another process, as somebody had just begun to start one.
+    #[test]
+    fn a_lock_that_is_dropped_is_free_whoever_holds_a_copy_of_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let lock = Lock::take(&path).unwrap();
+        let copy = lock.0.try_clone().unwrap();
+        assert!(Lock::take(&path).is_err(), "one at a time");
+        drop(lock);
+        assert!(Lock::take(&path).is_ok());
+        drop(copy);
+    }
+}
