@@ -39,9 +39,13 @@ pub fn stands_in<F: CommandFactory>(text: &str) -> Result<(), String> {
     if text.contains(&table) { Ok(()) } else { Err(table) }
 }
 
-/// The flags that a manifest of deploy/ hands to a container: the items of its lists that begin with `--`.
+/// The flags that a manifest of deploy/ hands to a container: the items of its lists that begin with `--`, and the values of
+/// a patch that do.
 pub fn in_manifest(manifest: &str) -> Vec<&str> {
-    let items = manifest.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    let items = manifest.lines().filter_map(|line| {
+        let line = line.trim();
+        line.strip_prefix("- ").or_else(|| line.strip_prefix("value: "))
+    });
     items.filter(|item| item.starts_with("--")).collect()
 }
 

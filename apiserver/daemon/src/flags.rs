@@ -161,6 +161,8 @@ fn default_sans() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_command::manual::in_manifest;
+
     use super::*;
 
     fn read(arguments: &[&str]) -> Result<Flags, String> {
@@ -205,14 +207,14 @@ mod tests {
 
     #[test]
     fn the_flags_of_deploy_are_taken() {
-        let manifests = [
-            include_str!("../../../deploy/base/apiserver.yaml"),
-            include_str!("../../../deploy/overlays/sqlite/apiserver.yaml"),
-            include_str!("../../../deploy/overlays/etcd/apiserver.yaml"),
+        let base = in_manifest(include_str!("../../../deploy/base/apiserver.yaml"));
+        let overlays = [
+            include_str!("../../../deploy/overlays/sqlite/flags.yaml"),
+            include_str!("../../../deploy/overlays/etcd/flags.yaml"),
         ];
-        for manifest in manifests {
-            let flags = drydock_command::manual::in_manifest(manifest);
-            assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
+        for overlay in overlays.map(in_manifest) {
+            let flags = [base.as_slice(), &overlay].concat();
+            assert!(!base.is_empty() && !overlay.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
         }
     }
 

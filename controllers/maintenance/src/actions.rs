@@ -73,10 +73,8 @@ pub enum Action {
     },
     /// Deletes a request that is canceled or targets another pod, so that the pod's own can be made.
     Replace {
-        /// UID of the request.
+        /// UID of the request. Its target and its end are final, whatever else is written to it.
         request: String,
-        /// Its version.
-        resource_version: String,
     },
     /// Writes a maintenance's status.
     Status {

@@ -97,10 +97,15 @@ impl Blocked {
         }
     }
 
-    /// Since when a pod that is asked to leave is there without a reason. After a restart this begins anew.
+    /// Since when a pod that is asked to leave is there without a reason. After a restart this begins anew, but for the turn
+    /// of an interceptor.
     fn unexplained_since(&self, view: &View<'_>, pod: &Pod) -> Timestamp {
-        let known = self.unexplained.get(&pod.uid).filter(|_| view.is_cordoned_off(&pod.node_name));
-        known.copied().unwrap_or(view.now).min(view.now)
+        if !view.is_cordoned_off(&pod.node_name) {
+            return view.now;
+        }
+        let turn = || view.world.request(pod).and_then(|request| request.status.activation_time);
+        let known = self.unexplained.get(&pod.uid).copied().or_else(turn);
+        known.map_or(view.now, |at| truncate_to_seconds(at).min(view.now))
     }
 
     fn why(
@@ -162,6 +167,7 @@ fn slow_to_die(view: &View<'_>, pod: &Pod, ends: Timestamp, decision: &mut Decis
         return None;
     }
     if view.now < over {
+        decision.wake_at(over);
         let message =
             format!("The pod is terminating, and its grace period ends at {}", format_seconds(ends));
         return Some(Why { reason: "Terminating", message });
@@ -220,7 +226,8 @@ fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mut Decision)
         decision.wake_at(first);
         return None;
     }
-    let late = expected.filter(|at| *at <= view.now);
+    let (late, later) = (expected.filter(|at| *at <= view.now), expected.filter(|at| view.now < *at));
+    later.into_iter().for_each(|at| decision.wake_at(at));
     let late = late.map(|at| format!(", which expected to finish at {}", format_seconds(at)));
     Some(waiting_for(active, &late.unwrap_or_default()))
 }

@@ -80,7 +80,8 @@ impl Failures {
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
         for pod in pods() {
             let key = (pod.namespace.clone(), pod.uid.clone());
-            let lost = view.world.lost.get(&key);
+            // Our requester in a request for another pod was never ours.
+            let lost = view.world.lost.get(&key).filter(|lost| lost.target == pod.name);
             if let Some(lost) = lost.filter(|lost| !self.withdrawn.contains_key(&lost.request)) {
                 let cause = if lost.deleted { Cause::Deleted } else { Cause::Withdrawn };
                 let failed = Failed { cause, request: &lost.request, at: view.now, why: "" };

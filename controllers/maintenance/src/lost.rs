@@ -37,6 +37,8 @@ impl Losses {
 pub struct Lost {
     /// UID of the request.
     pub(crate) request: String,
+    /// Name of the pod that it targets.
+    pub(crate) target: String,
     /// Whether it was deleted, and not only withdrawn.
     pub(crate) deleted: bool,
 }
@@ -53,6 +55,7 @@ impl Lost {
         let deleted = same.is_none_or(|new| new.is_being_deleted());
         // One that was made anew while nobody watched may be ours again.
         let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
-        lost.then(|| Self { request: old.metadata.uid.clone(), deleted })
+        let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
+        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted })
     }
 }

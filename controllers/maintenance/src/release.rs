@@ -32,11 +32,15 @@ pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decisi
 /// Whether each node of a maintenance is released: nothing is left to be written to it, and no request of ours is open
 /// there, unless another maintenance holds it.
 fn is_released(view: &View<'_>, failures: &Failures, maintenance: usize, decision: &Decision) -> bool {
+    let ended = view.world.maintenances.get(maintenance).and_then(|m| {
+        let complete = m.status.stage_statuses.iter().find(|s| s.name == Stage::Complete);
+        complete.and_then(|stage| stage.start_timestamp)
+    });
     view.nodes_of(maintenance).iter().all(|node| {
         let name = &node.name;
         let untouched = !decision.actions.contains_key(&Task::Cordon(name.clone()))
             && !decision.actions.contains_key(&Task::Conditions(name.clone()));
         view.is_held(name)
-            || (untouched && (view.is_draining(name) || !requests::is_open_on(view, failures, name)))
+            || (untouched && (view.is_draining(name) || !requests::is_open_on(view, failures, name, ended)))
     })
 }

@@ -2,6 +2,7 @@
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::Pod;
+use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, Task};
@@ -41,9 +42,7 @@ fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<Action> {
         return None;
     }
     if request.is_finished() || is_astray(request, pod) {
-        let (request, resource_version) =
-            (request.metadata.uid.clone(), request.metadata.resource_version.clone());
-        return Some(Action::Replace { request, resource_version });
+        return Some(Action::Replace { request: request.metadata.uid.clone() });
     }
     let joins = !request.has_requester(REQUESTER);
     joins.then(|| ask(Some(request.metadata.uid.clone())))
@@ -77,11 +76,16 @@ fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
     }
 }
 
-/// Whether a request that we made for a pod on this node is still open.
-pub(crate) fn is_open_on(view: &View<'_>, failures: &Failures, node: &str) -> bool {
+/// Whether a request that we made for a pod on this node before `end` is still open. Our requester's name is anybody's to
+/// write, and whoever makes requests with it later keeps nothing from its end.
+pub(crate) fn is_open_on(view: &View<'_>, failures: &Failures, node: &str, end: Option<Timestamp>) -> bool {
     let pods = view.world.pods.get(node).into_iter().flatten();
     let mut requests = pods.filter_map(|pod| view.world.request(pod));
-    requests.any(|request| is_ours(request, failures))
+    let is_earlier = |request: &EvictionRequest| match (request.metadata.creation_timestamp, end) {
+        (Some(made), Some(end)) => made <= end,
+        _ => true,
+    };
+    requests.any(|request| is_earlier(request) && is_ours(request, failures))
 }
 
 fn task(namespace: &str, uid: &str) -> Task {

@@ -50,8 +50,8 @@ impl Writer {
             (Task::Request(namespace, uid), Action::Withdraw { pod, request }) => {
                 self.withdraw(namespace, uid, pod, request).await
             }
-            (Task::Request(namespace, uid), Action::Replace { request, resource_version }) => {
-                self.delete_request(namespace, uid, request, resource_version).await
+            (Task::Request(namespace, uid), Action::Replace { request }) => {
+                self.delete_request(namespace, uid, request).await
             }
             (_, Action::Status { maintenance, status, confirm }) => {
                 self.status(maintenance, status, confirm).await
@@ -136,17 +136,9 @@ impl Writer {
         Ok(at(&requests.patch(uid, &params(), &Patch::Merge(patch)).await?.object))
     }
 
-    async fn delete_request(
-        &self,
-        namespace: &str,
-        name: &str,
-        uid: &str,
-        resource_version: &str,
-    ) -> Result<Written, kube::Error> {
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: Some(resource_version.to_owned()),
-        });
+    async fn delete_request(&self, namespace: &str, name: &str, uid: &str) -> Result<Written, kube::Error> {
+        let precondition = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams::default().preconditions(precondition);
         api::<EvictionRequest>(&self.context.client, namespace).delete(name, &params).await?;
         Ok(Written::At(0))
     }

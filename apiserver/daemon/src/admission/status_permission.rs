@@ -10,7 +10,7 @@ use drydock_api::eviction_request::interceptors::is_reserved;
 use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permission, needed};
 use drydock_machinery::field::Path;
 use drydock_machinery::{ApiError, Object};
-use drydock_server::admission::{Admission, Attributes};
+use drydock_server::admission::{Admission, Attributes, Operation};
 use drydock_server::authz::{self, Authorizer};
 
 /// The check. Writes to the object itself are looked at too: the managed fields that they bring may make somebody the
@@ -64,8 +64,10 @@ fn question(attributes: &Attributes<'_>, permission: Permission<'_>) -> authz::A
         Permission::Interceptor(name) if is_reserved(name) => (INTERCEPTOR, "", name),
         Permission::Interceptor(name) => (INTERCEPTOR, attributes.namespace, name),
     };
+    // Nobody is granted to create what is not served.
+    let verb = if attributes.operation == Operation::Create { "update" } else { attributes.verb };
     authz::Attributes {
-        verb: attributes.verb.into(),
+        verb: verb.into(),
         group: attributes.names.group.into(),
         version: attributes.names.version.into(),
         resource: attributes.names.plural.into(),

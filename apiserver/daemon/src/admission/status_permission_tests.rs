@@ -140,7 +140,7 @@ async fn a_create_that_brings_owners_of_a_status_needs_the_permission_too() {
     writer.admit("create", "", &spec, None).await.unwrap();
     let status = made(fields(&json!({"f:status": {"f:activationTime": {}}})));
     writer.admit("create", "", &status, None).await.unwrap_err();
-    assert_eq!(writer.asked.all(), [about("assignment", "create", None, None)]);
+    assert_eq!(writer.asked.all(), [about("assignment", "update", None, None)]);
 }
 
 #[tokio::test]

@@ -115,29 +115,33 @@ async fn own_nodes(field: Field) -> Findings {
     let mut all = node_maintenance(&format!("{name}-all"), "Cordon", &[&name]);
     all["spec"]["nodeSelector"]["nodeSelectorTerms"] = everything;
     field.stage.done(&Ask::post(&path, &all)).await?;
-    field.stage.drain(&name, &name).await?;
     field.count("maintenance of all nodes");
-    let told = field.stage.blocker(LIMIT, &name, "NoSchedulableNode", &["Drydock"]).await;
-    let request =
-        format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
-    let admin = field.stage.admin().await?;
-    let asked = admin.ask_again(&Ask::get(&request)).await?;
-    field
-        .stage
-        .done(&Ask::merge(maintenance(&format!("{name}-all")), &json!({"spec": {"stage": "Complete"}})))
-        .await?;
+    let kept = kept(&field, &name, &uid).await;
+    // Whatever came of it, the nodes are not left like this.
+    let complete = json!({"spec": {"stage": "Complete"}});
+    field.stage.done(&Ask::merge(maintenance(&format!("{name}-all")), &complete)).await?;
     let is_drained =
         async || Ok(has_condition(&field.stage.done(&Ask::get(maintenance(&name))).await?, "Drained"));
     let drained = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
+    let drained = Finding::new(
+        drained.is_ok(),
+        format!("the end of the drain, when other nodes take pods: {drained:?}"),
+    );
+    Ok(kept?.into_iter().chain([drained]).collect())
+}
+
+/// Drains the node on which Drydock's pod is while no other takes it.
+async fn kept(field: &Field, name: &str, uid: &str) -> Findings {
+    field.stage.drain(name, name).await?;
+    let told = field.stage.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
+    let request =
+        format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
+    let asked = field.stage.admin().await?.ask_again(&Ask::get(&request)).await?;
     Ok(vec![
         Finding::new(told.is_ok(), format!("a blocker that says why the pod stays: {told:?}")),
         Finding::new(
             asked.code == http::StatusCode::NOT_FOUND,
             format!("the eviction of Drydock itself: {}", asked.told()),
-        ),
-        Finding::new(
-            drained.is_ok(),
-            format!("the end of the drain, when other nodes take pods: {drained:?}"),
         ),
     ])
 }

@@ -17,7 +17,9 @@ use crate::stage::cluster::PATIENT;
 const FINALIZER: &str = "veto.example.com/stay";
 const LIMIT: Duration = Duration::from_secs(60);
 /// How often a request for another pod is made for each pod.
-const SQUATS: usize = 20;
+const SQUATS: usize = 200;
+/// The requester of maintenances, whose name is anybody's to write.
+const MAINTENANCE: &str = "nodemaintenance.k8s.io";
 
 /// These attacks.
 pub fn all() -> Vec<Attack> {
@@ -70,16 +72,19 @@ async fn finalizer_veto(field: Field) -> Findings {
 
 /// Each was replaced as soon as it was canceled, as fast as the tenant could make it anew, and no blocker told of it.
 async fn squatted_uids(field: Field) -> Findings {
-    let pods = pods_to_drain(&field).await?;
+    let pods = pods_to_drain(&field, 10).await?;
     let line = field.line().await?;
-    field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
-    for _ in 0..SQUATS {
+    // The first are there before the drain begins, and each is made again as soon as its name is free.
+    for round in 0..SQUATS {
         for (_, uid) in &pods {
             let squat = Ask::post(
                 format!("{}?fieldManager=squatter", field.tenant.requests()),
-                &eviction_request("nowhere", uid, REQUESTER),
+                &eviction_request("nowhere", uid, MAINTENANCE),
             );
             field.note(&line.ask_again(&squat).await);
+        }
+        if round == 0 {
+            field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
         }
     }
     let told =
@@ -105,6 +110,7 @@ async fn endless_turn(field: Field) -> Findings {
     let pods = drained(&field).await?;
     let line = field.line().await?;
     for (_, uid) in &pods {
+        until(&field, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
         let mut entry =
             field.stage.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
         let now = jiff::Timestamp::now();
@@ -135,15 +141,15 @@ fn is_canceled(request: &Value) -> bool {
 }
 
 /// Pods of the tenant on a node of their own, which has the tenant's name.
-async fn pods_to_drain(field: &Field) -> Result<Pods> {
+async fn pods_to_drain(field: &Field, count: usize) -> Result<Pods> {
     let name = &field.tenant.namespace;
     field.stage.node(name).await?;
-    field.stage.pods(&field.tenant, name, field.pick(10, 100), true).await
+    field.stage.pods(&field.tenant, name, count, true).await
 }
 
 /// The same, which a maintenance has asked to leave.
 async fn drained(field: &Field) -> Result<Pods> {
-    let pods = pods_to_drain(field).await?;
+    let pods = pods_to_drain(field, field.pick(10, 100)).await?;
     field.stage.drain(&field.tenant.namespace, &field.tenant.namespace).await?;
     let (_, last) = pods.last().context("no pod")?;
     until(field, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;

@@ -29,6 +29,30 @@ async fn a_host_takes_every_installation() -> Result<()> {
     Ok(())
 }
 
+/// A list of flags in an overlay took the place of the base's: without `--controller-users` the controllers' writes, which
+/// are made in terms of their lease, were all forbidden.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
+    let host = Host::shared().await?;
+    let flags = |folder: &str| -> Result<Vec<String>> {
+        let made = host.kubectl(&["kustomize", &deploy().join(folder).display().to_string()])?;
+        let is_server = |document: &&str| {
+            document.contains("kind: Deployment") && document.contains("- drydock-apiserver\n")
+        };
+        let server = made.split("---\n").find(is_server).context("no Deployment of the API server")?;
+        let flags = server.lines().filter_map(|line| line.trim().strip_prefix("- --"));
+        Ok(flags.map(str::to_owned).collect())
+    };
+    let base = flags("base")?;
+    ensure!(base.iter().any(|flag| flag.starts_with("controller-users=")), "{base:?}");
+    for (folder, own) in [("overlays/sqlite", "data-dir="), ("overlays/etcd", "etcd-servers=")] {
+        let flags = flags(folder)?;
+        assert!(base.iter().all(|flag| flags.contains(flag)), "{folder}: {flags:?}");
+        assert!(flags.iter().any(|flag| flag.starts_with(own)), "{folder}: {flags:?}");
+    }
+    Ok(())
+}
+
 /// cert-manager and the Prometheus operator are not in the host: what can be told is that the components fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_components_go_with_every_installation() -> Result<()> {

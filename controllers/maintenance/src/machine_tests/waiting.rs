@@ -128,6 +128,11 @@ fn drydocks_own_pods_stay_while_no_other_node_takes_them() {
         node.taints = vec![Taint { effect: "PreferNoSchedule".into(), ..Default::default() }];
     });
     assert_eq!(asked_in_own_namespace(&mut sim), ["manager"], "b takes it");
+    let pool = Taint { key: "pool".into(), effect: "NoSchedule".into(), ..Default::default() };
+    sim.change_node("b", |node| node.taints = vec![pool.clone()]);
+    assert!(asked_in_own_namespace(&mut sim).is_empty());
+    sim.change_node("a", |node| node.taints = vec![pool]);
+    assert_eq!(asked_in_own_namespace(&mut sim), ["manager"], "it stands the taint, as its own node has it");
 }
 
 #[test]
@@ -258,4 +263,60 @@ fn our_requester_that_others_put_back_does_not_keep_a_maintenance_from_its_end()
     sim.stage("n", Stage::Complete);
     sim.settle();
     assert!(sim.requested().is_empty(), "and withdraws");
+}
+
+/// The name of our requester is anybody's to write: whoever made requests with it again and again kept the maintenance from
+/// its end.
+#[test]
+fn requests_that_are_made_after_the_end_do_not_keep_a_maintenance_from_it() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    sim.stage("m", Stage::Complete);
+    for second in 1..10 {
+        sim.now += SignedDuration::from_secs(second);
+        let actions = sim.step();
+        actions.into_iter().for_each(|(task, action)| sim.carry_out(&task, action));
+        let now = sim.now;
+        sim.delete_request("p");
+        sim.request("p", |r| {
+            r.metadata.uid = format!("request-{second}");
+            r.metadata.creation_timestamp = Some(now);
+            r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
+        });
+    }
+    assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
+    sim.settle();
+    assert!(sim.requested().is_empty(), "and we withdraw from them all the same");
+}
+
+/// Ours was deleted by ourselves, and others were blamed for it.
+#[test]
+fn a_request_for_another_pod_with_our_requester_is_not_said_to_be_deleted_by_others() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.change_node("a", |node| node.unschedulable = true);
+    for squat in ["one", "two"] {
+        sim.request("p", |r| {
+            r.metadata.uid = squat.to_owned();
+            r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
+            let target = json!({ "name": "other", "uid": "uid-p" });
+            r.spec.target.pod = serde_json::from_value(target).unwrap();
+        });
+        sim.step();
+        sim.now += SignedDuration::from_mins(6);
+        let actions = sim.step();
+        assert!(
+            matches!(actions[&Task::Request("ns".into(), "uid-p".into())], Action::Replace { .. }),
+            "{squat}"
+        );
+        sim.delete_request("p");
+        sim.step();
+        assert!(
+            !sim.memory.failures.of(&sim.world.pods["a"][0]).unwrap().message.contains("Others"),
+            "{squat}"
+        );
+    }
 }
