@@ -29,7 +29,7 @@ use axum::body::{Body, HttpBody};
 use http::{Request, Response};
 use rustls::ServerConfig;
 use rustls::server::Acceptor;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -104,10 +104,22 @@ impl Answer for Chain {
     }
 }
 
+/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's listeners
+/// have by default. The 128 of the standard library are fewer than one client opens at once, and the connection of whoever
+/// comes next is tried again by their kernel after 1, 3 and 7 s.
+const BACKLOG: u32 = 4096;
+
 /// Binds the port; the error names it and the flag to change.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
+    let listener = listen(address);
     listener.map_err(|e| io::Error::new(e.kind(), format!("--secure-port: cannot listen on {address}: {e}")))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves until `stop` is cancelled, then lets what is in flight finish.

@@ -1,14 +1,15 @@
 //! Whose handshake is next.
 //!
 //! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few are
-//! worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one address the newest
-//! connection is next: a probe does not wait behind a flood from its own address.
+//! worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one address the
+//! newest and the oldest connection do: a probe waits neither behind a flood from its own address, nor for as long as clients
+//! there come again at once.
 //!
 //! An address may begin as many handshakes in a second as it may have connections that have authenticated nobody
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
 //! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes than
-//! that, and a probe from among them waits for a tenth of a second. They begin together and not one after the other, as
-//! reviews do ([`crate::review`]): clients that come again at once would each time be the newest, and the probe never.
+//! that, and a probe from among them waits for a few tenths of a second. They begin together and not one after the other, as
+//! reviews do ([`crate::review`]): clients that come again at once would each time be the newest.
 //!
 //! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before those
 //! whose handshake has not begun, and are not counted a second time.
@@ -144,10 +145,21 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// Who waits, by source: sources take turns, and of one source the newest is next.
+/// Who waits, by source: sources take turns, and of one source the newest and the oldest do.
 struct Waiting<T> {
-    by_source: BTreeMap<Network, BTreeMap<Id, T>>,
+    by_source: BTreeMap<Network, OfSource<T>>,
     last: Option<Network>,
+}
+
+struct OfSource<T> {
+    by_age: BTreeMap<Id, T>,
+    is_oldest_next: bool,
+}
+
+impl<T> Default for OfSource<T> {
+    fn default() -> Self {
+        Self { by_age: BTreeMap::new(), is_oldest_next: false }
+    }
 }
 
 impl<T> Default for Waiting<T> {
@@ -158,13 +170,13 @@ impl<T> Default for Waiting<T> {
 
 impl<T> Waiting<T> {
     fn push(&mut self, source: Network, id: Id, who: T) {
-        self.by_source.entry(source).or_default().insert(id, who);
+        self.by_source.entry(source).or_default().by_age.insert(id, who);
     }
 
     fn remove(&mut self, source: Network, id: Id) -> Option<T> {
         let of_source = self.by_source.get_mut(&source)?;
-        let who = of_source.remove(&id);
-        if of_source.is_empty() {
+        let who = of_source.by_age.remove(&id);
+        if of_source.by_age.is_empty() {
             self.by_source.remove(&source);
         }
         who
@@ -174,9 +186,13 @@ impl<T> Waiting<T> {
     fn pop(&mut self, may_begin: impl Fn(&Network) -> bool) -> Option<(Network, T)> {
         let after = self.last.map_or(Unbounded, Excluded);
         let later = self.by_source.range((after, Unbounded));
-        let (source, of_source) = later.chain(&self.by_source).find(|(source, _)| may_begin(source))?;
-        let (source, id) = (*source, *of_source.last_key_value()?.0);
+        let source = *later.chain(&self.by_source).find(|(source, _)| may_begin(source))?.0;
         self.last = Some(source);
+        let of_source = self.by_source.get_mut(&source)?;
+        let ages = &of_source.by_age;
+        let next = if of_source.is_oldest_next { ages.first_key_value() } else { ages.last_key_value() };
+        let id = *next?.0;
+        of_source.is_oldest_next = !of_source.is_oldest_next;
         self.remove(source, id).map(|who| (source, who))
     }
 }
@@ -242,7 +258,21 @@ mod tests {
         waiting.push(source(2), 5_000, ("other", 5_000));
         waiting.push(source(3), 5_001, ("another", 5_001));
         let order: Vec<_> = std::iter::from_fn(|| Some(waiting.pop(|_| true)?.1)).take(4).collect();
-        assert_eq!(order, [("flood", 4_999), ("other", 5_000), ("another", 5_001), ("flood", 4_998)]);
+        assert_eq!(order, [("flood", 4_999), ("other", 5_000), ("another", 5_001), ("flood", 0)]);
+    }
+
+    /// Eight clients that came again as soon as they were served were each time the newest, and a probe from their address
+    /// waited for three seconds.
+    #[test]
+    fn who_waits_beside_clients_that_come_again_at_once_is_next_but_one() {
+        let mut waiting = Waiting::default();
+        (0..9).for_each(|id| waiting.push(source(1), id, id));
+        let mut served = Vec::new();
+        for id in 9..12 {
+            served.extend(waiting.pop(|_| true).map(|(_, id)| id));
+            waiting.push(source(1), id, id);
+        }
+        assert_eq!(served, [8, 0, 10]);
     }
 
     #[tokio::test]
