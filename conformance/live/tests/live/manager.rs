@@ -52,7 +52,9 @@ async fn a_pod_of_a_daemon_set_is_let_go_by_its_own_interceptor() -> Result<()> 
         let is_it = |entry: &Value| entry["name"] == "daemonset.apps.k8s.io" && !entry["startTime"].is_null();
         entries.is_some_and(|entries| entries.iter().any(is_it))
     };
-    until(requests, &pod, LIMIT, "let go by the interceptor of DaemonSets", is_let_go).await?;
+    until(requests.clone(), &pod, LIMIT, "let go by the interceptor of DaemonSets", is_let_go).await?;
+    // The pod goes, the maintenance withdraws, and the request is removed.
+    until(requests, &pod, LIMIT, "removed", |request: Option<&DynamicObject>| request.is_none()).await?;
     let complete = json!({"spec": {"stage": "Complete"}}).to_string();
     namespace.kubectl.ok(&["patch", "nodemaintenance", "agents", "--type=merge", "-p", &complete]).await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/agents", "daemonset/agents"]).await.map(drop)
