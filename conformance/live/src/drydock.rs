@@ -20,6 +20,8 @@ use crate::wait::{api_available, server_ready};
 
 const APISERVER: &str = "drydock-apiserver";
 const MANAGER: &str = "drydock-controller-manager";
+/// Our programs, which have the same names as their service accounts and roles.
+pub const PROGRAMS: [&str; 2] = [APISERVER, MANAGER];
 const STANDBY: &str = "drydock-controller-manager-standby";
 const NAMESPACE: &str = "drydock-system";
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";

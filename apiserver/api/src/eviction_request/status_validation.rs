@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use crate::json_len;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,6 +14,7 @@ use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEP
 use super::limits::MAX_CONDITION_BYTES;
 use super::transitions::{CLOCK_SKEW, earlier, gives_turns, index_of, later, may_advance, next_interceptor};
 use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor};
+use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
 use crate::names::fully_qualified_domain_name;

@@ -146,11 +146,10 @@ pub async fn allow_maintenances(field: &Field, others: &[Value]) -> Result<()> {
     let ours = json!({"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]});
     let rules = [&[ours], others].concat();
     let role = json!({"metadata": {"name": name}, "rules": rules});
-    let group = format!("system:serviceaccounts:{name}");
     let binding = json!({
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
+        "subjects": [field.tenant.subject()],
     });
     field.stage.done(&Ask::post(format!("{RBAC}/clusterroles"), &role)).await?;
     field.stage.done(&Ask::post(format!("{RBAC}/clusterrolebindings"), &binding)).await.map(drop)

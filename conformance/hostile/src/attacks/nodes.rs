@@ -7,13 +7,14 @@ use drydock_conformance::kinds::{named_node_maintenance, node_maintenance};
 use drydock_conformance::wait::retry;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, has_condition};
+use super::host::allow_maintenances;
+use super::stock::Findings;
+use super::store::drained;
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::Field;
 use crate::stage::cluster::maintenance;
 
-const RBAC: &str = "rbac.authorization.k8s.io";
 const LIMIT: Duration = Duration::from_secs(60);
 /// Where Drydock's own pods are.
 const OWN_NAMESPACE: &str = "drydock-system";
@@ -72,8 +73,10 @@ async fn future_nodes(field: Field) -> Findings {
 
 /// Selectors that reach a node of that name, which is not there yet.
 fn selectors(name: &str) -> Vec<Value> {
-    let by_name = |operator: &str, values: Value| json!({"matchFields": [{"key": "metadata.name", "operator": operator, "values": values}]});
-    let by_label = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": operator, "values": values}]});
+    let term = |by: &str, key: &str, operator: &str, values: Value| json!({by: [{"key": key, "operator": operator, "values": values}]});
+    let by_name = |operator: &str, values: Value| term("matchFields", "metadata.name", operator, values);
+    let by_label =
+        |operator: &str, values: Value| term("matchExpressions", "kubernetes.io/hostname", operator, values);
     vec![
         json!([by_name("In", json!([name]))]),
         json!([by_name("NotIn", json!(["none"]))]),
@@ -87,18 +90,9 @@ fn selectors(name: &str) -> Vec<Value> {
 
 /// The tenant may write maintenances and delete one node, whose name this is.
 async fn may_maintain(field: &Field, node: &str) -> Result<()> {
-    let (namespace, admin) = (&field.tenant.namespace, field.stage.admin().await?);
-    let rules = json!([
-        {"apiGroups": [drydock_api::GROUP], "resources": ["nodemaintenances"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["nodes"], "resourceNames": [node], "verbs": ["delete"]},
-    ]);
-    let role = json!({"metadata": {"name": namespace}, "rules": rules});
-    let group =
-        json!({"apiGroup": RBAC, "kind": "Group", "name": format!("system:serviceaccounts:{namespace}")});
-    let of = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": namespace});
-    let binding = json!({"metadata": {"name": namespace}, "roleRef": of, "subjects": [group]});
-    admin.done(&Ask::post(format!("/apis/{RBAC}/v1/clusterroles"), &role)).await?;
-    admin.done(&Ask::post(format!("/apis/{RBAC}/v1/clusterrolebindings"), &binding)).await?;
+    let delete =
+        json!({"apiGroups": [""], "resources": ["nodes"], "resourceNames": [node], "verbs": ["delete"]});
+    allow_maintenances(field, &[delete]).await?;
     let line: Line = field.line_through_host().await?;
     let list = Ask::get(format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION));
     let late = || "the tenant may not maintain nodes".to_owned();
@@ -120,9 +114,7 @@ async fn own_nodes(field: Field) -> Findings {
     // Whatever came of it, the nodes are not left like this.
     let complete = json!({"spec": {"stage": "Complete"}});
     field.stage.done(&Ask::merge(maintenance(&format!("{name}-all")), &complete)).await?;
-    let is_drained =
-        async || Ok(has_condition(&field.stage.done(&Ask::get(maintenance(&name))).await?, "Drained"));
-    let drained = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
+    let drained = drained(&field, &name).await;
     let drained = Finding::new(
         drained.is_ok(),
         format!("the end of the drain, when other nodes take pods: {drained:?}"),

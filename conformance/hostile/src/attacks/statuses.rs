@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_api::time::format_seconds;
 use drydock_conformance::kinds::eviction_request;
 use drydock_conformance::wait::retry;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::stock::{Findings, REQUESTER, has_condition, until};
+use super::stock::{Findings, REQUESTER, until};
 use crate::attack::{Attack, Finding};
 use crate::door::{Ask, Line};
 use crate::field::Field;
-use crate::stage::cluster::PATIENT;
+use crate::stage::cluster::{PATIENT, has_condition};
 
 const IMPERATIVE: &str = "imperative-eviction.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -170,7 +171,7 @@ async fn silence(field: &Field) -> Result<Finding> {
     let mut entry = field.stage.done(&Ask::get(&path)).await?["status"]["interceptors"][0].take();
     entry["message"] = "all is well".into();
     let said = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [&entry]}));
-    entry["completionTime"] = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+    entry["completionTime"] = format_seconds(jiff::Timestamp::now()).into();
     let ended = apply(&path, IMPERATIVE, &uid, &json!({"interceptors": [entry]}));
     again_and_again(field, &[said, ended]).await?;
     let status = field.stage.done(&Ask::get(&path)).await?["status"].take();
@@ -255,10 +256,8 @@ async fn own_namespace(field: &Field) -> Result<()> {
     admin
         .done(&Ask::post(format!("{rbac}/roles"), &json!({"metadata": {"name": "owner"}, "rules": [all]})))
         .await?;
-    let group =
-        json!({"apiGroup": RBAC, "kind": "Group", "name": format!("system:serviceaccounts:{namespace}")});
     let of = json!({"apiGroup": RBAC, "kind": "Role", "name": "owner"});
-    let binding = json!({"metadata": {"name": "owner"}, "roleRef": of, "subjects": [group]});
+    let binding = json!({"metadata": {"name": "owner"}, "roleRef": of, "subjects": [field.tenant.subject()]});
     admin.done(&Ask::post(format!("{rbac}/rolebindings"), &binding)).await?;
     let line: Line = field.line_through_host().await?;
     let secrets = Ask::get(format!("/api/v1/namespaces/{namespace}/secrets"));

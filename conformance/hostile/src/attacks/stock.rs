@@ -59,9 +59,3 @@ pub async fn until(field: &Field, uid: &str, is_so: impl Fn(&Value) -> bool) -> 
     let late = || format!("the request {uid} does not come so far");
     retry(LIMIT, late, async || Ok(is_so(&admin.ask_again(&path).await?.json()))).await
 }
-
-/// Whether a condition of an object is True.
-pub fn has_condition(object: &Value, type_: &str) -> bool {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["type"] == type_ && condition["status"] == "True")
-}

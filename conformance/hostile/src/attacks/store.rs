@@ -10,7 +10,7 @@ use super::stock::{Findings, lay_in, request, uid};
 use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
-use crate::stage::cluster::maintenance;
+use crate::stage::cluster::{has_condition, maintenance};
 
 /// Bytes of an annotation of which an object has nothing but one.
 const HEAVY: usize = 50_000;
@@ -72,11 +72,7 @@ pub async fn drained(field: &Field, name: &str) -> Result<()> {
     retry(
         field.pick(LIMIT[0], LIMIT[1]),
         || "did not end".to_owned(),
-        async || {
-            let found = field.stage.done(&Ask::get(&path)).await?;
-            let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            Ok(conditions.iter().any(|c| c["type"] == "Drained" && c["status"] == "True"))
-        },
+        async || Ok(has_condition(&field.stage.done(&Ask::get(&path)).await?, "Drained")),
     )
     .await?;
     field.stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await.map(drop)

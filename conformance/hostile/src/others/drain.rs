@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use crate::door::Ask;
-use crate::stage::cluster::maintenance;
+use crate::stage::cluster::{has_condition, maintenance};
 use crate::stage::{Stage, Tenant};
 
 /// Pods on the node.
@@ -68,7 +68,7 @@ impl Drain {
             if let Ok(found) = stage.done(&Ask::get(&path)).await {
                 last = found;
             }
-            if is_drained(&last) {
+            if has_condition(&last, "Drained") {
                 let took = began.elapsed();
                 stage.done(&Ask::merge(&path, &json!({"spec": {"stage": "Complete"}}))).await?;
                 stage.done(&Ask::delete(&path)).await?;
@@ -78,9 +78,4 @@ impl Drain {
         }
         bail!("not drained within {GUARD:?}: {}", last["status"]["nodeStatuses"])
     }
-}
-
-fn is_drained(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|c| c["type"] == "Drained" && c["status"] == "True")
 }

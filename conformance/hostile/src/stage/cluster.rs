@@ -114,6 +114,12 @@ pub fn maintenance(name: &str) -> String {
     format!("/apis/{}/nodemaintenances/{name}", drydock_api::API_VERSION)
 }
 
+/// Whether a condition of an object is True.
+pub fn has_condition(object: &Value, type_: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|condition| condition["type"] == type_ && condition["status"] == "True")
+}
+
 fn pod(name: &str, node: &str, annotations: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -56,6 +56,11 @@ impl Tenant {
         format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
+    /// All its accounts, as the subject of a binding.
+    pub fn subject(&self) -> Value {
+        subject(&self.namespace)
+    }
+
     /// Its first account.
     pub fn account(&self) -> &Account {
         &self.accounts[0]
@@ -110,10 +115,13 @@ fn role() -> Value {
 }
 
 fn binding(namespace: &str) -> Value {
-    let group = format!("system:serviceaccounts:{namespace}");
     json!({
         "metadata": {"name": "editor"},
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "editor"},
-        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group}],
+        "subjects": [subject(namespace)],
     })
+}
+
+fn subject(namespace: &str) -> Value {
+    json!({"apiGroup": RBAC, "kind": "Group", "name": format!("system:serviceaccounts:{namespace}")})
 }

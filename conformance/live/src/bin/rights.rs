@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
+use drydock_conformance::drydock::PROGRAMS;
 use drydock_conformance::host::{audit, repository};
 use serde::Deserialize;
 use serde_json::Value;
 
 const ROLES: [&str; 2] = ["rbac-apiserver.yaml", "rbac-controller-manager.yaml"];
-const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 /// Not of deploy/: the host's own roles, to which deploy/ binds drydock-apiserver.
 const HOSTS_ROLES: [&str; 2] = ["system:auth-delegator", "extension-apiserver-authentication-reader"];
 

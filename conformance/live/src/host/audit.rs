@@ -96,14 +96,14 @@ pub fn rules() -> [Value; 2] {
     ]
 }
 
+/// The group of the accounts that our programs have in a host.
+const OURS: &str = "system:serviceaccounts:drydock-system";
+
 /// The host's audit policy: what the judges read of pods and of our own kinds, and little else; and who asked for what of
-/// these users.
-pub(super) fn policy(users: &[String]) -> Value {
+/// our programs, if that is to be judged.
+pub(super) fn policy(with_programs: bool) -> Value {
     let [whole, named] = rules();
-    let others = match users {
-        [] => serde_json::json!({"level": "None"}),
-        users => serde_json::json!({"level": "Metadata", "users": users, "omitStages": ["RequestReceived"]}),
-    };
+    let level = if with_programs { "Metadata" } else { "None" };
     serde_json::json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
         "rules": [
@@ -119,7 +119,7 @@ pub(super) fn policy(users: &[String]) -> Value {
              "resources": [{"group": "", "resources": ["pods"]}]},
             {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests"]}]},
-            others,
+            {"level": level, "userGroups": [OURS], "omitStages": ["RequestReceived"]},
             {"level": "None"},
         ],
     })

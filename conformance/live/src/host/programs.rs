@@ -61,8 +61,8 @@ pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
 fn write_files(host: &Host) -> Result<()> {
     let made = host.kubeconfig("admin", &["system:masters"])?;
     debug_assert_eq!(made, host.admin());
-    let users = if host.keeps_audit_log { ours() } else { Vec::new() };
-    Ok(std::fs::write(host.dir.join("audit-policy.json"), audit::policy(&users).to_string())?)
+    let policy = audit::policy(host.keeps_audit_log);
+    Ok(std::fs::write(host.dir.join("audit-policy.json"), policy.to_string())?)
 }
 
 fn etcd_flags(host: &Host, client: u16, peer: u16) -> Vec<String> {
@@ -115,13 +115,6 @@ fn audit_flags(host: &Host) -> [String; 2] {
         file("audit-policy-file", &host.dir.join("audit-policy.json")),
         file("audit-log-path", &host.audit_log()),
     ]
-}
-
-/// The users that our programs are in a host.
-fn ours() -> Vec<String> {
-    ["drydock-apiserver", "drydock-controller-manager"]
-        .map(|name| format!("system:serviceaccount:drydock-system:{name}"))
-        .to_vec()
 }
 
 fn file(flag: &str, path: &Path) -> String {

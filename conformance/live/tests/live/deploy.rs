@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use drydock_conformance::drydock::grant;
+use drydock_conformance::drydock::{PROGRAMS, grant};
 use drydock_conformance::host::{Host, client_of, repository};
 use drydock_conformance::wait::until_some;
 use http::Request;
@@ -12,7 +12,6 @@ use http::Request;
 use crate::shared::{LIMIT, shared};
 
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
-const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_takes_every_installation() -> Result<()> {

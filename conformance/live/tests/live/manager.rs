@@ -55,8 +55,7 @@ async fn a_pod_of_a_daemon_set_is_let_go_by_its_own_interceptor() -> Result<()> 
     until(requests.clone(), &pod, LIMIT, "let go by the interceptor of DaemonSets", is_let_go).await?;
     // The pod goes, the maintenance withdraws, and the request is removed.
     until(requests, &pod, LIMIT, "removed", |request: Option<&DynamicObject>| request.is_none()).await?;
-    let complete = json!({"spec": {"stage": "Complete"}}).to_string();
-    namespace.kubectl.ok(&["patch", "nodemaintenance", "agents", "--type=merge", "-p", &complete]).await?;
+    complete(&namespace, "agents").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/agents", "daemonset/agents"]).await.map(drop)
 }
 
@@ -93,6 +92,15 @@ async fn an_event_that_is_told_again_is_counted() -> Result<()> {
         .ok(&["patch", "nodemaintenance", "told-again", "--type=merge", "-p", &complete])
         .await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/told-again"]).await.map(drop)
+}
+
+async fn complete(namespace: &Namespace, maintenance: &str) -> Result<()> {
+    let complete = json!({"spec": {"stage": "Complete"}}).to_string();
+    namespace
+        .kubectl
+        .ok(&["patch", "nodemaintenance", maintenance, "--type=merge", "-p", &complete])
+        .await
+        .map(drop)
 }
 
 fn daemon_set(node: &str) -> Value {
