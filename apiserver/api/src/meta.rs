@@ -184,6 +184,12 @@ impl LabelSelector {
         all.dedup();
         Self { match_labels: BTreeMap::new(), match_expressions: all }
     }
+
+    /// Whether this one selects whatever `narrow` selects, as far as their requirements show it.
+    pub fn includes(&self, narrow: &Self) -> bool {
+        let required = narrow.normalized().match_expressions;
+        self == narrow || self.normalized().match_expressions.iter().all(|r| required.contains(r))
+    }
 }
 
 impl LabelSelectorRequirement {

@@ -211,6 +211,23 @@ fn error_indexes_count_the_completed_list() {
 }
 
 #[test]
+fn the_position_in_the_plan_is_the_index_of_an_entry() {
+    let at = |position: i32| {
+        let mut object = maintenance("Drain", json!([{ "podPriority": 1 }, { "podPriority": 2 }]));
+        let old = object.clone();
+        object.0.insert("status".to_owned(), json!({ "drainPlanPosition": position }));
+        let errors = kind().validate_status_update(&object, &old, NOW.parse().unwrap());
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let wrong = |position: i32| {
+        let detail = "must be the index of one of the 14 entries of spec.drainPlan";
+        [format!("status.drainPlanPosition: Invalid value: {position}: {detail}")]
+    };
+    assert!(at(0).is_empty() && at(13).is_empty());
+    assert_eq!((at(-1).as_slice(), at(14).as_slice()), (&wrong(-1)[..], &wrong(14)[..]));
+}
+
+#[test]
 fn a_node_stands_once_in_node_statuses() {
     let node =
         |name: &str| json!({ "nodeRef": { "name": name }, "podsPendingEvacuation": 0, "podsEvacuating": 0 });
@@ -286,5 +303,52 @@ fn what_cannot_be_read_is_an_error_and_no_panic() {
         kind().default(&mut value);
         kind().prepare_for_create(&mut value);
         assert!(!create(&value).is_empty());
+    }
+}
+
+#[test]
+fn the_number_of_drained_nodes_is_not_negative() {
+    let at = |nodes: i32| {
+        let mut object = maintenance("Drain", json!([]));
+        let old = object.clone();
+        object.0.insert("status".to_owned(), json!({ "drainedNodes": nodes }));
+        let errors = kind().validate_status_update(&object, &old, NOW.parse().unwrap());
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(at(0).is_empty() && at(4001).is_empty());
+    assert_eq!(at(-1), ["status.drainedNodes: Invalid value: -1: must be greater than or equal to 0"]);
+}
+
+#[test]
+fn no_count_of_gone_nodes_is_negative() {
+    let at = |nodes: serde_json::Value| {
+        let mut object = maintenance("Drain", json!([]));
+        let old = object.clone();
+        object.0.insert("status".to_owned(), json!({ "goneNodes": nodes }));
+        let errors = kind().validate_status_update(&object, &old, NOW.parse().unwrap());
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(at(json!({ "drained": 4001, "undrained": 0 })).is_empty());
+    for field in ["drained", "undrained"] {
+        let expected =
+            format!("status.goneNodes.{field}: Invalid value: -1: must be greater than or equal to 0");
+        assert_eq!(at(json!({ field: -1 })), [expected]);
+    }
+}
+
+#[test]
+fn no_outcome_is_negative() {
+    let at = |outcomes: serde_json::Value| {
+        let mut object = maintenance("Drain", json!([]));
+        let old = object.clone();
+        object.0.insert("status".to_owned(), json!({ "outcomes": outcomes }));
+        let errors = kind().validate_status_update(&object, &old, NOW.parse().unwrap());
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(at(json!({ "evicted": 150_000, "canceled": 0, "passedOver": 1, "returned": 2 })).is_empty());
+    for field in ["evicted", "canceled", "passedOver", "returned"] {
+        let expected =
+            format!("status.outcomes.{field}: Invalid value: -1: must be greater than or equal to 0");
+        assert_eq!(at(json!({ field: -1 })), [expected]);
     }
 }

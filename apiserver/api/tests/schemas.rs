@@ -59,7 +59,9 @@ fn the_structs_carry_every_field_and_only_those() {
         "status": { "observedGeneration": 1, "conditions": [condition], "targetInterceptors": [{ "name": "a.b" }],
             "activeInterceptors": ["a.b"], "processedInterceptors": ["a.b"], "activationTime": "2026-01-01T00:00:00.123456Z",
             "interceptors": [{ "name": "a.b", "heartbeatTime": t, "expectedFinishTime": t, "startTime": t,
-                "completionTime": t, "message": "" }] },
+                "completionTime": t, "message": "",
+                "blocked": { "reason": "R", "name": "n", "state": "S", "sinceTime": t } }],
+            "podInfo": { "nodeName": "n", "priority": 1, "podType": "Default" } },
     });
     let read: EvictionRequest = serde_json::from_value(eviction.clone()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), eviction);
@@ -73,8 +75,11 @@ fn the_structs_carry_every_field_and_only_those() {
         "spec": { "nodeSelector": { "nodeSelectorTerms": [{ "matchExpressions": requirement, "matchFields": requirement }] },
             "stage": "Drain", "drainPlan": [entry], "reason": "r" },
         "status": { "observedGeneration": 1, "stageStatuses": [{ "name": "Drain", "startTimestamp": t }],
-            "conditions": [condition], "nodeStatuses": [{ "nodeRef": { "name": "n" }, "drainTargets": [entry],
-                "drainMessage": "x", "podsPendingEvacuation": 1, "podsEvacuating": 1, "blockedPods": 1, "blockers": [{
+            "conditions": [condition], "drainPlanPosition": 1, "drainedNodes": 1,
+            "outcomes": { "evicted": 1, "canceled": 1, "passedOver": 1, "returned": 1 },
+            "goneNodes": { "drained": 1, "undrained": 1 }, "nodeStatuses": [{ "nodeRef": { "name": "n" }, "drainTargets": [entry],
+                "drainMessage": "x", "podsPendingEvacuation": 1, "podsEvacuating": 1, "blockedPods": 1,
+                "left": [{ "podType": "Static", "priority": 1, "podSelector": selector, "count": 1 }], "blockers": [{
                     "pod": { "namespace": "a", "name": "b", "uid": "c" }, "reason": "Other", "message": "m", "sinceTime": t }] }] },
     });
     let read: NodeMaintenance = serde_json::from_value(maintenance.clone()).unwrap();
@@ -89,4 +94,18 @@ fn an_apply_sends_what_is_set_and_nothing_else() {
     let wanted = json!({ "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest",
         "metadata": { "name": "u", "namespace": "ns" }, "spec": { "requesters": [{ "name": "a.b" }] } });
     assert_eq!(serde_json::to_value(&request).unwrap(), wanted);
+}
+
+/// Where people look them up.
+#[test]
+fn the_reasons_of_blockers_stand_in_kubectl_explain_and_the_readme() {
+    let schema = format!("{:?}", schemas()[1]);
+    let readme = include_str!("../../../README.md");
+    for reason in drydock_api::node_maintenance::blocker::REASONS {
+        assert!(
+            schema.contains(&format!(" {reason},")) || schema.contains(&format!(" {reason}.")),
+            "{reason}"
+        );
+        assert!(readme.contains(&format!("\n| `{reason}` |")), "README.md: {reason}");
+    }
 }

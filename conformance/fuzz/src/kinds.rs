@@ -71,8 +71,10 @@ fn eviction_request() -> Value {
             "interceptors": [
                 {"name": "db.example.com", "message": "", "startTime": "2025-12-31T23:59:20.000000Z",
                  "heartbeatTime": "2025-12-31T23:59:20.000000Z", "completionTime": "2025-12-31T23:59:29.000000Z"},
-                {"name": "imperative-eviction.k8s.io", "message": ""},
+                {"name": "imperative-eviction.k8s.io", "message": "", "blocked": {
+                    "reason": "PodDisruptionBudget", "name": "db", "state": "ShortNow", "sinceTime": "2025-12-31T23:59:30Z"}},
             ],
+            "podInfo": {"nodeName": "n", "priority": 1000, "podType": "Default"},
             "conditions": [{
                 "type": "Evicted", "status": "False", "reason": "Waiting", "message": "", "observedGeneration": 1,
                 "lastTransitionTime": "2025-12-31T23:59:20Z",

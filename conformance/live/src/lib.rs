@@ -19,4 +19,5 @@ pub mod kubectl;
 pub mod link;
 pub mod wait;
 
+pub mod drains;
 pub mod playground;

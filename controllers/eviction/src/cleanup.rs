@@ -4,7 +4,7 @@ use drydock_api::eviction_request::{CANCELED, EVICTED, EvictionRequest, REASON_N
 use drydock_api::meta::find_condition;
 use jiff::Timestamp;
 
-use crate::machine::{Config, Decision};
+use crate::machine::{Config, Decision, retire_active};
 
 /// Removal when it is due, else when to look again.
 pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &Config) -> Decision {
@@ -15,7 +15,7 @@ pub(crate) fn after_the_end(request: &EvictionRequest, now: Timestamp, config: &
     let mut decision = Decision { wake, ..Decision::default() };
     if !request.status.active_interceptors.is_empty() {
         let mut status = request.status.clone();
-        status.active_interceptors.clear();
+        retire_active(&mut status);
         decision.status = Some(status);
     }
     decision

@@ -27,6 +27,12 @@ impl Verdict {
     pub(crate) fn not_found(pod: &str) -> Self {
         Self::new(CANCELED, REASON_VALIDATION_FAILED, format!("Target Pod {pod} was not found."))
     }
+    pub(crate) fn replaced(pod: &str, asked: &str, present: &str) -> Self {
+        let message = format!(
+            "Target Pod {pod} with UID {asked} was not found: the pod of this name has UID {present}."
+        );
+        Self::new(CANCELED, REASON_VALIDATION_FAILED, message)
+    }
     pub(crate) fn in_group(pod: &str) -> Self {
         let message = format!(
             "Target Pod {pod} is part of a Workload/PodGroup. Eviction of such pods is currently not supported."

@@ -12,7 +12,8 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, run_workers,
+    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, find,
+    run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -119,8 +120,7 @@ struct Worker {
 impl Worker {
     async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Outcome::Done) };
-        let now = clock::now();
-        let decision = self.decide(&request, now).await?;
+        let decision = self.decide(&request).await?;
         if decision.delete {
             self.removals.add(key);
             return Ok(Outcome::Done);
@@ -133,18 +133,20 @@ impl Worker {
             return self.write_status(&request, status, &decision.warnings).await;
         }
         if let Some(of_pod) = &decision.labels {
-            return self.apply_labels(&request, of_pod, decision.wake, now).await;
+            return self.apply_labels(&request, of_pod, decision.wake).await;
         }
-        Ok(decision.wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
+        Ok(come_back(decision.wake))
     }
 
-    async fn decide(&self, request: &EvictionRequest, now: Timestamp) -> Result<Decision, Error> {
+    /// Decides at the time at which the pod was last seen: a live read may take long, and the API server refuses times
+    /// that are not the present.
+    async fn decide(&self, request: &EvictionRequest) -> Result<Decision, Error> {
         let Some(target) = request.spec.target.pod.as_ref() else { return Ok(Decision::default()) };
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
         let cached = cached.filter(|pod| pod.uid == target.uid);
         let seen = cached.as_deref().map_or(Target::NotCached, Target::Present);
-        let decision = step(request, seen, now, &self.config);
+        let decision = step(request, seen, clock::now(), &self.config);
         // One that was taken up is never held back, nor one that a finalizer keeps: somebody waits for its end.
         let may_end = decision.confirm || decision.ends;
         let is_awaited = request.is_taken_up() || request.is_being_deleted();
@@ -154,12 +156,16 @@ impl Worker {
         if !decision.confirm {
             return Ok(decision);
         }
-        let live = api::<Pod>(&self.context.client, namespace).get_opt(&target.name).await;
+        let live = find(&api::<Pod>(&self.context.client, namespace), &target.name).await;
         let live = live.map_err(Error::ReadPod)?.map(|wire| wire.object);
-        let live = live.filter(|pod| pod.uid == target.uid);
-        debug!(request = %request.key(), found = live.is_some(), "asked for a pod that is not cached");
-        let seen = live.as_ref().map_or(Target::Absent, Target::Present);
-        Ok(step(request, seen, now, &self.config))
+        let seen = match &live {
+            Some(pod) if pod.uid == target.uid => Target::Present(pod),
+            Some(other) => Target::Replaced(&other.uid),
+            None => Target::Absent,
+        };
+        let found = matches!(seen, Target::Present(_));
+        debug!(request = %request.key(), found, "asked for a pod that is not cached");
+        Ok(step(request, seen, clock::now(), &self.config))
     }
 
     async fn write_status(
@@ -180,8 +186,12 @@ impl Worker {
                 }
                 Ok(Outcome::Done)
             }
-            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
-            Err(error) => Err(Error::WriteStatus(error)),
+            Err(error) => {
+                if classify(&error) == Failure::Invalid {
+                    self.context.skew.tell(&self.context, request).await;
+                }
+                stale(&error).ok_or(Error::WriteStatus(error))
+            }
         }
     }
 
@@ -190,7 +200,6 @@ impl Worker {
         request: &EvictionRequest,
         of_pod: &std::collections::BTreeMap<String, String>,
         wake: Option<Timestamp>,
-        now: Timestamp,
     ) -> Result<Outcome, Error> {
         let key = request.key();
         // The UID keeps the apply from making a request that was deleted meanwhile.
@@ -204,22 +213,28 @@ impl Worker {
         let params = PatchParams::apply(labels::MANAGER).force();
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.patch(&key.name, &params, &Patch::Apply(body)).await {
-            Ok(_) => Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now)))),
-            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
-            Err(error) => Err(Error::ApplyLabels(error)),
+            Ok(_) => Ok(come_back(wake)),
+            Err(error) => stale(&error).ok_or(Error::ApplyLabels(error)),
         }
     }
 }
 
-/// Whether the write was decided on an old state: to be decided again, with backoff. A 404 does not end the work either:
-/// an aggregator that does not know our API for a moment says the same, and the cache tells when a request is gone.
-pub(crate) fn is_stale(error: &kube::Error) -> bool {
-    matches!(classify(error), Failure::NotFound | Failure::Conflict)
+/// How long after a 409 a write is decided again, if the cache does not show a newer version before.
+pub(crate) const STALE: Duration = Duration::from_secs(30);
+
+/// What follows from a write that was decided on an old state, if it was. The cache tells when a request is gone.
+pub(crate) fn stale(error: &kube::Error) -> Option<Outcome> {
+    match classify(error) {
+        Failure::NotFound => Some(Outcome::Retry),
+        Failure::Conflict => Some(Outcome::After(STALE)),
+        _ => None,
+    }
 }
 
-fn until(at: Timestamp, now: Timestamp) -> Duration {
+fn come_back(wake: Option<Timestamp>) -> Outcome {
     // A little later rather than a little too early.
-    Duration::try_from(at.duration_since(now)).unwrap_or_default() + Duration::from_millis(20)
+    let until = |at: Timestamp| Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
+    wake.map_or(Outcome::Done, |at| Outcome::After(until(at) + Duration::from_millis(20)))
 }
 
 /// The controller's own fields that differ, on the version that was decided on.

@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus};
 use drydock_runtime::Caches;
-use drydock_runtime::testing::{context, failure};
+use drydock_runtime::cache::Phase;
+use drydock_runtime::testing::{context, context_ahead, failure, unknown_path};
+use jiff::SignedDuration;
+use parking_lot::Mutex;
 
 use super::*;
 
@@ -58,22 +61,100 @@ fn patch_initialises_the_entries_with_the_targets() {
     assert_eq!(patch["status"]["interceptors"], json!([{"name": "a.example.com", "message": ""}]));
 }
 
-/// An aggregator that has just started answers 404 to every path of an API that it does not know yet: such a request was
-/// taken for one that is gone, and nobody looked at it again.
-#[tokio::test]
-async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_request() {
-    let context = context(|method, _, _| failure(if method == "GET" { 200 } else { 404 }, "NotFound"));
+/// A worker with one request that is wanted, whose pod is not cached, and its key.
+fn worker(context: Context) -> (Worker, ObjectKey) {
     let mut fresh = EvictionRequest::named("ns", "uid");
-    fresh.spec.target.pod =
-        Some(drydock_api::eviction_request::LocalPodReference { name: "p".into(), uid: "uid".into() });
+    fresh.spec.target.pod = serde_json::from_value(json!({ "name": "p", "uid": "uid" })).unwrap();
+    fresh.spec.requesters = serde_json::from_value(json!([{ "name": "r.example.com" }])).unwrap();
     let key = fresh.key();
     context.caches.requests.apply(fresh);
     let turns = Queue::new("turns", &context.metrics, Backoff::WRITES);
     let removals = Removals::new(&context, &Config::default(), &turns);
-    let worker = Worker { context, config: Config::default(), removals };
-    assert_eq!(worker.reconcile(key.clone()).await.unwrap(), Outcome::Retry);
+    (Worker { context, config: Config::default(), removals }, key)
+}
+
+/// The clock was read before the pod was: behind a host that took more than ten seconds each first turn was refused, and
+/// the retry paid the same read.
+#[tokio::test]
+async fn the_time_of_a_turn_is_read_after_the_pod_was() {
+    let (read, written) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+    let (at_read, at_write) = (read.clone(), written.clone());
+    let (worker, key) = worker(context(move |method, path, body| {
+        if method == "PATCH" {
+            *at_write.lock() = body["status"]["activationTime"].as_str().map(ToOwned::to_owned);
+            return (200, serde_json::to_value(request()).unwrap());
+        }
+        assert!(path.contains("/pods/p"), "{path}");
+        *at_read.lock() = Some(clock::now());
+        (200, json!({ "metadata": { "name": "p", "namespace": "ns", "uid": "uid" }, "spec": {} }))
+    }));
+    assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);
+    let written: Timestamp = written.lock().as_ref().expect("the first turn is written").parse().unwrap();
+    assert!(written >= drydock_api::time::truncate_to_micros(read.lock().unwrap()), "{written}");
+}
+
+/// No request ever started, and nothing said so.
+#[tokio::test]
+async fn clocks_too_far_apart_bring_one_warning_on_the_request() {
+    let refuses = |method: &str, _: &str, _: Value| failure(if method == "PATCH" { 422 } else { 200 }, "");
+    let (worker, key) = worker(context_ahead(SignedDuration::from_secs(42), refuses));
+    let pod = Pod {
+        name: "p".into(),
+        namespace: "ns".into(),
+        uid: "uid".into(),
+        phase: Phase::Running,
+        ..Pod::default()
+    };
+    worker.context.caches.pods.apply(pod);
+    for _ in 0..3 {
+        assert!(worker.reconcile(key.clone()).await.is_err());
+    }
+    let events = worker.context.recorder.take_all();
+    assert!(
+        matches!(events.as_slice(), [("ClockSkew", message)] if message.contains("s ahead of")),
+        "{events:?}"
+    );
+}
+
+/// An aggregator that has just started answers 404 to every path of an API that it does not know yet: such a request was
+/// taken for one that is gone, and nobody looked at it again.
+#[tokio::test]
+async fn a_write_that_is_answered_404_is_tried_again_while_the_cache_has_the_request() {
+    let (worker, key) = worker(context(|method, _, _| match method {
+        "PATCH" => unknown_path(),
+        _ => failure(404, "NotFound"),
+    }));
+    assert!(worker.reconcile(key.clone()).await.is_err());
     worker.context.caches.requests.remove(&key);
     assert_eq!(worker.reconcile(key).await.unwrap(), Outcome::Done);
+}
+
+/// Its request was ended: whoever answers for the host for a moment, and knows no pods, was believed that this one is gone.
+#[tokio::test]
+async fn a_pod_is_gone_only_where_the_host_says_so_of_this_pod() {
+    let (worker, key) = worker(context(|method, _, _| {
+        assert_eq!(method, "GET", "nothing is decided");
+        unknown_path()
+    }));
+    assert!(worker.reconcile(key).await.is_err());
+}
+
+/// It was tried again after 5, 10 and 20 ms, as often as the cache took to show what had changed.
+#[tokio::test]
+async fn a_write_that_was_decided_on_an_old_state_waits_for_the_cache_to_show_a_newer_one() {
+    let (worker, key) = worker(context(|method, _, _| match method {
+        "PATCH" => failure(409, "Conflict"),
+        _ => failure(404, "NotFound"),
+    }));
+    assert_eq!(worker.reconcile(key.clone()).await.unwrap(), Outcome::After(STALE));
+    let turns = Queue::new("woken", &worker.context.metrics, Backoff::WRITES);
+    subscribe(&worker.context, &turns, &worker.removals);
+    assert_eq!(turns.get().await, Some(key.clone()));
+    turns.done(&key);
+    let mut newer = (*worker.context.caches.requests.get(&key).unwrap()).clone();
+    newer.metadata.resource_version = "8".into();
+    worker.context.caches.requests.apply(newer);
+    assert_eq!(turns.depth(), 1);
 }
 
 /// What an API server keeps, as the cache shows it. DELETE is refused while `removes` is not set.

@@ -17,7 +17,9 @@ use drydock_api::eviction_request::interceptors::{AllowedNames, PodFacts, select
 use drydock_api::eviction_request::transitions::{
     DEFAULT_HEARTBEAT_DEADLINE, active_deadline, may_advance, next_interceptor,
 };
-use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus};
+use drydock_api::eviction_request::{
+    EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
+};
 use drydock_api::time::truncate_to_micros;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
@@ -60,8 +62,10 @@ pub enum Target<'a> {
     Present(&'a Pod),
     /// The cache does not have it, or has another pod under its name. The cache may lag.
     NotCached,
-    /// The API server says that it is not there, or that another pod has its name.
+    /// The API server says that it is not there.
     Absent,
+    /// The API server says that another pod has its name, of this UID.
+    Replaced(&'a str),
 }
 
 /// What is to be done. Nothing at all is the default.
@@ -123,6 +127,10 @@ fn begin(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: 
     match target {
         Target::NotCached => Decision { confirm: true, ..Decision::default() },
         Target::Absent => end(request, &Verdict::not_found(name), now),
+        Target::Replaced(uid) => {
+            let asked = request.spec.target.pod.as_ref().map_or("", |pod| pod.uid.as_str());
+            end(request, &Verdict::replaced(name, asked, uid), now)
+        }
         Target::Present(pod) if pod.is_terminal() => end(request, &Verdict::terminated(name), now),
         Target::Present(_) if request.is_being_deleted() => end(request, &Verdict::request_deleted(), now),
         Target::Present(pod) if pod.in_group => end(request, &Verdict::in_group(name), now),
@@ -139,7 +147,16 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.interceptors = selection.targets.iter().map(blank).collect();
     status.active_interceptors = selection.targets.first().cloned().into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
+    status.pod_info = Some(pod_info(pod));
     Decision { status: Some(status), warnings: selection.warnings, ..Decision::default() }
+}
+
+fn pod_info(pod: &Pod) -> PodInfo {
+    PodInfo {
+        node_name: pod.node_name.clone(),
+        priority: pod.priority,
+        pod_type: pod.pod_type().as_str().to_owned(),
+    }
 }
 
 /// What the list of interceptors depends on.
@@ -159,7 +176,7 @@ fn go_on(request: &EvictionRequest, target: Target<'_>, now: Timestamp, config: 
     let name = pod_name(request);
     let pod = match target {
         Target::NotCached => return Decision { confirm: true, ..Decision::default() },
-        Target::Absent => return end(request, &Verdict::deleted(name), now),
+        Target::Absent | Target::Replaced(_) => return end(request, &Verdict::deleted(name), now),
         Target::Present(pod) if pod.is_terminal() => return end(request, &Verdict::terminated(name), now),
         Target::Present(pod) => pod,
     };
@@ -211,7 +228,8 @@ fn end(request: &EvictionRequest, verdict: &Verdict, now: Timestamp) -> Decision
     Decision { status: Some(status), ends: true, ..Decision::default() }
 }
 
-fn retire_active(status: &mut EvictionRequestStatus) {
+/// Nobody is active any more; whoever was had a turn.
+pub(crate) fn retire_active(status: &mut EvictionRequestStatus) {
     for active in std::mem::take(&mut status.active_interceptors) {
         if !status.processed_interceptors.contains(&active) {
             status.processed_interceptors.push(active);
@@ -223,6 +241,9 @@ fn pod_name(request: &EvictionRequest) -> &str {
     request.spec.target.pod.as_ref().map(|p| p.name.as_str()).unwrap_or_default()
 }
 
+#[cfg(test)]
+#[path = "machine_end_tests.rs"]
+mod end_tests;
 #[cfg(test)]
 #[path = "machine_properties.rs"]
 mod properties;

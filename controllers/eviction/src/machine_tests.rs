@@ -5,7 +5,7 @@
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
-use drydock_api::meta::{Condition, find_condition};
+use drydock_api::meta::find_condition;
 use drydock_runtime::cache::{OwnerRef, Phase};
 use serde_json::json;
 
@@ -59,13 +59,13 @@ pub(super) fn advance(request: &mut EvictionRequest, target: Target<'_>, now: Ti
     decision
 }
 
-fn begun(pod: &Pod) -> EvictionRequest {
+pub(super) fn begun(pod: &Pod) -> EvictionRequest {
     let mut request = request();
     advance(&mut request, Target::Present(pod), at(0));
     request
 }
 
-fn reason(request: &EvictionRequest, type_: &str) -> Option<(String, String)> {
+pub(super) fn reason(request: &EvictionRequest, type_: &str) -> Option<(String, String)> {
     let condition = find_condition(&request.status.conditions, type_)?;
     assert_eq!(condition.status, "True");
     Some((condition.reason.clone(), condition.message.clone()))
@@ -81,6 +81,24 @@ fn first_pass_sets_targets_entries_and_the_first_turn_in_one_write() {
     assert_eq!(request.active_interceptor(), Some(A));
     assert_eq!(request.status.activation_time, Some(at(0)));
     assert_eq!(request.status.observed_generation, 1);
+}
+
+#[test]
+fn first_pass_says_where_the_pod_is_and_what_it_is_and_nothing_changes_that() {
+    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
+    let mirror = [(drydock_runtime::cache::MIRROR_ANNOTATION.into(), "x".into())].into();
+    let of = |pod: Pod| begun(&pod).status.pod_info.unwrap();
+    let here = || Pod { node_name: "n1".into(), priority: 7, ..pod(&[A]) };
+    let info = |pod_type: &str| PodInfo { node_name: "n1".into(), priority: 7, pod_type: pod_type.into() };
+    assert_eq!(of(here()), info("Default"));
+    assert_eq!(of(Pod { controller: Some(owner), ..here() }), info("DaemonSet"));
+    assert_eq!(of(Pod { annotations: mirror, ..here() }), info("Static"));
+    let mut request = begun(&here());
+    advance(&mut request, Target::Present(&Pod { priority: 8, ..here() }), at(3600));
+    assert_eq!(
+        (request.status.pod_info.clone(), request.active_interceptor()),
+        (Some(info("Default")), Some(IMPERATIVE_EVICTION))
+    );
 }
 
 #[test]
@@ -112,6 +130,15 @@ fn pod_that_never_was_cancels_with_the_words_of_the_kep() {
     advance(&mut request, Target::Absent, at(0));
     let expected = ("ValidationFailed".into(), "Target Pod p was not found.".into());
     assert_eq!(reason(&request, "Canceled"), Some(expected));
+}
+
+/// It was there for everybody to see, and was said not to be.
+#[test]
+fn a_pod_that_has_been_replaced_under_its_name_is_told_of_with_both_uids() {
+    let mut request = request();
+    advance(&mut request, Target::Replaced("other"), at(0));
+    let told = "Target Pod p with UID uid was not found: the pod of this name has UID other.";
+    assert_eq!(reason(&request, "Canceled"), Some(("ValidationFailed".into(), told.into())));
 }
 
 #[test]
@@ -258,117 +285,4 @@ fn labels_of_the_pod_are_synchronized_up_to_a_bound() {
     assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
     request.metadata.labels = applied;
     assert_eq!(advance(&mut request, Target::Present(&pod), at(1)).labels, None, "it comes to rest");
-}
-
-fn ended(type_: &str, reason: &str, requesters: usize) -> EvictionRequest {
-    let mut request = request();
-    request.spec.requesters.truncate(requesters);
-    request.status.observed_generation = 1;
-    request.status.conditions = vec![Condition {
-        type_: type_.into(),
-        status: "True".into(),
-        last_transition_time: Some(at(0)),
-        reason: reason.into(),
-        ..Default::default()
-    }];
-    request
-}
-
-#[test]
-fn evicted_request_goes_when_its_last_requester_withdraws_or_after_the_retention() {
-    let config = Config::default();
-    let kept = step(&ended("Evicted", "PodDeleted", 1), Target::NotCached, at(10), &config);
-    assert_eq!((kept.delete, kept.wake), (false, Some(at(86_400))));
-    assert!(step(&ended("Evicted", "PodDeleted", 1), Target::NotCached, at(86_400), &config).delete);
-    assert!(step(&ended("Evicted", "PodDeleted", 0), Target::NotCached, at(10), &config).delete);
-}
-
-#[test]
-fn zero_retention_keeps_evicted_requests_of_requesters_that_stay() {
-    let config = Config { retention: None, ..Config::default() };
-    let kept = step(&ended("Evicted", "PodDeleted", 1), Target::NotCached, at(10_000_000), &config);
-    assert_eq!(kept, Decision::default());
-}
-
-#[test]
-fn withdrawn_request_goes_after_a_short_grace() {
-    let config = Config::default();
-    let request = ended("Canceled", "NoRequesters", 0);
-    let kept = step(&request, Target::NotCached, at(299), &config);
-    assert_eq!((kept.delete, kept.wake), (false, Some(at(300))));
-    assert!(step(&request, Target::NotCached, at(300), &config).delete);
-}
-
-/// A mistyped pod name under the right UID shut every other requester out of that pod: for the whole retention, and for
-/// ever where that was 0.
-#[test]
-fn request_that_failed_validation_goes_after_a_short_grace_whatever_the_retention() {
-    for retention in [None, Some(Duration::from_secs(24 * 3600))] {
-        let config = Config { retention, ..Config::default() };
-        let request = ended("Canceled", "ValidationFailed", 1);
-        let kept = step(&request, Target::NotCached, at(299), &config);
-        assert_eq!((kept.delete, kept.wake), (false, Some(at(300))));
-        assert!(step(&request, Target::NotCached, at(300), &config).delete);
-    }
-}
-
-#[test]
-fn finished_request_still_observes_generations() {
-    let mut request = ended("Evicted", "PodDeleted", 1);
-    request.metadata.generation = 4;
-    let decision = step(&request, Target::NotCached, at(10), &Config::default());
-    assert_eq!(decision.status.unwrap().observed_generation, 4);
-}
-
-/// A request that a finalizer keeps after its deletion was looked at by nobody: an interceptor that reads its name in
-/// activeInterceptors went on, and whoever held it waited for an end that never came.
-#[test]
-fn request_that_is_being_deleted_gets_no_turn_and_is_ended() {
-    let pod = pod(&[A, B]);
-    let mut request = begun(&pod);
-    request.metadata.deletion_timestamp = Some(at(1));
-    request.status.interceptors[0].completion_time = Some(at(1));
-    let decision = advance(&mut request, Target::Present(&pod), at(2));
-    assert_eq!((decision.labels, decision.wake), (None, None));
-    assert_eq!(reason(&request, "Canceled").unwrap().0, "RequestDeleted");
-    assert_eq!(request.status.processed_interceptors, [A]);
-    assert!(request.status.active_interceptors.is_empty());
-    let config = Config::default();
-    assert_eq!(
-        step(&request, Target::Present(&pod), at(1_000_000), &config),
-        Decision::default(),
-        "it is over"
-    );
-}
-
-#[test]
-fn request_that_is_being_deleted_is_evicted_when_its_pod_is_gone_or_terminal() {
-    let terminal = Pod { phase: Phase::Failed, ..pod(&[A]) };
-    for (target, why) in [(Target::Absent, "PodDeleted"), (Target::Present(&terminal), "PodTerminated")] {
-        let mut request = begun(&pod(&[A]));
-        request.metadata.deletion_timestamp = Some(at(1));
-        assert!(advance(&mut request, Target::NotCached, at(2)).confirm, "a cache may lag");
-        advance(&mut request, target, at(2));
-        assert_eq!(reason(&request, "Evicted").unwrap().0, why);
-        assert!(request.status.active_interceptors.is_empty());
-    }
-}
-
-#[test]
-fn request_that_is_deleted_before_it_is_taken_up_never_gets_a_first_turn() {
-    let pod = pod(&[A]);
-    for (target, why) in [(Target::Present(&pod), "RequestDeleted"), (Target::Absent, "ValidationFailed")] {
-        let mut request = request();
-        request.metadata.deletion_timestamp = Some(at(1));
-        advance(&mut request, target, at(2));
-        assert_eq!(reason(&request, "Canceled").unwrap().0, why);
-        assert!(request.status.target_interceptors.is_empty());
-    }
-}
-
-#[test]
-fn finished_request_that_is_being_deleted_is_not_deleted_again() {
-    let mut request = ended("Evicted", "PodDeleted", 0);
-    request.metadata.deletion_timestamp = Some(at(1));
-    assert_eq!(step(&request, Target::Absent, at(1_000_000), &Config::default()), Decision::default());
 }

@@ -5,8 +5,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::metrics::Metrics;
 use drydock_runtime::metrics::fair::{self, SERIES};
+use drydock_runtime::metrics::{Metrics, Shown};
 use drydock_runtime::{Caches, Context};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -28,13 +28,24 @@ struct OfRequester {
     requester: String,
 }
 
+type Gauges<L> = Family<L, Gauge>;
+
 /// The gauges. Together they show at most [`SERIES`].
 pub(crate) struct RequestMetrics {
-    active: Family<OfInterceptor, Gauge>,
-    processed: Family<OfInterceptor, Gauge>,
-    requesters: Family<OfRequester, Gauge>,
-    of_pod: Family<OfInterceptor, Gauge>,
+    active: Shown<Gauges<OfInterceptor>>,
+    processed: Shown<Gauges<OfInterceptor>>,
+    requesters: Shown<Gauges<OfRequester>>,
+    of_pod: Shown<Gauges<OfInterceptor>>,
     left_out: Gauge,
+}
+
+/// What one scrape shows.
+#[derive(Default)]
+struct Counted {
+    active: Gauges<OfInterceptor>,
+    processed: Gauges<OfInterceptor>,
+    requesters: Gauges<OfRequester>,
+    of_pod: Gauges<OfInterceptor>,
 }
 
 /// The room of one scrape.
@@ -83,20 +94,23 @@ impl RequestMetrics {
 
     /// Shows these requests in at most so many series.
     fn show(&self, requests: impl Iterator<Item = Arc<EvictionRequest>>, aggregate: bool, series: usize) {
-        self.active.clear();
-        self.processed.clear();
-        self.requesters.clear();
-        self.of_pod.clear();
-        let mut room = Room { left: series, left_out: 0 };
+        let (counted, mut room) = (Counted::default(), Room { left: series, left_out: 0 });
         let requests = requests.map(|request| (request.metadata.namespace.clone(), request));
         fair::each(requests, |request| {
             let before = room.left;
-            self.count(&request, aggregate, &mut room);
+            counted.count(&request, aggregate, &mut room);
             before - room.left
         });
+        let Counted { active, processed, requesters, of_pod } = counted;
+        self.active.replace(active);
+        self.processed.replace(processed);
+        self.requesters.replace(requesters);
+        self.of_pod.replace(of_pod);
         self.left_out.set(i64::try_from(room.left_out).unwrap_or(i64::MAX));
     }
+}
 
+impl Counted {
     fn count(&self, request: &EvictionRequest, aggregate: bool, room: &mut Room) {
         if room.left == 0 && !aggregate {
             room.left_out += values(request);
@@ -202,6 +216,20 @@ mod tests {
         let (series, left_out) = shown(&requests, false);
         assert_eq!(series, [("loud".to_owned(), 990), ("quiet".to_owned(), 10)]);
         assert_eq!(left_out, 500 * 100 + 10 - 1000);
+    }
+
+    /// Prometheus in two copies: while one scrape cleared the gauges and counted anew, the other one found none.
+    #[test]
+    fn a_scrape_never_misses_series_that_another_one_counts_anew() {
+        let metrics = Metrics::new();
+        let gauges = RequestMetrics::add(&metrics);
+        let requests = [request("ns", "r", 1)];
+        gauges.show(requests.iter().cloned(), false, SERIES);
+        let mut seen = Vec::new();
+        // Halfway through the count.
+        let looked = requests.iter().cloned().inspect(|_| seen.push(metrics.render()));
+        gauges.show(looked, false, SERIES);
+        assert!(seen[0].contains("requester=\"r0.example.com\"} 1"), "{}", seen[0]);
     }
 
     #[test]

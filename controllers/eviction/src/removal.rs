@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tracing::info;
 
 use crate::cleanup::{ended_at, is_due};
-use crate::controller::{Error, is_stale};
+use crate::controller::{Error, stale};
 use crate::held::Held;
 use crate::machine::Config;
 use crate::surplus::Surplus;
@@ -73,6 +73,8 @@ impl Removals {
             if change.new.is_none() {
                 stock.held.forget(&key);
             }
+            // One that changed since it was to be removed is removed as it is now.
+            let surplus = surplus.or_else(|| stock.surplus.contains(&key).then(|| key.clone()));
             let behind = stock.surplus.count(&key.namespace);
             (surplus, stock.held.release(&key.namespace, behind))
         };
@@ -116,8 +118,7 @@ impl Removals {
                 info!(request = %key, "removed a finished request");
                 Ok(Outcome::Done)
             }
-            Err(error) if is_stale(&error) => Ok(Outcome::Retry),
-            Err(error) => Err(Error::Delete(error)),
+            Err(error) => stale(&error).ok_or(Error::Delete(error)),
         }
     }
 

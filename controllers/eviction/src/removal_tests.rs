@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::controller::STALE;
 
 /// Evicted `ago` seconds ago, and kept for ever for its requester.
 fn evicted(name: &str, ago: i64) -> EvictionRequest {
@@ -102,11 +103,16 @@ async fn what_is_no_longer_surplus_stays() {
 }
 
 #[tokio::test]
-async fn a_removal_that_lost_a_race_is_decided_again() {
+async fn a_removal_that_lost_a_race_is_decided_again_when_the_cache_shows_what_has_changed() {
     let context = context(|_, _, _| failure(409, "Conflict"));
     let removals = of(&context, 0);
     let request = evicted("a", 1);
     context.caches.requests.apply(request.clone());
     removals.note(&Change { old: None, new: Some(Arc::new(request.clone())) });
-    assert_eq!(removals.remove(request.key()).await.unwrap(), Outcome::Retry);
+    let key = removals.queue.get().await.unwrap();
+    assert_eq!(removals.remove(key.clone()).await.unwrap(), Outcome::After(STALE));
+    removals.queue.done(&key);
+    assert_eq!(removals.queue.depth(), 0);
+    removals.note(&Change { old: Some(Arc::new(request.clone())), new: Some(Arc::new(request)) });
+    assert_eq!(removals.queue.depth(), 1);
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, MAX_MESSAGE};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
 use drydock_runtime::{Cacheable, Context, Failure, classify};
@@ -18,8 +18,7 @@ const MIN_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
 /// A heartbeat is sent without other news after this (KEP-4563: every 3 minutes is enough).
 pub const HEARTBEAT: SignedDuration = SignedDuration::from_secs(180);
 
-/// A report that was refused is looked at again after this: the turn may be over, which the cache then says, or the
-/// aggregator may not have known our API for a moment.
+/// A report that was refused is looked at again after this: the turn may be over, which the cache then says.
 pub const REFUSED: Duration = Duration::from_secs(30);
 
 /// News of an interceptor.
@@ -31,9 +30,13 @@ pub struct News {
     pub expected_finish: Option<Timestamp>,
     /// Whether the interceptor's work is over.
     pub completed: bool,
+    /// What keeps it from evicting the pod; the time is that of the entry.
+    pub blocked: Option<Blocked>,
 }
 
-/// The entry to apply over `old`, or none if there is nothing new to say.
+/// The entry to apply over `old`, or none if there is nothing new to say. While the same thing blocks, a message that only
+/// counts on is no news: it goes with the next heartbeat. A budget that hundreds of pods wait for would cause hundreds of
+/// writes with each eviction.
 pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<InterceptorStatus> {
     // A pod that is not cached is known to be gone only if we had to do with it before; the cache may lag.
     let never_began = news.completed && old.start_time.is_none();
@@ -43,13 +46,19 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
     let now = truncate_to_seconds(now);
     let mut entry = old.clone();
     entry.message = cut(&news.message);
+    entry.blocked = news
+        .blocked
+        .clone()
+        .map(|blocked| Blocked { since_time: Some(since(old, &blocked, now)), ..blocked });
     // A time that has passed may stay, but not be set.
     let expected = news.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
     entry.expected_finish_time = expected.or(news.expected_finish.and(old.expected_finish_time));
     if news.completed {
         entry.completion_time = Some(now);
     }
-    let is_news = entry != *old || old.start_time.is_none();
+    let counts_on = entry.blocked.is_some()
+        && InterceptorStatus { message: old.message.clone(), ..entry.clone() } == *old;
+    let is_news = (entry != *old && !counts_on) || old.start_time.is_none();
     let since_heartbeat = old.heartbeat_time.map(|last| now.duration_since(last));
     let due = since_heartbeat.is_none_or(|d| d >= if is_news { MIN_HEARTBEAT } else { HEARTBEAT });
     if due {
@@ -59,12 +68,20 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
     (is_news || due).then_some(entry)
 }
 
+/// Since when the same reason and name block.
+fn since(old: &InterceptorStatus, blocked: &Blocked, now: Timestamp) -> Timestamp {
+    let same =
+        old.blocked.as_ref().filter(|old| (&old.reason, &old.name) == (&blocked.reason, &blocked.name));
+    same.and_then(|old| old.since_time).unwrap_or(now)
+}
+
 /// The entry that declines the turn (a completionTime without a startTime), or none if it is over already.
 pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<InterceptorStatus> {
     let completion_time = Some(truncate_to_seconds(now));
     old.completion_time.is_none().then(|| InterceptorStatus {
         completion_time,
         message: cut(&why),
+        blocked: None,
         ..old.clone()
     })
 }
@@ -107,7 +124,10 @@ pub async fn send(
     match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
         Ok(_) => Ok(Sent::Written),
         Err(error) => match classify(&error) {
-            Failure::NotFound | Failure::Conflict | Failure::Invalid => {
+            failure @ (Failure::NotFound | Failure::Conflict | Failure::Invalid) => {
+                if failure == Failure::Invalid {
+                    context.skew.tell(context, request).await;
+                }
                 debug!(request = %key, %error, "report refused");
                 Ok(Sent::NotOurs)
             }
@@ -191,5 +211,35 @@ mod tests {
         let done = entry(&started(), &News { completed: true, ..news("m") }, at(9)).unwrap();
         assert_eq!(done.completion_time, Some(at(9)));
         assert_eq!(entry(&done, &news("other"), at(500)), None);
+    }
+
+    fn refused(by: &str, message: &str) -> News {
+        let blocked = Blocked { reason: "PodDisruptionBudget".into(), name: by.into(), ..Default::default() };
+        News { blocked: Some(blocked), ..news(message) }
+    }
+
+    /// Each eviction that a budget let go had the message of all others written that tried too.
+    #[test]
+    fn a_message_that_only_counts_on_waits_for_the_next_heartbeat() {
+        let first = entry(&started(), &refused("b", "retries: 1"), at(5)).unwrap();
+        assert_eq!(first.blocked.as_ref().unwrap().since_time, Some(at(5)));
+        assert_eq!(entry(&first, &refused("b", "retries: 2"), at(170)), None);
+        let beat = entry(&first, &refused("b", "retries: 9"), at(180)).unwrap();
+        assert_eq!((beat.message.as_str(), beat.heartbeat_time), ("retries: 9", Some(at(180))));
+        assert_eq!(beat.blocked, first.blocked);
+    }
+
+    #[test]
+    fn what_blocks_is_told_when_it_changes_with_the_time_since_when() {
+        let first = entry(&started(), &refused("b", "m"), at(5)).unwrap();
+        let mut way = refused("b", "m");
+        way.blocked.as_mut().unwrap().state = "NeverAllows".into();
+        let way = entry(&first, &way, at(6)).unwrap();
+        assert_eq!(way.blocked.as_ref().unwrap().since_time, Some(at(5)), "the same one in another way");
+        let other = entry(&way, &refused("c", "m"), at(7)).unwrap();
+        assert_eq!(other.blocked.as_ref().unwrap().since_time, Some(at(7)));
+        let free = entry(&other, &news("accepted"), at(8)).unwrap();
+        assert_eq!((free.blocked.as_ref(), free.message.as_str()), (None, "accepted"));
+        assert_eq!(decline(&other, "none of ours".into(), at(8)).unwrap().blocked, None);
     }
 }

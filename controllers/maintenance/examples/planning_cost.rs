@@ -11,7 +11,7 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
-use drydock_maintenance::{Action, Config, Memory, REQUESTER, Task, World, step};
+use drydock_maintenance::{Action, Config, Memory, REQUESTER, RequestChange, Task, World, step};
 use drydock_runtime::{Node, Pod};
 use serde_json::json;
 
@@ -31,14 +31,16 @@ fn main() {
 }
 
 fn world(nodes: usize, pods: usize, entries: usize) -> World {
-    let mut world = World { maintenances: vec![maintenance(entries)], ..World::default() };
+    let mut world = World::default();
+    world.maintenances.push(maintenance(entries));
     for n in 0..nodes {
         let name = format!("node-{n:05}");
         let node = Node { name: name.clone(), uid: name.clone(), unschedulable: true, ..Node::default() };
         world.nodes.insert(name.clone(), Arc::new(node));
         world.pods.insert(name.clone(), (0..pods).map(|p| pod(&name, n * pods + p)).collect());
     }
-    world.located = world.pods.values().flatten().map(|p| (p.uid.clone(), p.node_name.clone())).collect();
+    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), p.node_name.clone()));
+    world.located = Arc::new(located.collect());
     world
 }
 
@@ -72,7 +74,10 @@ fn maintenance(entries: usize) -> Arc<NodeMaintenance> {
 fn carry_out(world: &mut World, actions: BTreeMap<Task, Action>) {
     for (task, action) in actions {
         match (task, action) {
-            (Task::Request(namespace, uid), Action::Ask { pod, .. }) => {
+            (
+                Task::Request(namespace, uid),
+                Action::Request { change: RequestChange::Ask { pod, .. }, .. },
+            ) => {
                 let mut request = EvictionRequest::named(&namespace, &uid);
                 let spec = json!({ "target": { "pod": { "name": pod, "uid": uid } }, "requesters": [{ "name": REQUESTER }] });
                 request.spec = serde_json::from_value(spec).unwrap();

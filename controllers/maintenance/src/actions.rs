@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus};
 use drydock_runtime::Node;
-use drydock_runtime::queue::Key;
 use jiff::Timestamp;
 
 /// What an action is about: there is one action at a time for each.
@@ -23,15 +22,6 @@ pub enum Task {
     Finalizer(String),
 }
 
-impl Key for Task {
-    fn namespace(&self) -> Option<Arc<str>> {
-        match self {
-            Self::Request(namespace, _) => Some(namespace.as_str().into()),
-            _ => None,
-        }
-    }
-}
-
 /// A write. It carries what it was decided on, for preconditions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -46,6 +36,8 @@ pub enum Action {
     },
     /// Sets and removes conditions of a node.
     Conditions {
+        /// Name of the node.
+        node: String,
         /// UID of the node.
         uid: String,
         /// To be set.
@@ -57,6 +49,62 @@ pub enum Action {
         /// Told when it is written.
         notes: Vec<Note>,
     },
+    /// Changes our part of a request.
+    Request {
+        /// Namespace of the pod.
+        namespace: String,
+        /// UID of the pod: the request's name.
+        pod: String,
+        /// What is to be done.
+        change: RequestChange,
+        /// With whom it takes turns.
+        turn: Turn,
+    },
+    /// Writes a maintenance's status.
+    Status {
+        /// The maintenance as seen.
+        maintenance: Arc<NodeMaintenance>,
+        /// The wanted status.
+        status: Box<NodeMaintenanceStatus>,
+        /// Nodes whose emptiness must be confirmed by a live read first, because the status says Drained now.
+        confirm: Vec<String>,
+        /// Told when it is written.
+        notes: Vec<Note>,
+    },
+    /// Removes our finalizer.
+    Finalizer {
+        /// The maintenance as seen.
+        maintenance: Arc<NodeMaintenance>,
+    },
+}
+
+impl Action {
+    /// What the action is about.
+    pub fn task(&self) -> Task {
+        match self {
+            Self::Cordon { node, .. } => Task::Cordon(node.name.clone()),
+            Self::Conditions { node, .. } => Task::Conditions(node.clone()),
+            Self::Request { namespace, pod, .. } => Task::Request(namespace.clone(), pod.clone()),
+            Self::Status { maintenance, .. } => Task::Status(maintenance.metadata.name.clone()),
+            Self::Finalizer { maintenance } => Task::Finalizer(maintenance.metadata.name.clone()),
+        }
+    }
+
+    /// Whether the action goes before its time: pods wait for a status that moves the plan on.
+    pub(crate) fn is_urgent(&self) -> bool {
+        let Self::Status { maintenance, status, .. } = self else { return false };
+        let old = &maintenance.status;
+        let targets = |status: &NodeMaintenanceStatus| {
+            let nodes = status.node_statuses.iter();
+            nodes.map(|s| (s.node_ref.clone(), s.drain_targets.clone())).collect::<Vec<_>>()
+        };
+        old.drain_plan_position != status.drain_plan_position || targets(old) != targets(status)
+    }
+}
+
+/// What is to be done with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestChange {
     /// Asks for the eviction of a pod.
     Ask {
         /// Name of the pod.
@@ -76,20 +124,16 @@ pub enum Action {
         /// UID of the request. Its target and its end are final, whatever else is written to it.
         request: String,
     },
-    /// Writes a maintenance's status.
-    Status {
-        /// The maintenance as seen.
-        maintenance: Arc<NodeMaintenance>,
-        /// The wanted status.
-        status: Box<NodeMaintenanceStatus>,
-        /// Nodes whose emptiness must be confirmed by a live read first, because the status says Drained now.
-        confirm: Vec<String>,
-    },
-    /// Removes our finalizer.
-    Finalizer {
-        /// The maintenance as seen.
-        maintenance: Arc<NodeMaintenance>,
-    },
+}
+
+/// With whom the write of a request takes turns: maintenances with each other, and within each its nodes. What no
+/// maintenance wants takes turns by namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The maintenance for which it is written, empty if there is none.
+    pub maintenance: String,
+    /// The node of the pod, or the namespace of the request.
+    pub within: String,
 }
 
 /// A condition of a node that is to be set.
@@ -103,8 +147,9 @@ pub struct NodeCondition {
     pub reason: &'static str,
     /// Names and reasons of the maintenances.
     pub message: String,
-    /// When the status changed; none when it did not.
-    pub changed: Option<Timestamp>,
+    /// Whether the status changes; the time is that of the write. An action with a time in it would be another one at each
+    /// planning, and be written at each.
+    pub turns: bool,
 }
 
 /// Something to tell, as an event.
@@ -141,6 +186,11 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Adds an action, under what it is about.
+    pub(crate) fn add(&mut self, action: Action) {
+        self.actions.insert(action.task(), action);
+    }
+
     /// Looks again at `at` at the latest.
     pub(crate) fn wake_at(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));

@@ -9,43 +9,37 @@
 //!     └────────────────────────── watches ────────────────────────────┘
 //! ```
 //!
-//! All maintenances are planned together, because they share nodes. [`machine`] decides, purely, what should be
-//! written; [`controller`] looks and hands the difference to workers. Every write follows from what is seen, so that a
+//! All maintenances are planned together, because they share nodes. [`step`] decides, purely, what should be
+//! written; [`run`] looks and hands the difference to workers. Every write follows from what is seen, so that a
 //! lost one is decided again.
 
-pub mod actions;
-pub mod machine;
-pub mod world;
+// What is seen, in the caches and between two looks at them.
+mod observed;
+mod world;
 
+// What is decided from it.
+mod actions;
 mod blockers;
-mod conditions;
-mod cordon;
-mod failures;
-mod fit;
-mod lost;
-mod obstacles;
-mod own;
+mod machine;
+mod nodes;
 mod release;
+mod repeats;
 mod requests;
 mod status;
-mod view;
 
-pub mod controller;
-mod metrics;
-mod pending;
-mod writer;
+// How it is read and written.
+mod io;
 
-pub use actions::{Action, Decision, Note, Task};
-pub use controller::{Options, run};
-pub use lost::Lost;
+pub use actions::{Action, RequestChange, Task};
+pub use io::controller::{Options, run};
 pub use machine::{Config, Memory, step};
 pub use world::World;
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
 pub const REQUESTER: &str = "nodemaintenance.k8s.io";
 /// Annotation on a node under maintenance: who made it unschedulable, [`OURS`] or [`OTHERS`].
-pub const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
+pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
 /// The node was schedulable when its maintenance began: it becomes schedulable again.
-pub const OURS: &str = "nodemaintenance.k8s.io";
+pub(crate) const OURS: &str = "nodemaintenance.k8s.io";
 /// The node was already unschedulable: it stays so.
-pub const OTHERS: &str = "other";
+pub(crate) const OTHERS: &str = "other";

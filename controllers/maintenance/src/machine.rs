@@ -2,17 +2,26 @@
 
 use std::time::Duration;
 
-use drydock_plan::Planner;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-use crate::actions::{About, Decision, Note};
-use crate::blockers::Blocked;
-use crate::cordon::Flips;
-use crate::failures::Failures;
-use crate::view::View;
+use crate::actions::Decision;
+use crate::blockers::{Blocked, Known};
+use crate::nodes::cordon::Flips;
+use crate::nodes::emptied::Emptied;
+use crate::nodes::gone::Gone;
+use crate::nodes::uncordoned::Uncordoned;
+use crate::nodes::{conditions, cordon};
+use crate::repeats::Repeats;
+use crate::requests::failures::Failures;
+use crate::requests::outcomes::Outcomes;
+use crate::requests::returns::Returns;
+use crate::status::left_out::LeftOut;
+use crate::status::settled::Settled;
+use crate::status::unscheduled::Evicting;
+use crate::world::View;
 use crate::world::World;
-use crate::{conditions, cordon, release, requests, status};
+use crate::{release, requests, status};
 
 /// What the machine is told once.
 #[derive(Clone, Debug)]
@@ -23,8 +32,8 @@ pub struct Config {
     pub namespace: String,
     /// Name of the node agent's DaemonSet there, whose pods never count: the agent leaves with the node.
     pub agent: String,
-    /// How long an interceptor may be silent before its pod is shown as blocked.
-    pub silent_after: Duration,
+    /// How long an interceptor may be silent before its turn passes on (`--heartbeat-deadline`).
+    pub heartbeat_deadline: Duration,
 }
 
 impl Default for Config {
@@ -33,12 +42,18 @@ impl Default for Config {
             advertise_planned: false,
             namespace: "drydock-system".to_owned(),
             agent: "drydock-node-agent".to_owned(),
-            silent_after: Duration::from_secs(300),
+            heartbeat_deadline: Duration::from_secs(1200),
         }
     }
 }
 
 impl Config {
+    /// How long an interceptor may be silent before its pod is shown as blocked: twice the time within which KEP-4563 has
+    /// it report, or three tenths of its deadline where that is shorter.
+    pub(crate) fn silent_after(&self) -> Duration {
+        Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
+    }
+
     /// Whether a pod counts: it is targeted, and left, pending or evacuating. A terminating one counts until its
     /// object is gone.
     pub fn counts(&self, pod: &Pod) -> bool {
@@ -55,46 +70,40 @@ impl Config {
 /// What is remembered between steps. A new one picks up what matters from the objects.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    pub(crate) planner: Planner,
     pub(crate) flips: Flips,
+    pub(crate) uncordoned: Uncordoned,
+    pub(crate) emptied: Emptied,
+    pub(crate) gone: Gone,
+    pub(crate) settled: Settled,
+    pub(crate) repeats: Repeats,
     pub(crate) blocked: Blocked,
+    pub(crate) returns: Returns,
     pub(crate) failures: Failures,
+    pub(crate) evicting: Evicting,
+    pub(crate) outcomes: Outcomes,
+    pub(crate) left_out: LeftOut,
 }
 
 /// One step over all maintenances.
 pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> Decision {
     let mut decision = Decision::default();
-    let view = View::new(world, config, &mut memory.planner, now);
+    let mut view = View::new(world, config, now, memory.left_out.clone());
+    view.waiting = Some(memory.uncordoned.look(&view, &mut decision));
     memory.failures.look(&view);
-    memory.blocked.look(&view, &memory.failures, &mut decision);
+    memory.emptied.look(&view);
+    memory.gone.look(&view, &memory.emptied);
+    memory.evicting.look(&view);
     cordon::decide(&view, &mut memory.flips, &mut decision);
-    requests::decide(&view, &mut memory.failures, &mut decision);
-    conditions::decide(&view, &mut decision);
-    status::decide(&view, &memory.blocked, &mut decision);
+    let returned = memory.returns.look(&view, &mut decision);
+    memory.outcomes.look(&view, &returned);
+    let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
+    memory.blocked.look(&view, &known, &mut decision);
+    requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
+    conditions::decide(&view, &memory.emptied, &mut decision);
+    status::decide(&view, memory, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
-    tell_fast_forwards(&view, &mut decision);
+    memory.repeats.look(&view, &mut decision);
     decision
-}
-
-fn tell_fast_forwards(view: &View<'_>, decision: &mut Decision) {
-    for (i, place) in &view.planned {
-        let Some(maintenance) = view.world.maintenances.get(*i) else { continue };
-        for told in view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place) {
-            let older = &told.older;
-            let message = match &told.node {
-                Some(node) => format!(
-                    "Fast-forwarded on node {node} due to the older maintenance {older}: pods of lower entries of the \
-                     drain plan are evacuated together with those that it has reached there"
-                ),
-                None => format!(
-                    "Fast-forwarded to the next entry of the drain plan before it was finished, because the plan \
-                     contradicts that of the older maintenance {older}"
-                ),
-            };
-            let about = About::Maintenance(maintenance.metadata.name.clone());
-            decision.notes.push(Note { about, warning: true, reason: "DrainFastForwarded", message });
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, Stage};
 
 use crate::actions::{Action, Decision, Task};
-use crate::failures::Failures;
 use crate::requests;
-use crate::view::View;
+use crate::requests::failures::Failures;
+use crate::world::View;
+use crate::world::recorded;
 
 pub(crate) fn has_finalizer(maintenance: &NodeMaintenance) -> bool {
     maintenance.metadata.finalizers.iter().any(|f| f == FINALIZER)
@@ -19,28 +20,32 @@ pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decisi
         let deleting = maintenance.metadata.deletion_timestamp.is_some();
         let told =
             deleting || !decision.actions.contains_key(&Task::Status(maintenance.metadata.name.clone()));
-        if complete && told && is_released(view, failures, i, decision) {
+        if complete && told && is_released(view, failures, i, maintenance, decision) {
             done.push(maintenance.clone());
         }
     }
     for maintenance in done {
-        let task = Task::Finalizer(maintenance.metadata.name.clone());
-        decision.actions.insert(task, Action::Finalizer { maintenance });
+        decision.add(Action::Finalizer { maintenance });
     }
 }
 
 /// Whether each node of a maintenance is released: nothing is left to be written to it, and no request of ours is open
 /// there, unless another maintenance holds it.
-fn is_released(view: &View<'_>, failures: &Failures, maintenance: usize, decision: &Decision) -> bool {
-    let ended = view.world.maintenances.get(maintenance).and_then(|m| {
-        let complete = m.status.stage_statuses.iter().find(|s| s.name == Stage::Complete);
-        complete.and_then(|stage| stage.start_timestamp)
-    });
-    view.nodes_of(maintenance).iter().all(|node| {
+fn is_released(
+    view: &View<'_>,
+    failures: &Failures,
+    place: usize,
+    maintenance: &NodeMaintenance,
+    decision: &Decision,
+) -> bool {
+    let handed_over = maintenance.status.node_statuses.iter().all(|s| recorded::is_handed_over(view, s));
+    let are_free = view.nodes_of(place).iter().all(|node| {
         let name = &node.name;
         let untouched = !decision.actions.contains_key(&Task::Cordon(name.clone()))
             && !decision.actions.contains_key(&Task::Conditions(name.clone()));
         view.is_held(name)
-            || (untouched && (view.is_draining(name) || !requests::is_open_on(view, failures, name, ended)))
-    })
+            || (untouched
+                && (view.is_draining(name) || !requests::is_open_on(view, failures, name, maintenance)))
+    });
+    handed_over && are_free
 }

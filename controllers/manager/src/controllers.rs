@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_eviction::{Config, Options};
-use drydock_interceptors::{daemonset, imperative, taint};
+use drydock_interceptors::{daemonset, imperative};
 use drydock_runtime::Context;
 
 use crate::flags::Flags;
@@ -29,7 +29,6 @@ const ALL: &[Controller] = &[
     },
     Controller { name: "imperative-eviction", start: |context, _| Box::pin(imperative::run(context)) },
     Controller { name: "daemonset-eviction", start: |context, _| Box::pin(daemonset::run(context)) },
-    Controller { name: "daemonset-taint", start: |context, _| Box::pin(taint::run(context)) },
 ];
 
 /// Names that `--controllers` knows.
@@ -71,6 +70,7 @@ fn eviction_options(flags: &Flags) -> Options {
 fn maintenance_options(flags: &Flags) -> drydock_maintenance::Options {
     let mut options = drydock_maintenance::Options::default();
     options.config.advertise_planned = flags.advertise_planned;
+    options.config.heartbeat_deadline = flags.heartbeat_deadline;
     options.config.namespace.clone_from(&flags.leader_elect_resource_namespace);
     options
 }
@@ -93,8 +93,8 @@ mod tests {
             names().filter(|name| is_asked_for(name, &list)).count()
         };
         assert_eq!(asked(&["*"]), ALL.len());
-        assert_eq!(asked(&["*", "-daemonset-taint"]), ALL.len() - 1);
-        assert_eq!(asked(&["daemonset-taint"]), 1);
-        assert_eq!(asked(&["-daemonset-taint"]), 0);
+        assert_eq!(asked(&["*", "-daemonset-eviction"]), ALL.len() - 1);
+        assert_eq!(asked(&["daemonset-eviction"]), 1);
+        assert_eq!(asked(&["-daemonset-eviction"]), 0);
     }
 }

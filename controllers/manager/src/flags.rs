@@ -170,7 +170,7 @@ mod tests {
     fn an_unknown_controller_is_refused_and_the_known_are_listed() {
         let why = read(&["--controllers=evictionrequests"]).unwrap_err();
         assert!(why.contains("evictionrequest,"), "{why}");
-        assert!(read(&["--controllers=*,-daemonset-taint"]).is_ok());
+        assert!(read(&["--controllers=*,-daemonset-eviction"]).is_ok());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use drydock_runtime::client;
 use drydock_runtime::events::Recorder;
 use drydock_runtime::lease::{Elector, End, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
+use drydock_runtime::skew::Skew;
 use drydock_runtime::{Caches, Context};
 use drydock_server::gate::Gate;
 use drydock_server::health::Health;
@@ -98,6 +99,7 @@ fn build(client: Client, evictions: Client, lease: LeaseHandle, shutdown: &Cance
         metrics,
         shutdown: shutdown.clone(),
         lease,
+        skew: Skew::default(),
         tasks,
     }
 }

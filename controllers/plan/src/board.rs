@@ -2,59 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use drydock_api::node_maintenance::DrainPlanEntry;
+
 use crate::catalog::{Catalog, Class, Tier};
-use crate::input::{Maintenance, Pod};
-use crate::targets::{Key, Reach, Targets};
-
-/// A maintenance with its place in its plan.
-#[derive(Debug)]
-pub(crate) struct Drain {
-    pub(crate) name: String,
-    /// Lower is older; no two are equal.
-    pub(crate) age: usize,
-    pub(crate) plan: Vec<Tier>,
-    pub(crate) cursor: usize,
-    /// What the entries up to the cursor cover.
-    pub(crate) reach: Reach,
-    /// Indexes into [`Board::nodes`], in order of names.
-    pub(crate) nodes: Vec<usize>,
-}
-
-impl Drain {
-    /// Places the cursor.
-    pub(crate) fn place(&mut self, cursor: usize) {
-        self.cursor = cursor;
-        self.reach = Reach::of(self.plan.get(..=cursor).unwrap_or(&self.plan));
-    }
-
-    /// Takes the next entry; returns it.
-    pub(crate) fn step(&mut self) -> Option<Tier> {
-        self.cursor += 1;
-        let tier = self.plan.get(self.cursor).copied();
-        tier.iter().for_each(|tier| self.reach.add(tier));
-        tier
-    }
-
-    pub(crate) fn at_end(&self) -> bool {
-        self.cursor + 1 >= self.plan.len()
-    }
-
-    /// Rank of the current entry.
-    pub(crate) fn rank(&self) -> Option<(drydock_api::node_maintenance::PodType, i32, bool)> {
-        self.plan.get(self.cursor).map(Tier::rank)
-    }
-}
+use crate::drain::Drain;
+use crate::input::{Maintenance, Pod, TargetsByNode};
+use crate::targets::{Key, Targets};
 
 /// A node with what is left on it.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) name: String,
-    /// Indexes into [`Board::drains`].
+    /// Indexes into [`Board::drains`], the oldest first.
     pub(crate) drains: Vec<usize>,
     pub(crate) targets: Targets,
     pub(crate) classes: BTreeMap<Class, usize>,
-    /// What the plans on the node speak of.
-    keys: BTreeSet<Key>,
+    /// Index into [`Board::keys`].
+    keys: usize,
 }
 
 /// Everything of one planning.
@@ -65,35 +29,29 @@ pub(crate) struct Board {
     /// Ordered by name.
     pub(crate) nodes: Vec<Node>,
     node_ids: HashMap<String, usize>,
+    /// What the plans on a node speak of, each with its place among them; nodes of the same maintenances share one.
+    keys: Vec<HashMap<Key, usize>>,
 }
 
 impl Board {
-    /// The board of these maintenances, with cursors at the first entry and targets as they are remembered.
-    pub(crate) fn new(maintenances: &[Maintenance]) -> Self {
+    /// The board of these maintenances, with cursors at the first entry and targets as they are recorded.
+    pub(crate) fn new(maintenances: &[Maintenance], ended: &TargetsByNode) -> Self {
         let mut board = Self::default();
-        board.add_nodes(maintenances);
-        let mut by_age: Vec<usize> = (0..maintenances.len()).collect();
-        let age = |i: &usize| maintenances.get(*i).map(|m| (m.created, m.name.as_str(), m.uid.as_str()));
-        by_age.sort_by(|a, b| age(a).cmp(&age(b)));
-        let mut ages = vec![0; maintenances.len()];
-        for (age, i) in by_age.iter().enumerate() {
-            if let Some(slot) = ages.get_mut(*i) {
-                *slot = age;
-            }
-        }
-        for (maintenance, age) in maintenances.iter().zip(ages) {
-            board.add_drain(maintenance, age);
-        }
-        board.remember(maintenances.iter().flat_map(|m| &m.recorded));
-        board
-    }
-
-    fn add_nodes(&mut self, maintenances: &[Maintenance]) {
         let names: BTreeSet<&String> = maintenances.iter().flat_map(|m| &m.nodes).collect();
         for name in names {
-            self.node_ids.insert(name.clone(), self.nodes.len());
-            self.nodes.push(Node { name: name.clone(), ..Default::default() });
+            board.node_ids.insert(name.clone(), board.nodes.len());
+            board.nodes.push(Node { name: name.clone(), ..Node::default() });
         }
+        let mut by_age: Vec<&Maintenance> = maintenances.iter().collect();
+        by_age.sort_by_key(|m| (m.started, m.created, &m.name));
+        let ages: HashMap<&str, usize> =
+            by_age.iter().enumerate().map(|(age, m)| (m.name.as_str(), age)).collect();
+        for maintenance in maintenances {
+            board.add_drain(maintenance, ages.get(maintenance.name.as_str()).copied().unwrap_or_default());
+        }
+        board.add_keys();
+        board.remember(maintenances, ended);
+        board
     }
 
     fn add_drain(&mut self, maintenance: &Maintenance, age: usize) {
@@ -103,28 +61,56 @@ impl Board {
         for id in &nodes {
             if let Some(node) = self.nodes.get_mut(*id) {
                 node.drains.push(self.drains.len());
-                node.keys.extend(plan.iter().flat_map(|t| [(t.pod_type, t.selector), (t.pod_type, None)]));
             }
         }
-        let (name, reach) = (maintenance.name.clone(), Reach::default());
-        let mut drain = Drain { name, age, plan, cursor: 0, reach, nodes };
-        drain.place(0);
-        self.drains.push(drain);
+        self.drains.push(Drain::new(maintenance.name.clone(), age, plan, nodes));
     }
 
-    /// Raises nodes to targets that they had before.
-    pub(crate) fn remember<'a>(
-        &mut self,
-        memory: impl IntoIterator<Item = (&'a String, &'a Vec<drydock_api::node_maintenance::DrainPlanEntry>)>,
-    ) {
-        for (name, entries) in memory {
-            let Some(node) = self.node_ids.get(name).and_then(|id| self.nodes.get_mut(*id)) else { continue };
-            for entry in entries {
-                let tier = self.catalog.tier(entry);
-                node.targets.raise((tier.pod_type, tier.selector), tier.priority);
+    fn add_keys(&mut self) {
+        let mut sets: HashMap<Vec<usize>, usize> = HashMap::new();
+        for node in &mut self.nodes {
+            node.drains.sort_by_key(|id| self.drains.get(*id).map(|d| d.age));
+            let next = sets.len();
+            node.keys = *sets.entry(node.drains.clone()).or_insert(next);
+            if node.keys == next {
+                let plans = node.drains.iter().filter_map(|id| self.drains.get(*id));
+                let spoken = plans.flat_map(|d| d.plan.iter());
+                let mut keys = HashMap::new();
+                for key in spoken.flat_map(|t| [(t.pod_type, t.selector), (t.pod_type, None)]) {
+                    let place = keys.len();
+                    keys.entry(key).or_insert(place);
+                }
+                self.keys.push(keys);
             }
-            node.targets.level();
         }
+    }
+
+    /// Nodes have the targets that the maintenances which select them have recorded. What one that has left or ended has
+    /// recorded counts where another one was on the node already: otherwise the last maintenance of the node has ended.
+    fn remember(&mut self, maintenances: &[Maintenance], ended: &TargetsByNode) {
+        for maintenance in maintenances {
+            let stays = |(node, _): &(&String, &Vec<_>)| maintenance.nodes.contains(*node);
+            maintenance
+                .recorded
+                .iter()
+                .filter(stays)
+                .for_each(|(node, targets)| self.raise_to(node, targets));
+        }
+        let is_known =
+            |node: &str| maintenances.iter().any(|m| m.nodes.contains(node) && m.recorded.contains_key(node));
+        let left = maintenances.iter().flat_map(|m| m.recorded.iter().filter(|(n, _)| !m.nodes.contains(*n)));
+        for (node, targets) in left.chain(ended).filter(|(node, _)| is_known(node)) {
+            self.raise_to(node, targets);
+        }
+    }
+
+    fn raise_to(&mut self, node: &str, targets: &[DrainPlanEntry]) {
+        let Some(node) = self.node_ids.get(node).and_then(|id| self.nodes.get_mut(*id)) else { return };
+        for entry in targets {
+            let tier = self.catalog.tier(entry);
+            node.targets.raise((tier.pod_type, tier.selector), tier.priority);
+        }
+        node.targets.level();
     }
 
     /// Counts the pods. Returns each pod's node and class; none for a pod on another node.
@@ -141,6 +127,20 @@ impl Board {
         placed
     }
 
+    /// Puts the cursors where the statuses have them. For a node that has joined a maintenance the cursor goes back to the
+    /// first entry that covers one of its pods, so that this node is drained in the plan's order too.
+    pub(crate) fn place_cursors(&mut self, maintenances: &[Maintenance]) {
+        for (drain, maintenance) in self.drains.iter_mut().zip(maintenances) {
+            let Some(position) = maintenance.position else { continue };
+            let nodes = drain.nodes.iter().filter_map(|id| self.nodes.get(*id));
+            let joined = nodes.filter(|node| !maintenance.recorded.contains_key(&node.name));
+            let first = |class: &Class| drain.first_entry(class);
+            let earliest = joined.flat_map(|node| node.classes.keys()).filter_map(first).min();
+            let last = drain.plan.len().saturating_sub(1);
+            drain.place(earliest.unwrap_or(last).min(position).min(last));
+        }
+    }
+
     pub(crate) fn drains_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Drain> {
         node.drains.iter().filter_map(|id| self.drains.get(*id))
     }
@@ -151,69 +151,78 @@ impl Board {
 
     /// Whether pods of a class are to leave a node.
     pub(crate) fn targets(&self, node: &Node, class: &Class) -> bool {
-        node.targets.covers(class)
-            || (!node.drains.is_empty() && self.drains_of(node).all(|drain| drain.reach.covers(class)))
+        node.targets.covers(class, &self.catalog)
     }
 
-    /// How many targeted pods are left on a node.
+    /// How many pods on a node are to leave.
     pub(crate) fn targeted_left(&self, node: &Node) -> usize {
         node.classes.iter().filter(|(class, _)| self.targets(node, class)).map(|(_, count)| count).sum()
     }
 
-    /// What every maintenance on a node has reached for each key: what its targets would be without memory.
-    pub(crate) fn least_reached(&self, node: &Node) -> Vec<(Key, i32)> {
-        node.keys.iter().filter_map(|key| Some((*key, self.least(node, *key)?))).collect()
+    /// The targets of a node as its status shows them.
+    pub(crate) fn entries(&self, node: &Node) -> Vec<DrainPlanEntry> {
+        self.keys.get(node.keys).map(|keys| node.targets.entries(&self.catalog, keys)).unwrap_or_default()
     }
 
     fn least(&self, node: &Node, key: Key) -> Option<i32> {
         self.drains_of(node).map(|drain| drain.reach.get(key)).min().flatten()
     }
 
-    /// Raises every node's targets to what has been reached there.
+    /// Raises every node's targets to what all its maintenances have reached there.
     pub(crate) fn raise_targets(&mut self) {
         for id in 0..self.nodes.len() {
-            let Some(node) = self.nodes.get(id) else { continue };
-            let raised = self.least_reached(node);
-            if let Some(node) = self.nodes.get_mut(id) {
-                raised.into_iter().for_each(|(key, priority)| node.targets.raise(key, priority));
-                node.add_keys();
+            self.raise(id, |_| true);
+        }
+        self.join_targets();
+    }
+
+    /// These maintenances take their next entry each.
+    pub(crate) fn step(&mut self, drains: &[usize]) {
+        for id in drains {
+            let Some(drain) = self.drains.get_mut(*id) else { continue };
+            let Some(tier) = drain.step() else { continue };
+            // Nothing else than what the entry speaks of can have changed.
+            let concerns =
+                |key: &Key| key.0 == tier.pod_type && (tier.selector.is_none() || key.1 == tier.selector);
+            for node in drain.nodes.clone() {
+                self.raise(node, concerns);
             }
+        }
+        self.join_targets();
+    }
+
+    fn raise(&mut self, id: usize, concerned: impl Fn(&Key) -> bool) {
+        let Some(node) = self.nodes.get(id) else { return };
+        let Some(keys) = self.keys.get(node.keys) else { return };
+        let keys: Vec<Key> = keys.keys().filter(|key| concerned(key)).copied().collect();
+        let raised: Vec<(Key, i32)> =
+            keys.iter().filter_map(|key| Some((*key, self.least(node, *key)?))).collect();
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        raised.into_iter().for_each(|(key, priority)| node.targets.raise(key, priority));
+        keys.iter().for_each(|key| node.targets.add_key(*key));
+        if keys.iter().any(|(_, selector)| selector.is_none()) {
+            node.targets.level();
         }
     }
 
-    /// A maintenance takes its next entry. Its nodes' targets are raised, for the keys that the entry speaks of: all of
-    /// its type, if it has no selector. Nothing else can have changed.
-    pub(crate) fn step(&mut self, drain: usize) {
-        let Some(drain) = self.drains.get_mut(drain) else { return };
-        let Some(tier) = drain.step() else { return };
-        for id in drain.nodes.clone() {
-            let Some(node) = self.nodes.get(id) else { continue };
-            let raised: Vec<(Key, i32)> = match tier.selector {
-                Some(_) => {
-                    let key = (tier.pod_type, tier.selector);
-                    self.least(node, key).map(|least| (key, least)).into_iter().collect()
-                }
-                None => {
-                    let of_type = node.keys.iter().filter(|(pod_type, _)| *pod_type == tier.pod_type);
-                    of_type.filter_map(|key| Some((*key, self.least(node, *key)?))).collect()
-                }
+    /// Where every maintenance has reached pods that no target covers, since each has reached them by another selector:
+    /// one target more, with all these selectors together.
+    fn join_targets(&mut self) {
+        for id in 0..self.nodes.len() {
+            let Some(node) = self.nodes.get(id).filter(|node| node.drains.len() > 1) else { continue };
+            let missed = node.classes.keys().filter(|class| !self.targets(node, class));
+            let shares = |class: &Class| {
+                let shares = self.drains_of(node).map(|drain| drain.reach.share(class, &self.catalog));
+                shares.collect::<Option<Vec<Tier>>>().map(|tiers| (class.pod_type, tiers))
             };
-            let Some(node) = self.nodes.get_mut(id) else { continue };
-            for (key, priority) in raised {
-                node.targets.raise(key, priority);
-                node.targets.add_key(key);
-            }
-            if tier.selector.is_none() {
-                node.add_keys();
+            for (pod_type, tiers) in missed.filter_map(shares).collect::<Vec<_>>() {
+                let parts: BTreeSet<usize> = tiers.iter().filter_map(|tier| tier.selector).collect();
+                let joined = self.catalog.join(&parts.into_iter().collect::<Vec<_>>());
+                let least = tiers.iter().map(|tier| tier.priority).min();
+                if let (Some(node), Some(least)) = (self.nodes.get_mut(id), least) {
+                    node.targets.raise_joined((pod_type, Some(joined)), least);
+                }
             }
         }
-    }
-}
-
-impl Node {
-    /// Every key of the plans on the node is shown, at what its type has reached without a selector at least.
-    fn add_keys(&mut self) {
-        self.keys.iter().for_each(|key| self.targets.add_key(*key));
-        self.targets.level();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use drydock_api::meta::LabelSelector;
+use drydock_api::meta::{LabelSelector, LabelSelectorRequirement};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 /// Number of a selector.
@@ -17,6 +17,13 @@ pub(crate) struct Tier {
 }
 
 impl Tier {
+    /// Whether it selects pods of a class.
+    pub(crate) fn covers(&self, class: &Class) -> bool {
+        self.pod_type == class.pod_type
+            && class.priority <= self.priority
+            && self.selector.is_none_or(|selector| class.selectors.contains(&selector))
+    }
+
     /// Its place among all tiers; one with a selector comes before the one without.
     pub(crate) fn rank(&self) -> (PodType, i32, bool) {
         (self.pod_type, self.priority, self.selector.is_none())
@@ -51,6 +58,8 @@ pub(crate) struct Catalog {
     by_label: HashMap<String, HashMap<String, Vec<SelectorId>>>,
     /// Selectors that demand no value of any label.
     others: Vec<SelectorId>,
+    /// What each joined selector is joined from.
+    parts: HashMap<SelectorId, Vec<SelectorId>>,
 }
 
 impl Catalog {
@@ -92,6 +101,35 @@ impl Catalog {
         let mut selectors: Vec<SelectorId> = named.chain(&self.others).filter(matches).copied().collect();
         selectors.sort_unstable();
         Class { pod_type, priority, selectors }
+    }
+
+    /// The selector with the requirements of all these.
+    pub(crate) fn join(&mut self, parts: &[SelectorId]) -> SelectorId {
+        let all = parts.iter().flat_map(|id| self.requirements(Some(*id)).to_vec()).collect();
+        let joined = LabelSelector { match_expressions: all, ..LabelSelector::default() };
+        let id = self.intern(&joined.normalized());
+        self.parts.entry(id).or_insert_with(|| parts.to_vec());
+        id
+    }
+
+    /// Whether a selector that was joined after the classes were made matches the pods of a class.
+    pub(crate) fn joins(&self, joined: SelectorId, class: &Class) -> bool {
+        let is_matched = |parts: &Vec<SelectorId>| parts.iter().all(|part| class.selectors.contains(part));
+        self.parts.get(&joined).is_some_and(is_matched)
+    }
+
+    /// What a selector requires, in its normal form; nothing if there is none.
+    pub(crate) fn requirements(&self, selector: Option<SelectorId>) -> &[LabelSelectorRequirement] {
+        let written = selector.and_then(|id| self.written.get(id));
+        written.map(|(_, normal)| normal.match_expressions.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether one tier selects every pod that another one selects, as far as their requirements show it.
+    pub(crate) fn includes(&self, wide: &Tier, narrow: &Tier) -> bool {
+        let required = self.requirements(narrow.selector);
+        wide.pod_type == narrow.pod_type
+            && wide.priority >= narrow.priority
+            && self.requirements(wide.selector).iter().all(|r| required.contains(r))
     }
 
     /// The entry that a tier means.

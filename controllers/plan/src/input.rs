@@ -4,21 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
-/// A maintenance in Drain.
+/// Drain targets by the name of the node that shows them.
+pub type TargetsByNode = BTreeMap<String, Vec<DrainPlanEntry>>;
+
+/// A maintenance in Drain. The older one of two is the one whose Drain stage started first, then the one that was created
+/// first, then the one with the lesser name.
 #[derive(Clone, Debug, Default)]
 pub struct Maintenance {
-    /// Identity over time.
-    pub uid: String,
-    /// Name, for messages; orders maintenances of one age.
+    /// Its name, which no other has.
     pub name: String,
-    /// When it was made, in any unit.
+    /// When its Drain stage started, in any unit.
+    pub started: i64,
+    /// When it was created, in any unit.
     pub created: i64,
     /// Its plan, in order.
     pub plan: Vec<DrainPlanEntry>,
     /// The nodes that it selects.
     pub nodes: BTreeSet<String>,
-    /// The drain targets that its status shows, per node: the memory that survives restarts.
-    pub recorded: BTreeMap<String, Vec<DrainPlanEntry>>,
+    /// The index of its current entry as its status has it. None: the Drain stage has not been planned yet.
+    pub position: Option<usize>,
+    /// The drain targets of its status. A selected node that is missing has joined since; one that is no longer selected
+    /// has left.
+    pub recorded: TargetsByNode,
 }
 
 /// A pod that counts: on a node, not terminal, not of the node agent's own.

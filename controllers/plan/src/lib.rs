@@ -1,17 +1,63 @@
 //! Which pods leave which node now: the drain-target model of NodeMaintenance (KEP-4212, Pod Selection). No I/O.
 //!
-//! A maintenance has a cursor, its current entry of its plan, and has *reached* a pod when an entry up to the cursor
-//! covers it. A pod on a node is *targeted* when every maintenance that drains the node has reached it, or the node
-//! itself had reached it before: nothing goes back. A maintenance takes its next entry when nothing that it has
-//! reached is left, and neither it nor a maintenance that shares a node with it has targeted pods left. Sets of pods,
-//! not a single number: with selectors two plans are only partly comparable.
+//! # Rules
+//!
+//! Only maintenances in stage Drain take part. Of two the **older** is the one whose Drain stage started first, then the one
+//! that was created first, then the one with the lesser name.
+//!
+//! A maintenance has a **cursor**, the current entry of its plan, and **has reached** a pod when an entry up to the cursor
+//! covers it: the type is equal, the priority at most the entry's, and the selector matches or there is none.
+//!
+//! The **drain targets** of a node say what every maintenance on the node has reached: for each pod type, and each selector
+//! that a plan has in it, the least of the highest priorities. They are never lowered. A pod **is targeted** when they cover
+//! it. Nothing else decides, neither here nor in an interceptor.
+//!
+//! ```text
+//!   plan of m1   [ Default 500 ][ Default 5000 ]...         node one: m1 and m2
+//!                    ▲ cursor                               drainTargets: Default 500, as m1 is not further
+//!   plan of m2   [ Default 1000 ][ Default 5000 ]...        node two: m2 alone
+//!                    ▲ cursor                               drainTargets: Default 1000
+//! ```
+//!
+//! With selectors two plans are only partly comparable. Two maintenances may reach one pod by different selectors, which no
+//! single one of them covers; a **joined** target then has the requirements of both:
+//!
+//! ```text
+//!   m1 has reached  DaemonSet 1000 app=x  ┐   a pod with app=x and tier=y on a node of both:
+//!   m2 has reached  DaemonSet 1000 tier=y ┘   drainTargets: DaemonSet 1000 app=x,tier=y
+//! ```
+//!
+//! A maintenance is **finished** when no targeted pod is left on any of its nodes, and **done with its cursor** when no pod
+//! that it has reached is left there. It takes its next entry when it is done with its cursor, and it and all that share a
+//! node with it are finished. All that may go on do so together; then targets are worked out, and the question is asked
+//! again.
+//!
+//! A **newcomer** on a node that is further along is fast-forwarded there, and holds the node until its own cursor has
+//! caught up. A **node that joins** is drained in order as well: the cursor goes back to the first entry that covers a pod
+//! there, while the other nodes keep what they show and wait.
+//!
+//! Maintenances that wait for each other in a cycle could never go on (m1 puts postgres before the rest, m2 redis, both of
+//! one priority and on one node). One waits for another when, on a node of both, there is a pod that is not targeted, and
+//! that the one has reached and the other has not:
+//!
+//! ```text
+//!        waits for: postgres is reached by m1 alone
+//!   m1 ─────────────────────────────────────────────▶ m2
+//!    ◀───────────────────────────────────────────────
+//!        waits for: redis is reached by m2 alone
+//! ```
+//!
+//! When none may go on, the oldest among the youngest of each cycle takes one entry, if it and all that share a node with
+//! it are finished. One that stands on no cycle is never forced.
+//!
+//! # Parts
 //!
 //! ```text
 //!   input ──▶ catalog (selectors as numbers) ──▶ board (pods counted by class, a node each)
 //!                                                  │ ▲
-//!                                      targets ◀───┘ └──── advance (cursors to their fixed point)
+//!                                      targets ◀───┘ └──── advance, contradiction (cursors to their fixed point)
 //!                                                  │
-//!                                        planner ──▶ outcome, message
+//!                                           plan ──▶ outcome, message
 //! ```
 
 pub mod input;
@@ -20,11 +66,12 @@ pub mod outcome;
 mod advance;
 mod board;
 mod catalog;
+mod contradiction;
+mod drain;
 mod message;
-mod planner;
-mod replay;
+mod plan;
 mod targets;
 
-pub use input::{Maintenance, Pod};
-pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Outcome};
-pub use planner::Planner;
+pub use input::{Maintenance, Pod, TargetsByNode};
+pub use outcome::{FastForward, MaintenanceOutcome, NodeOutcome, Other, Outcome};
+pub use plan::plan;

@@ -1,22 +1,12 @@
-//! drainMessage, in the seed's words.
+//! drainMessage, in the words of KEP-4212; and whom a maintenance is held up or fast-forwarded by.
 
-use crate::advance::group_of;
-use crate::board::{Board, Drain, Node};
-
-/// How a maintenance stands on a node, compared with the node's targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// The maintenance is further along than the node.
-    Ahead,
-    /// The node is further along than the maintenance.
-    Behind,
-    /// Neither.
-    Level,
-}
+use crate::board::{Board, Node};
+use crate::catalog::Tier;
+use crate::drain::Drain;
 
 /// What the messages of one planning are made from, each worked out once.
 pub(crate) struct Messages<'a> {
-    pub(crate) board: &'a Board,
+    board: &'a Board,
     /// Targeted pods, by node.
     targeted: Vec<usize>,
     /// What is said of nodes without targeted pods, by maintenance.
@@ -43,51 +33,84 @@ impl<'a> Messages<'a> {
         if self.targeted(at) == 0 {
             return self.idle.get(id).cloned().unwrap_or_default();
         }
-        let other = |d: &&Drain| d.age != drain.age;
-        match standing(drain, node) {
-            Standing::Ahead => told("limited by ", lowest(self.board, node, other)),
-            Standing::Behind => told("fast-forwarded by older ", older(self.board, drain, node)),
-            Standing::Level => "Evacuating".to_owned(),
+        if let Some(other) = limited_by(self.board, drain, node) {
+            return format!("Evacuating (limited by {})", other.name);
+        }
+        match fast_forwarded_by(self.board, drain, node) {
+            Some(Some(other)) if other.age < drain.age => {
+                format!("Evacuating (fast-forwarded by older {})", other.name)
+            }
+            Some(Some(other)) => format!("Evacuating (fast-forwarded by {})", other.name),
+            Some(None) => "Evacuating (fast-forwarded)".to_owned(),
+            None => "Evacuating".to_owned(),
         }
     }
 }
 
-pub(crate) fn standing(drain: &Drain, node: &Node) -> Standing {
-    let keys = drain.plan.iter().flat_map(|t| [(t.pod_type, t.selector), (t.pod_type, None)]);
-    let pairs: Vec<_> = keys.map(|key| (drain.reach.get(key), node.targets.get(key))).collect();
-    if pairs.iter().any(|(own, shown)| own > shown) {
-        Standing::Ahead
-    } else if pairs.iter().any(|(own, shown)| own < shown) {
-        Standing::Behind
-    } else {
-        Standing::Level
-    }
+/// The maintenance that keeps a node from a target that this one has reached: of several the one with the lowest cursor,
+/// then the oldest.
+fn limited_by<'a>(board: &'a Board, drain: &Drain, node: &'a Node) -> Option<&'a Drain> {
+    let hidden: Vec<Tier> =
+        drain.reach.tiers().filter(|tier| !node.targets.includes(tier, &board.catalog)).collect();
+    let lacks = |other: &&Drain| hidden.iter().any(|tier| !other.reach.includes(tier, &board.catalog));
+    lowest(board.drains_of(node).filter(lacks))
 }
 
-/// The older maintenance that a node's progress is laid to: the one with the lowest cursor.
-pub(crate) fn older<'a>(board: &'a Board, drain: &Drain, node: &'a Node) -> Option<&'a Drain> {
-    lowest(board, node, |d| d.age < drain.age)
+/// Whether a node shows a target that the maintenance has not reached; and the maintenance that has, chosen likewise. None
+/// has if that one has left.
+pub(crate) fn fast_forwarded_by<'a>(
+    board: &'a Board,
+    drain: &Drain,
+    node: &'a Node,
+) -> Option<Option<&'a Drain>> {
+    let ahead: Vec<Tier> =
+        node.targets.tiers().filter(|target| !drain.reach.includes(target, &board.catalog)).collect();
+    let has = |other: &&Drain| ahead.iter().any(|target| other.reach.includes(target, &board.catalog));
+    (!ahead.is_empty()).then(|| lowest(board.drains_of(node).filter(has)))
 }
 
-fn lowest<'a>(board: &'a Board, node: &'a Node, of: impl FnMut(&&'a Drain) -> bool) -> Option<&'a Drain> {
-    board.drains_of(node).filter(of).min_by_key(|d| (d.rank(), d.age))
+fn lowest<'a>(drains: impl Iterator<Item = &'a Drain>) -> Option<&'a Drain> {
+    drains.min_by_key(|d| (d.rank(), d.age))
 }
 
-fn told(how: &str, who: Option<&Drain>) -> String {
-    who.map_or_else(|| "Evacuating".to_owned(), |d| format!("Evacuating ({how}{})", d.name))
-}
-
-/// Nothing is targeted here: where it is, at the nearest, or that nothing is left anywhere.
+/// Nothing is targeted here: where it is, or that nothing is left anywhere.
 fn idle(board: &Board, id: usize, first_busy: &[Option<usize>]) -> String {
     let Some(drain) = board.drains.get(id) else { return String::new() };
     if board.nodes_of(drain).all(|n| n.classes.is_empty()) {
         return "Drained".to_owned();
     }
-    let busy = |id: usize| board.nodes.get((*first_busy.get(id)?)?);
+    let busy = |id: usize| first_busy.get(id).copied().flatten();
+    let name = |node: usize| board.nodes.get(node).map_or("", |node| node.name.as_str());
     if let Some(node) = busy(id) {
-        return format!("Waiting for node {}.", node.name);
+        return format!("Waiting for node {}.", name(node));
     }
-    let near = group_of(board, id, &mut vec![false; board.drains.len()]);
-    let found = near.iter().find_map(|id| Some((busy(*id)?, board.drains.get(*id)?)));
-    found.map(|(node, d)| format!("Waiting for node {} ({}).", node.name, d.name)).unwrap_or_default()
+    let found = nearest(board, id, &busy);
+    found
+        .map(|(node, other)| format!("Waiting for node {} ({}).", name(node), other.name))
+        .unwrap_or_default()
+}
+
+/// The nearest maintenance with targeted pods, by hops over shared nodes, and its first node that has some. Of several the
+/// one whose node has the least name, then the oldest.
+fn nearest<'a>(
+    board: &'a Board,
+    id: usize,
+    busy: &impl Fn(usize) -> Option<usize>,
+) -> Option<(usize, &'a Drain)> {
+    let mut seen = vec![id];
+    let mut hop = vec![id];
+    while !hop.is_empty() {
+        let of_hop = hop.iter().filter_map(|id| Some((busy(*id)?, board.drains.get(*id)?)));
+        if let Some(found) = of_hop.min_by_key(|(node, drain)| (*node, drain.age)) {
+            return Some(found);
+        }
+        let shared = hop.iter().filter_map(|id| board.drains.get(*id)).flat_map(|d| board.nodes_of(d));
+        let mut further: Vec<usize> = shared.flat_map(|node| node.drains.iter().copied()).collect();
+        further.sort_unstable();
+        further.dedup();
+        further.retain(|id| !seen.contains(id));
+        seen.extend(&further);
+        hop = further;
+    }
+    None
 }

@@ -11,7 +11,8 @@ pub struct Outcome {
     pub maintenances: Vec<MaintenanceOutcome>,
     /// One per pod, in the order in which they were given: whether it is to leave now.
     pub targeted: Vec<bool>,
-    /// Maintenances that are further than their plan says, each told once.
+    /// Maintenances that go further than their own plan says. Each planning repeats them until it is given the status that
+    /// this one led to.
     pub fast_forwards: Vec<FastForward>,
 }
 
@@ -20,10 +21,6 @@ pub struct Outcome {
 pub struct MaintenanceOutcome {
     /// Index of its current entry.
     pub cursor: usize,
-    /// Whether no targeted pod is left on any of its nodes.
-    pub finished: bool,
-    /// Whether no counted pod at all is left on any of its nodes.
-    pub drained: bool,
     /// Each of its nodes.
     pub nodes: BTreeMap<String, NodeOutcome>,
 }
@@ -33,21 +30,29 @@ pub struct MaintenanceOutcome {
 pub struct NodeOutcome {
     /// What is targeted; the same for every maintenance on the node.
     pub drain_targets: Vec<DrainPlanEntry>,
-    /// The state of the drain, in the seed's words.
+    /// The state of the drain, in the words of KEP-4212.
     pub drain_message: String,
-    /// Counted pods on the node.
-    pub left: usize,
-    /// Those of them that are targeted.
-    pub targeted: usize,
+    /// Counted pods by index of the first entry of the maintenance's plan that covers them.
+    pub by_entry: BTreeMap<usize, usize>,
 }
 
-/// A maintenance's plan was overtaken.
+/// A maintenance goes further than its own plan says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastForward {
     /// Index of the maintenance.
     pub maintenance: usize,
-    /// The node on which it was, if it joined one that is further along; none if two plans contradict each other.
+    /// The node that it has come to and that is further along than the maintenance is. None: two plans contradict each
+    /// other, and this one went on.
     pub node: Option<String>,
-    /// Name of the older maintenance that it gives way to.
-    pub older: String,
+    /// The maintenance that it gives way to. None if that one has ended.
+    pub other: Option<Other>,
+}
+
+/// Another maintenance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Its name.
+    pub name: String,
+    /// Whether it is older than the one that it is compared with.
+    pub is_older: bool,
 }

@@ -1,6 +1,6 @@
-//! Drain targets: for each pod type and selector, the highest priority reached.
+//! Drain targets of a node, and what a maintenance has reached: for each pod type and selector, a priority.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
@@ -11,24 +11,34 @@ pub(crate) type Key = (PodType, Option<SelectorId>);
 
 /// The highest priority targeted for each key; never lowered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Targets(BTreeMap<Key, i32>);
+pub(crate) struct Targets {
+    priorities: BTreeMap<Key, i32>,
+    /// Keys whose selector was joined in this planning.
+    joined: BTreeSet<Key>,
+}
 
 impl Targets {
     /// Raises a key to a priority.
     pub(crate) fn raise(&mut self, key: Key, priority: i32) {
-        let slot = self.0.entry(key).or_insert(priority);
+        let slot = self.priorities.entry(key).or_insert(priority);
         *slot = (*slot).max(priority);
+    }
+
+    /// Raises a key whose selector is joined from those of several plans.
+    pub(crate) fn raise_joined(&mut self, key: Key, priority: i32) {
+        self.raise(key, priority);
+        self.joined.insert(key);
     }
 
     /// Raises every selector to what its type has reached without one.
     pub(crate) fn level(&mut self) {
         let general: Vec<(PodType, i32)> = self
-            .0
+            .priorities
             .iter()
             .filter(|((_, selector), _)| selector.is_none())
             .map(|((t, _), p)| (*t, *p))
             .collect();
-        for ((pod_type, _), priority) in &mut self.0 {
+        for ((pod_type, _), priority) in &mut self.priorities {
             let floor = general.iter().find(|(t, _)| t == pod_type).map_or(*priority, |(_, p)| *p);
             *priority = floor.max(*priority);
         }
@@ -36,28 +46,43 @@ impl Targets {
 
     /// Adds a selector that some plan has: it has reached what its type has reached without one.
     pub(crate) fn add_key(&mut self, key: Key) {
-        if let Some(floor) = self.0.get(&(key.0, None)).copied() {
+        if let Some(floor) = self.priorities.get(&(key.0, None)).copied() {
             self.raise(key, floor);
         }
     }
 
-    pub(crate) fn get(&self, key: Key) -> Option<i32> {
-        self.0.get(&key).copied()
+    pub(crate) fn covers(&self, class: &Class, catalog: &Catalog) -> bool {
+        let reaches =
+            |key: &Key| self.priorities.get(key).is_some_and(|priority| class.priority <= *priority);
+        let joins = |key: &Key| key.1.is_some_and(|joined| catalog.joins(joined, class));
+        let mut joined = self.joined.iter().filter(|key| key.0 == class.pod_type);
+        class.keys().any(|key| reaches(&key)) || joined.any(|key| reaches(key) && joins(key))
     }
 
-    pub(crate) fn covers(&self, class: &Class) -> bool {
-        class.keys().any(|key| self.get(key).is_some_and(|priority| class.priority <= priority))
+    pub(crate) fn tiers(&self) -> impl Iterator<Item = Tier> {
+        self.priorities.iter().map(tier)
     }
 
-    /// As status shows them: by type, then none before selectors.
-    pub(crate) fn entries(&self, catalog: &Catalog) -> Vec<DrainPlanEntry> {
-        let tier = |((pod_type, selector), priority): (&Key, &i32)| Tier {
-            pod_type: *pod_type,
-            priority: *priority,
-            selector: *selector,
+    /// Whether these pods are targeted, as far as the requirements of selectors show it.
+    pub(crate) fn includes(&self, tier: &Tier, catalog: &Catalog) -> bool {
+        let same = self.priorities.get(&(tier.pod_type, tier.selector));
+        same.is_some_and(|priority| tier.priority <= *priority)
+            || self.tiers().any(|target| catalog.includes(&target, tier))
+    }
+
+    /// As status shows them: by type; the one without a selector first, then those that plans have, in the order of these
+    /// (`place`), then the others, which are joined or of a maintenance that has left.
+    pub(crate) fn entries(&self, catalog: &Catalog, place: &HashMap<Key, usize>) -> Vec<DrainPlanEntry> {
+        let place = |t: &Tier| place.get(&(t.pod_type, t.selector)).copied().unwrap_or(usize::MAX);
+        let mut tiers: Vec<Tier> = self.tiers().collect();
+        let needless = |tier: &Tier| {
+            place(tier) == usize::MAX
+                && catalog.requirements(tier.selector).len() > 1
+                && tiers.iter().any(|other| other != tier && catalog.includes(other, tier))
         };
-        let mut tiers: Vec<Tier> = self.0.iter().map(tier).collect();
-        tiers.sort_by_key(|t| (t.pod_type, catalog.order(t.selector)));
+        let dropped: Vec<Tier> = tiers.iter().filter(|t| needless(t)).copied().collect();
+        tiers.retain(|tier| !dropped.contains(tier));
+        tiers.sort_by_key(|t| (t.pod_type, t.selector.is_some(), place(t), catalog.order(t.selector)));
         tiers.iter().map(|t| catalog.entry(t)).collect()
     }
 }
@@ -84,7 +109,34 @@ impl Reach {
         self.0.get(&key).copied().max(general)
     }
 
-    pub(crate) fn covers(&self, class: &Class) -> bool {
-        class.keys().any(|key| self.0.get(&key).is_some_and(|priority| class.priority <= *priority))
+    /// Whether these pods have been reached, as far as the requirements of selectors show it.
+    pub(crate) fn includes(&self, target: &Tier, catalog: &Catalog) -> bool {
+        self.get((target.pod_type, target.selector)) >= Some(target.priority)
+            || self.tiers().any(|tier| catalog.includes(&tier, target))
     }
+
+    pub(crate) fn covers(&self, class: &Class) -> bool {
+        self.covering(class).next().is_some()
+    }
+
+    /// What this maintenance gives to a target that several maintenances share: its entry without a selector if that
+    /// covers the pods, else the covering one with the highest priority.
+    pub(crate) fn share(&self, class: &Class, catalog: &Catalog) -> Option<Tier> {
+        let rank =
+            |t: &Tier| (t.selector.is_none(), t.priority, std::cmp::Reverse(catalog.order(t.selector)));
+        self.covering(class).max_by(|a, b| rank(a).cmp(&rank(b)))
+    }
+
+    pub(crate) fn tiers(&self) -> impl Iterator<Item = Tier> {
+        self.0.iter().map(tier)
+    }
+
+    fn covering<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = Tier> + 'a {
+        let tiers = class.keys().filter_map(|key| self.0.get_key_value(&key)).map(tier);
+        tiers.filter(|tier| class.priority <= tier.priority)
+    }
+}
+
+fn tier(((pod_type, selector), priority): (&Key, &i32)) -> Tier {
+    Tier { pod_type: *pod_type, priority: *priority, selector: *selector }
 }

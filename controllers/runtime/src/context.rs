@@ -8,6 +8,7 @@ use crate::cache::Caches;
 use crate::events::Recorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
+use crate::skew::Skew;
 
 /// Everything a controller needs of the world. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub struct Context {
     pub shutdown: CancellationToken,
     /// Whether writes may be sent, and with which epoch.
     pub lease: LeaseHandle,
+    /// What is known of the API server's clock.
+    pub skew: Skew,
     /// Tasks that are waited for at shutdown.
     pub tasks: TaskTracker,
 }

@@ -1,11 +1,16 @@
 //! What a failed call means for the caller, worked out once.
 
+use std::fmt::Debug;
 use std::time::Duration;
+
+use kube::Api;
+use kube::core::Status;
+use serde::de::DeserializeOwned;
 
 /// Kinds of failure that a controller treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// 404: the object is not there.
+    /// 404 that names an object: it is not there.
     NotFound,
     /// 409 Conflict: the object changed meanwhile, or a precondition failed. Read again.
     Conflict,
@@ -17,7 +22,8 @@ pub enum Failure {
     Forbidden,
     /// 429: asked to wait.
     Throttled,
-    /// 5xx, timeouts, connections: try again.
+    /// 5xx, timeouts, connections: try again. So is a 404 that names no object: it is the answer of a server, or of a proxy
+    /// before it, that does not know the API for a moment.
     Unavailable,
 }
 
@@ -25,13 +31,31 @@ pub enum Failure {
 pub fn classify(error: &kube::Error) -> Failure {
     let kube::Error::Api(status) = error else { return Failure::Unavailable };
     match status.code {
-        404 => Failure::NotFound,
+        404 if names_an_object(status) => Failure::NotFound,
+        404 => Failure::Unavailable,
         409 if status.reason == "AlreadyExists" => Failure::AlreadyExists,
         409 => Failure::Conflict,
         401 | 403 => Failure::Forbidden,
         429 => Failure::Throttled,
         400..=499 => Failure::Invalid,
         _ => Failure::Unavailable,
+    }
+}
+
+fn names_an_object(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|details| !details.name.is_empty())
+}
+
+/// The object as the server has it; none if the server says that there is no such object. (kube's `get_opt` takes a 404 that
+/// names no object for that too.)
+pub async fn find<T>(api: &Api<T>, name: &str) -> Result<Option<T>, kube::Error>
+where
+    T: Clone + Debug + DeserializeOwned,
+{
+    match api.get(name).await {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if classify(&error) == Failure::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -65,6 +89,7 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -93,13 +118,24 @@ mod tests {
         assert_eq!(pace(&status(503, 7)), None);
     }
 
+    /// Whatever was not found was taken for gone, and some work on it was given up for good.
+    #[test]
+    fn a_404_that_names_no_object_does_not_mean_that_it_is_gone() {
+        let of = |details: serde_json::Value| {
+            let status = serde_json::json!({ "code": 404, "reason": "NotFound", "details": details });
+            classify(&kube::Error::Api(serde_json::from_value(status).unwrap()))
+        };
+        assert_eq!(of(serde_json::json!({ "name": "p", "kind": "pods" })), Failure::NotFound);
+        assert_eq!(of(serde_json::json!({})), Failure::Unavailable);
+        assert_eq!(of(serde_json::Value::Null), Failure::Unavailable);
+    }
+
     #[test]
     fn failures_are_sorted_by_code_and_reason() {
         let of = |code: u16, reason: &str| {
             let status = kube::core::Status::failure("m", reason).with_code(code);
             classify(&kube::Error::Api(status.boxed()))
         };
-        assert_eq!(of(404, ""), Failure::NotFound);
         assert_eq!(of(409, "Conflict"), Failure::Conflict);
         assert_eq!(of(409, "AlreadyExists"), Failure::AlreadyExists);
         assert_eq!(of(403, ""), Failure::Forbidden);

@@ -12,19 +12,24 @@
 pub mod cache;
 pub mod client;
 pub mod clock;
+pub mod conflict;
 pub mod context;
 pub mod error;
 pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod queue;
+pub mod refusals;
 pub mod round_robin;
-#[cfg(feature = "test-util")]
+pub mod skew;
+#[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 pub mod worker;
 
 pub use cache::{Budget, Cacheable, Caches, Change, Node, ObjectKey, Pod, Store};
+pub use conflict::Conflict;
 pub use context::Context;
-pub use error::{Failure, classify};
+pub use error::{Failure, classify, find};
 pub use queue::Queue;
+pub use refusals::Refusals;
 pub use worker::{Outcome, WorkError, run_workers};

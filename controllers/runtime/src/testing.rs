@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::header::DATE;
+use http::{HeaderValue, Request, Response};
+use jiff::SignedDuration;
+use jiff::fmt::rfc2822::DateTimePrinter;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -10,16 +13,26 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::Caches;
+use crate::clock;
 use crate::context::Context;
 use crate::events::Recorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
+use crate::skew::Skew;
 
 /// A context that holds the lease, with empty caches. `answer` is given the method, the path with its query, and the body
 /// (null if there is none) of each request, and gives code and body.
 pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static) -> Context {
+    context_ahead(SignedDuration::ZERO, answer)
+}
+
+/// The same; the clock of the API server is so far ahead of ours.
+pub fn context_ahead(
+    by: SignedDuration,
+    answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
+) -> Context {
     let metrics = Metrics::new();
-    let client = client(answer);
+    let client = client(by, answer);
     Context {
         evictions: client.clone(),
         client,
@@ -28,19 +41,33 @@ pub fn context(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync 
         metrics,
         shutdown: CancellationToken::new(),
         lease: LeaseHandle::unelected(),
+        skew: Skew::default(),
         tasks: TaskTracker::new(),
     }
 }
 
-/// The body of a failure.
+/// The body of a failure. A NotFound names an object, as one does that a server looked for in vain.
 pub fn failure(code: u16, reason: &str) -> (u16, Value) {
-    (
-        code,
-        json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code }),
-    )
+    let mut body = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": code,
+    });
+    if reason == "NotFound" {
+        body["details"] = json!({ "name": "name", "kind": "things" });
+    }
+    (code, body)
 }
 
-fn client(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static) -> Client {
+/// The answer of a server that does not know the API for a moment.
+pub fn unknown_path() -> (u16, Value) {
+    let mut answer = failure(404, "NotFound");
+    answer.1["details"] = json!({});
+    answer
+}
+
+fn client(
+    ahead: SignedDuration,
+    answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
+) -> Client {
     let answer = Arc::new(answer);
     let service = tower::service_fn(move |request: Request<Body>| {
         let answer = answer.clone();
@@ -52,8 +79,14 @@ fn client(answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'st
             let (code, body) = answer(parts.method.as_str(), &path, body);
             let mut response = Response::new(Body::from(body.to_string().into_bytes()));
             *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+            response.headers_mut().extend(date(ahead).map(|date| (DATE, date)));
             Ok::<_, kube::Error>(response)
         }
     });
     Client::new(service, "default")
+}
+
+fn date(ahead: SignedDuration) -> Option<HeaderValue> {
+    let now = clock::now().checked_add(ahead).ok()?;
+    HeaderValue::from_str(&DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?).ok()
 }

@@ -3,6 +3,7 @@
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 
+use super::blocked::{MAX_NAME, MAX_WORD};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
 use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, earlier, later};
 use super::types::{Interceptor, InterceptorStatus};
@@ -91,6 +92,30 @@ impl EntryUpdate<'_> {
         errors.extend(self.validate_once(self.new.completion_time, self.old.completion_time, completion));
         if self.new.message != self.old.message && self.new.message.chars().count() > MAX_MESSAGE {
             errors.push(Error::too_long_characters(self.path.child("message"), MAX_MESSAGE));
+        }
+        errors.extend(self.validate_blocked());
+        errors
+    }
+
+    fn validate_blocked(&self) -> ErrorList {
+        let (path, mut errors) = (self.path.child("blocked"), ErrorList::new());
+        let Some(new) = self.new.blocked.as_ref().filter(|new| self.old.blocked.as_ref() != Some(*new))
+        else {
+            return errors;
+        };
+        if new.reason.is_empty() {
+            errors.push(Error::required(path.child("reason"), ""));
+        }
+        let texts = [
+            ("reason", &new.reason, MAX_WORD),
+            ("name", &new.name, MAX_NAME),
+            ("state", &new.state, MAX_WORD),
+        ];
+        let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
+        errors.extend(long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)));
+        if new.since_time.is_some_and(|since| since > later(self.now, CLOCK_SKEW)) {
+            let since = path.child("sinceTime");
+            errors.push(Error::invalid(since, shown(new.since_time), "must not be in the future"));
         }
         errors
     }

@@ -13,6 +13,7 @@ pub mod permissions;
 
 pub mod limits;
 
+pub mod blocked;
 pub mod refusal;
 
 pub mod columns;
@@ -22,10 +23,10 @@ mod strategy;
 pub use interceptor_status_validation::MAX_MESSAGE;
 pub use strategy::{EvictionRequestKind, NAMES};
 pub use types::{
-    CANCELED, EVICTED, REASON_DELETED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED,
+    Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
+    InterceptorStatus, LocalPodReference, PodInfo, Requester,
 };
 pub use types::{
-    EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
-    InterceptorStatus, LocalPodReference, Requester,
+    CANCELED, EVICTED, REASON_DELETED, REASON_NO_REQUESTERS, REASON_POD_DELETED, REASON_POD_TERMINATED,
 };
 pub use types::{REASON_VALIDATION_FAILED, RESOURCE};

@@ -8,7 +8,8 @@ use drydock_machinery::schema::{Field, ListType, Schema, Shape};
 use super::interceptors::MAX_TARGET_INTERCEPTORS;
 use super::validation::MAX_REQUESTERS;
 use crate::meta_schema::{
-    atomic_object, conditions, field, int64, list, object, object_meta, required, string, time, top_level,
+    atomic_object, conditions, field, int32, int64, list, object, object_meta, required, string, time,
+    top_level,
 };
 
 /// The schema of the whole object.
@@ -102,6 +103,7 @@ fn status() -> Schema {
     ];
     fields.extend(turns());
     fields.push(field("activationTime", 7, Schema::new(activation, Shape::MicroTime)));
+    fields.push(field("podInfo", 8, pod_info()));
     object(
         "Status represents the most recently observed status of the eviction request. Populated by interceptors and eviction request controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
         "io.k8s.api.coordination.v1alpha1.EvictionRequestStatus",
@@ -143,6 +145,67 @@ fn turns() -> Vec<Field> {
             .at_most(MAX_TARGET_INTERCEPTORS),
         ),
     ]
+}
+
+fn pod_info() -> Schema {
+    atomic_object(
+        "PodInfo tells where the target pod is and in which part of a drain it belongs, for tools that join and sort eviction requests. It is set together with the first turn and immutable once set. This field is managed by Kubernetes.",
+        "io.k8s.api.coordination.v1alpha1.PodInfo",
+        vec![
+            field(
+                "nodeName",
+                1,
+                string(
+                    "NodeName is the name of the pod's node. It is empty if the pod was not bound to one. The maximum length is 512 characters.",
+                ),
+            ),
+            required("priority", 2, int32("Priority of the pod (.spec.priority), 0 if it has none.")),
+            required(
+                "podType",
+                3,
+                string(
+                    "PodType is Default, DaemonSet (the pod's controller is a DaemonSet) or Static (it mirrors a static pod), as in the drainPlan of a NodeMaintenance. Clients should accept unknown values. The maximum length is 64 characters.",
+                ),
+            ),
+        ],
+    )
+}
+
+fn blocked() -> Schema {
+    atomic_object(
+        "Blocked tells what keeps the interceptor from evicting the target at present; absent if nothing does. It changes when the cause does, and not with the numbers of a PodDisruptionBudget: read these from the budget. The message has those of the last refused attempt.",
+        "io.k8s.api.coordination.v1alpha1.Blocked",
+        vec![
+            required(
+                "reason",
+                1,
+                string(
+                    "Reason is the kind of cause: PodDisruptionBudget, AdmissionWebhook, Terminating, Finalizer, NodeUpdateRefused, DaemonSetReturns, Other. Clients should accept unknown values. The maximum length is 64 characters.",
+                ),
+            ),
+            field(
+                "name",
+                2,
+                string(
+                    "Name of the PodDisruptionBudget (two, separated by a comma, if several cover the pod), of the admission webhook or policy, of the finalizer, of the node, or of the DaemonSet. The maximum length is 512 characters.",
+                ),
+            ),
+            field(
+                "state",
+                3,
+                string(
+                    "State is the way in which a PodDisruptionBudget blocks: ShortNow (too few pods are healthy now), NeverAllows (desiredHealthy is not below expectedPods), SeveralBudgets (the eviction API does not support more than one), NotObserved (the budget's spec is still being processed), KeepsUnhealthy (the pod is not ready, and unhealthyPodEvictionPolicy keeps it). Clients should accept unknown values. The maximum length is 64 characters.",
+                ),
+            ),
+            field(
+                "sinceTime",
+                4,
+                time(
+                    "SinceTime is since when this reason and name have blocked. Cannot be set to the future time (after taking time skew of up to 10 seconds into account).",
+                ),
+            ),
+        ],
+    )
 }
 
 fn interceptor() -> Schema {
@@ -193,6 +256,7 @@ fn interceptor_status() -> Schema {
                 "Message provides human-readable details about the state of the interceptor and the eviction process. This may be an empty string. The maximum length is 4000 characters.",
             ),
         ),
+        field("blocked", 7, blocked()),
     ];
     atomic_object(
         "InterceptorStatus represents the last observed status of the eviction process of the interceptor. It should be only updated by the designated interceptor whose name is .name field. It is atomic: an applier sends its whole entry.",

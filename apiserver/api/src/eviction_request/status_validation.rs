@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::blocked::{MAX_NAME, MAX_WORD};
 use super::interceptor_status_validation::{validate_entries, validate_initial_entries};
 use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEPTORS};
 use super::limits::MAX_CONDITION_BYTES;
 use super::transitions::{CLOCK_SKEW, earlier, gives_turns, index_of, later, may_advance, next_interceptor};
-use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor};
+use super::types::{CANCELED, EVICTED, EvictionRequest, Interceptor, PodInfo};
 use crate::json_len;
 use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
@@ -46,6 +47,7 @@ impl StatusUpdate<'_> {
         errors.extend(self.validate_processed(&status.child("processedInterceptors")));
         errors.extend(self.validate_interceptors(&status.child("interceptors")));
         errors.extend(self.validate_activation_time(&status.child("activationTime")));
+        errors.extend(self.validate_pod_info(&status.child("podInfo")));
         errors
     }
 
@@ -194,6 +196,22 @@ impl StatusUpdate<'_> {
             return validate_initial_entries(new, &self.new.status.target_interceptors, path);
         }
         validate_entries(new, old, self.old.active_interceptor(), self.now, path)
+    }
+
+    fn validate_pod_info(&self, path: &Path) -> ErrorList {
+        let (new, old) = (&self.new.status.pod_info, &self.old.status.pod_info);
+        match new {
+            new if new == old => ErrorList::new(),
+            _ if old.is_some() => {
+                vec![Error::invalid(path.clone(), to_value(new), "field is immutable once set")]
+            }
+            Some(PodInfo { node_name, pod_type, .. }) => {
+                let texts = [("nodeName", node_name, MAX_NAME), ("podType", pod_type, MAX_WORD)];
+                let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
+                long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)).collect()
+            }
+            None => ErrorList::new(),
+        }
     }
 
     fn validate_activation_time(&self, path: &Path) -> Option<Error> {

@@ -190,6 +190,22 @@ pub struct EvictionRequestStatus {
     /// When `activeInterceptors` last changed to another interceptor.
     #[serde(with = "time::optional_micros", skip_serializing_if = "Option::is_none")]
     pub activation_time: Option<Timestamp>,
+    /// What the pod was when the first interceptor got its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_info: Option<PodInfo>,
+}
+
+/// Where the pod is, and in which part of a drain it belongs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodInfo {
+    /// Its node; empty if it is not bound.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub node_name: String,
+    /// `.spec.priority`
+    pub priority: i32,
+    /// `Default`, `DaemonSet` or `Static`.
+    pub pod_type: String,
 }
 
 /// What an interceptor reports.
@@ -212,4 +228,24 @@ pub struct InterceptorStatus {
     pub completion_time: Option<Timestamp>,
     /// For people; always written.
     pub message: String,
+    /// What keeps it from evicting the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
+}
+
+/// What keeps an interceptor from evicting the pod. The words are those of [`super::blocked`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Blocked {
+    /// Kind of cause.
+    pub reason: String,
+    /// Name of the budget, webhook or finalizer.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// In what way a budget blocks.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// Since when this blocks.
+    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    pub since_time: Option<Timestamp>,
 }

@@ -4,7 +4,8 @@ use drydock_machinery::kind::Column;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::types::{DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus};
+use super::status::{DRAINED, NodeMaintenanceNodeStatus};
+use super::types::NodeMaintenance;
 use crate::cells::{NONE, age};
 use crate::meta::find_condition;
 

@@ -1,5 +1,7 @@
 //! NodeMaintenance (KEP-4212): an intent to take a set of nodes out of service and to drain them in an order.
 
+pub mod blocker;
+mod status;
 mod types;
 
 pub mod defaults;
@@ -13,12 +15,18 @@ pub mod validation;
 
 pub mod columns;
 mod schema;
+mod status_schema;
 mod strategy;
 
+pub use blocker::{Blocker, MAX_BLOCKERS, PodReference};
+pub use status::{DRAINED, EVICTED_PODS_UNSCHEDULABLE};
+pub use status::{
+    NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceOutcomes, NodeMaintenanceStatus,
+    NodeReference, PodsLeft, StageStatus,
+};
 pub use strategy::{NAMES, NodeMaintenanceKind};
 pub use types::{
-    Blocker, DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec,
-    NodeMaintenanceStatus, NodeReference, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
-    PodReference, PodType, Stage, StageStatus,
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeSelector, NodeSelectorRequirement,
+    NodeSelectorTerm, PodType, Stage,
 };
-pub use types::{DRAINED, FINALIZER, MAX_BLOCKERS, RESOURCE};
+pub use types::{FINALIZER, RESOURCE};

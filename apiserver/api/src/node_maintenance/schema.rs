@@ -2,14 +2,13 @@
 //!
 //! The seed gives no protobuf numbers; these are ours, in the order of its structs.
 
-use drydock_machinery::schema::{ListType, Schema, Shape};
+use drydock_machinery::schema::{ListType, Schema};
 
 use super::enumerations::{POD_TYPES, STAGES};
-use super::types::MAX_BLOCKERS;
-use super::validation::{MAX_DRAIN_PLAN, MAX_NODES};
+use super::status_schema::status;
+use super::validation::MAX_DRAIN_PLAN;
 use crate::meta_schema::{
-    conditions, field, int32, int64, label_selector, list, node_selector, object, object_meta, required,
-    string, time, top_level,
+    field, int32, label_selector, list, node_selector, object, object_meta, required, string, top_level,
 };
 
 /// The schema of the whole object.
@@ -39,7 +38,7 @@ fn spec() -> Schema {
             "nodeSelector",
             1,
             node_selector(
-                "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join start at the current drain target. All terms together may have at most 1000 requirements and 4096 values. This field is required.",
+                "NodeSelector selects nodes for this node maintenance. Nodes that leave the selection are released, nodes that join are drained in the order of the plan, and never below what the node already shows. All terms together may have at most 1000 requirements and 4096 values. This field is required.",
             ),
         ),
         field("stage", 2, stage),
@@ -53,7 +52,7 @@ fn spec() -> Schema {
     )
 }
 
-fn drain_plan_entry() -> Schema {
+pub(super) fn drain_plan_entry() -> Schema {
     let pod_type = Schema {
         default: Some("\"Default\""),
         enumeration: POD_TYPES,
@@ -82,139 +81,5 @@ fn drain_plan_entry() -> Schema {
         "DrainPlanEntry selects pods by their type, their priority and their labels.",
         "io.k8s.api.coordination.v1alpha1.DrainPlanEntry",
         fields,
-    )
-}
-
-fn status() -> Schema {
-    let stage_status = object(
-        "StageStatus tracks the status of a started stage.",
-        "io.k8s.api.coordination.v1alpha1.StageStatus",
-        vec![
-            required("name", 1, Schema { enumeration: STAGES, ..string("Name of the Stage.") }),
-            field(
-                "startTimestamp",
-                2,
-                time("StartTimestamp is the time that indicates the start of this stage."),
-            ),
-        ],
-    );
-    let fields = vec![
-        field(
-            "observedGeneration",
-            1,
-            int64("NodeMaintenance's .metadata.generation observed by the node maintenance controller."),
-        ),
-        field(
-            "stageStatuses",
-            2,
-            list(
-                "StageStatuses tracks the statuses of started stages. The API server notes a stage in the write that sets it; the node maintenance controller adds the time.",
-                stage_status,
-                ListType::Map(&["name"]),
-            )
-            .at_most(STAGES.len()),
-        ),
-        field(
-            "nodeStatuses",
-            3,
-            list(
-                "List of a maintenance statuses for all nodes targeted by this maintenance. A node stands in it once. The list is atomic. It holds at most 4000 nodes.",
-                node_status(),
-                ListType::Atomic,
-            )
-            .at_most(MAX_NODES),
-        ),
-        field(
-            "conditions",
-            4,
-            conditions(
-                "Conditions contain information about the node maintenance.\n\nDrained signals whether all pods pending termination have terminated on all target nodes when drain is requested by the maintenance object. It is absent before the Drain stage; False with reason Draining or NoNodesSelected; True with reason AllPodsTerminated; False again when a pod appears during Drain; and does not change any more in the Complete stage (False with reason Canceled if it was not True).",
-            ),
-        ),
-    ];
-    object(
-        "Status represents the most recently observed status of the node maintenance. Populated by the node maintenance controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
-        "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus",
-        fields,
-    )
-}
-
-fn node_status() -> Schema {
-    let node_ref = object(
-        "NodeRef identifies a Node.",
-        "io.k8s.api.coordination.v1alpha1.NodeReference",
-        vec![required("name", 1, string("Name of the node."))],
-    );
-    let targets = "DrainTargets specifies which pods on this node are currently being targeted for evacuation. Once evacuation of the Default PodType finishes, DaemonSet PodType entries appear. Once the evacuation of DaemonSet PodType finishes, Static PodType entries appear. The PodPriority for these entries is increased over time according to the .spec.drainPlan as the lower-priority pods finish evacuation. The next entry in the .spec.drainPlan is selected once all the nodes have reached their DrainTargets.\n\nIf there are multiple NodeMaintenances for a node, the least powerful DrainTargets among them are selected and set for all the NodeMaintenances for that node. Thus, the DrainTargets do not have to correspond to the entries in .spec.drainPlan for a single NodeMaintenance instance.\n\nDrainTargets cannot backtrack and will target more pods with each update until all pods on the node are targeted. The list is atomic.";
-    let blockers = "Blockers are the pods that have been kept from leaving for the longest time, at most ten. The list is atomic.";
-    let fields = vec![
-        required("nodeRef", 1, node_ref),
-        field("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
-        field(
-            "drainMessage",
-            3,
-            string(
-                "DrainMessage may specify a state of the drain on this node and a reason why the drain targets are set to a particular values.",
-            ),
-        ),
-        required(
-            "podsPendingEvacuation",
-            4,
-            int32(
-                "Number of pods that have not yet started evacuation: those on the node, targeted or not, without an unfinished EvictionRequest.",
-            ),
-        ),
-        required(
-            "podsEvacuating",
-            5,
-            int32(
-                "Number of pods that have started evacuation and have a matching EvictionRequest object, whoever requested it.",
-            ),
-        ),
-        field("blockers", 6, list(blockers, blocker(), ListType::Atomic).at_most(MAX_BLOCKERS)),
-        field("blockedPods", 7, int32("Number of pods that something keeps from leaving.")),
-    ];
-    object(
-        "NodeMaintenanceNodeStatus is the status of the maintenance on one node.",
-        "io.k8s.api.coordination.v1alpha1.NodeMaintenanceNodeStatus",
-        fields,
-    )
-}
-
-fn blocker() -> Schema {
-    let pod = object(
-        "Pod that does not leave.",
-        "io.k8s.api.coordination.v1alpha1.PodReference",
-        vec![
-            required("namespace", 1, string("Namespace of the pod.")),
-            required("name", 2, string("Name of the pod.")),
-            required("uid", 3, string("UID of the pod.")),
-        ],
-    );
-    object(
-        "Blocker is a pod that something keeps from leaving its node.",
-        "io.k8s.api.coordination.v1alpha1.Blocker",
-        vec![
-            required("pod", 1, pod),
-            required(
-                "reason",
-                2,
-                string(
-                    "Reason is one of PodDisruptionBudget, AdmissionWebhook, Interceptor, Terminating, Finalizer, WorkloadPod, DaemonSetReturns, NoNodeAgent, RequestWithdrawn, WrongTarget, NoSchedulableNode, Other. Clients must accept unknown values.",
-                ),
-            ),
-            field(
-                "message",
-                3,
-                string(
-                    "Message provides human-readable details: which budget, webhook, interceptor or finalizer, and why.",
-                ),
-            ),
-            field(
-                "sinceTime",
-                4,
-                Schema::new("SinceTime is when the pod was first seen to be blocked.", Shape::Time),
-            ),
-        ],
     )
 }

@@ -1,19 +1,16 @@
-//! NodeMaintenance as Rust structs: what validation and the controllers read, and what the controllers write.
+//! NodeMaintenance as Rust structs: what validation and the controllers read. The status is in `status`.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{Condition, LabelSelector, ObjectMeta, is_default, is_zero};
-use crate::time;
+use super::status::NodeMaintenanceStatus;
+use crate::meta::{LabelSelector, ObjectMeta, is_default};
 
 /// Resource name.
 pub const RESOURCE: &str = "nodemaintenances";
 /// Keeps an object until its nodes are released.
 pub const FINALIZER: &str = "nodemaintenance.k8s.io/maintenance-completion";
-/// Condition: no pods are left on any selected node.
-pub const DRAINED: &str = "Drained";
-/// How many blockers a node status names.
-pub const MAX_BLOCKERS: usize = 10;
 
 /// An intent to maintain nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,6 +120,16 @@ pub struct DrainPlanEntry {
     pub pod_type: PodType,
 }
 
+impl DrainPlanEntry {
+    /// Whether the entry selects a pod: of its type, with at most its priority, and with labels that its selector matches.
+    pub fn covers(&self, pod_type: PodType, priority: i32, labels: &BTreeMap<String, String>) -> bool {
+        let matches = |selector: &LabelSelector| selector.is_empty() || selector.matches(labels);
+        self.pod_type == pod_type
+            && priority <= self.pod_priority
+            && self.pod_selector.as_ref().is_none_or(matches)
+    }
+}
+
 /// core/v1 NodeSelector: terms are ORed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -154,95 +161,4 @@ pub struct NodeSelectorRequirement {
     /// As the operator wants them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-}
-
-/// How the maintenance goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NodeMaintenanceStatus {
-    /// Generation that the controller has seen.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub observed_generation: i64,
-    /// Stages that have been started.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stage_statuses: Vec<StageStatus>,
-    /// One per selected node.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub node_statuses: Vec<NodeMaintenanceNodeStatus>,
-    /// `Drained`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
-}
-
-/// When a stage was started.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct StageStatus {
-    /// Which stage.
-    pub name: Stage,
-    /// When it started.
-    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
-    pub start_timestamp: Option<Timestamp>,
-}
-
-/// How the maintenance goes on one node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NodeMaintenanceNodeStatus {
-    /// Which node.
-    pub node_ref: NodeReference,
-    /// Which pods are targeted here; never goes back.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drain_targets: Vec<DrainPlanEntry>,
-    /// State of the drain, and why the targets are what they are.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub drain_message: String,
-    /// Pods without an unfinished EvictionRequest.
-    pub pods_pending_evacuation: i32,
-    /// Pods with one.
-    pub pods_evacuating: i32,
-    /// The longest blocked pods, at most [`MAX_BLOCKERS`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub blockers: Vec<Blocker>,
-    /// How many pods are blocked.
-    #[serde(skip_serializing_if = "is_default")]
-    pub blocked_pods: i32,
-}
-
-/// A node by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NodeReference {
-    /// Name of the node.
-    pub name: String,
-}
-
-/// A pod that does not leave, and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Blocker {
-    /// Which pod.
-    pub pod: PodReference,
-    /// `PodDisruptionBudget`, `AdmissionWebhook`, `Interceptor`, `Terminating`, `Finalizer`, `WorkloadPod`,
-    /// `DaemonSetReturns`, `NoNodeAgent`, `RequestWithdrawn`, `WrongTarget`, `NoSchedulableNode`, `Other`, or what a later
-    /// version adds.
-    pub reason: String,
-    /// For people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// Since when.
-    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
-    pub since_time: Option<Timestamp>,
-}
-
-/// A pod anywhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodReference {
-    /// Namespace of the pod.
-    pub namespace: String,
-    /// Name of the pod.
-    pub name: String,
-    /// UID of the pod.
-    pub uid: String,
 }

@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use super::node_selector;
 use super::selector_size::SelectorSize;
+use super::status::NodeMaintenanceNodeStatus;
 use super::transitions::may_change;
-use super::types::{
-    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, PodType, Stage,
-};
+use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, PodType, Stage};
 use crate::meta::LabelSelector;
 use crate::meta_validation::{validate_conditions, validate_label_selector};
 
@@ -20,6 +19,8 @@ use crate::meta_validation::{validate_conditions, validate_label_selector};
 pub const MAX_NODES: usize = 4000;
 /// Most bytes of `status.nodeStatuses` as JSON: what storage takes, less room for the rest of the object.
 pub const MAX_NODE_STATUSES_BYTES: usize = 1_400_000;
+/// Most bytes that storage takes of one object, by default.
+pub const MAX_OBJECT_BYTES: usize = 3 << 19;
 /// Most entries of a drain plan, the twelve that are inserted among them.
 pub const MAX_DRAIN_PLAN: usize = 512;
 
@@ -39,7 +40,8 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
             "the stage of an object that is being deleted may only change to Complete".to_owned()
         } else {
             format!(
-                "may not change from {from}: stages only move forward along Idle -> Cordon -> Drain -> Complete"
+                "may not change from {from}: stages only move forward along Idle -> Cordon -> Drain -> Complete; to go back, create \
+                 a new NodeMaintenance"
             )
         };
         errors.push(Error::invalid(path.child("stage"), to, rule));
@@ -66,6 +68,16 @@ pub fn validate_status_update(new: &NodeMaintenance, old: &NodeMaintenance) -> E
     if new.status.node_statuses != old.status.node_statuses {
         errors.extend(validate_node_statuses(&new.status.node_statuses, &path.child("nodeStatuses")));
     }
+    errors.extend(validate_position(new, &path.child("drainPlanPosition")));
+    errors.extend(validate_count(new.status.drained_nodes, path.child("drainedNodes")));
+    let (outcomes, at) = (&new.status.outcomes, path.child("outcomes"));
+    errors.extend(validate_count(outcomes.evicted, at.child("evicted")));
+    errors.extend(validate_count(outcomes.canceled, at.child("canceled")));
+    errors.extend(validate_count(outcomes.passed_over, at.child("passedOver")));
+    errors.extend(validate_count(outcomes.returned, at.child("returned")));
+    let (gone, at) = (&new.status.gone_nodes, path.child("goneNodes"));
+    errors.extend(validate_count(gone.drained, at.child("drained")));
+    errors.extend(validate_count(gone.undrained, at.child("undrained")));
     errors.extend(validate_conditions(
         &new.status.conditions,
         &old.status.conditions,
@@ -141,6 +153,14 @@ fn validate_stage_statuses(new: &NodeMaintenance, path: &Path) -> ErrorList {
     errors
 }
 
+fn validate_position(new: &NodeMaintenance, path: &Path) -> ErrorList {
+    let entries = new.spec.drain_plan.len();
+    let is_index = |at: i32| usize::try_from(at).is_ok_and(|at| at < entries);
+    let wrong = new.status.drain_plan_position.filter(|at| !is_index(*at));
+    let detail = || format!("must be the index of one of the {entries} entries of spec.drainPlan");
+    wrong.map(|at| Error::invalid(path.clone(), at, detail())).into_iter().collect()
+}
+
 fn validate_node_statuses(statuses: &[NodeMaintenanceNodeStatus], path: &Path) -> ErrorList {
     if statuses.len() > MAX_NODES {
         return vec![Error::too_many(path.clone(), statuses.len(), MAX_NODES)];
@@ -170,7 +190,12 @@ fn validate_counts(status: &NodeMaintenanceNodeStatus, path: &Path) -> ErrorList
         ("podsEvacuating", status.pods_evacuating),
         ("blockedPods", status.blocked_pods),
     ];
-    let negative = counts.into_iter().filter(|(_, count)| *count < 0);
-    let detail = "must be greater than or equal to 0";
-    negative.map(|(name, count)| Error::invalid(path.child(name), count, detail)).collect()
+    let left = status.left.iter().enumerate();
+    let left = left.map(|(i, left)| (path.child("left").index(i).child("count"), left.count));
+    let counts = counts.into_iter().map(|(name, count)| (path.child(name), count));
+    counts.chain(left).flat_map(|(path, count)| validate_count(count, path)).collect()
+}
+
+fn validate_count(count: i32, path: Path) -> Option<Error> {
+    (count < 0).then(|| Error::invalid(path, count, "must be greater than or equal to 0"))
 }

@@ -18,10 +18,10 @@ pub async fn define(drydock: &Drydock) -> Result<()> {
     let path = format!("/openapi/v3{}", OWN.root());
     let document = client.request::<Value>(http::Request::get(path).body(Vec::new())?).await?;
     let requests = EvictionRequestKind::new(std::time::Duration::ZERO);
-    let mut request = definition(&REQUEST, &document, requests.columns(), &REQUEST_PATHS)?;
+    let mut request = definition(&REQUEST, &document, requests.columns(), REQUEST_PATHS)?;
     *schema(&mut request, "status", "default") = json!({});
     let maintenances = NodeMaintenanceKind::new();
-    let mut maintenance = definition(&MAINTENANCE, &document, maintenances.columns(), &MAINTENANCE_PATHS)?;
+    let mut maintenance = definition(&MAINTENANCE, &document, maintenances.columns(), MAINTENANCE_PATHS)?;
     *schema(&mut maintenance, "status", "default") = json!({"stageStatuses": [{"name": "Idle"}]});
     let mut spec = Map::new();
     defaults::default_spec(&mut spec);
@@ -36,18 +36,19 @@ pub async fn define(drydock: &Drydock) -> Result<()> {
 
 /// Where a custom resource has what our columns show, if it is anywhere. What we count or make of several fields has no
 /// path: it is another sequence's matter to say so.
-const REQUEST_PATHS: [&str; 9] = [
+const REQUEST_PATHS: &[&str] = &[
     ".spec.target.pod.name",
     ".spec.requesters[0].name",
     ".status.activeInterceptors[0]",
     ".status.state",
     ".status.eta",
     ".metadata.creationTimestamp",
+    ".status.podInfo.nodeName",
     ".status.heartbeat",
     ".status.processedInterceptors[0]",
     ".status.message",
 ];
-const MAINTENANCE_PATHS: [&str; 9] = [
+const MAINTENANCE_PATHS: &[&str] = &[
     ".spec.stage",
     ".status.nodes",
     ".status.conditions[0].status",
@@ -59,7 +60,7 @@ const MAINTENANCE_PATHS: [&str; 9] = [
     ".status.conditions[0].message",
 ];
 
-fn definition(target: &Target, document: &Value, columns: &[Column], paths: &[&str; 9]) -> Result<Value> {
+fn definition(target: &Target, document: &Value, columns: &[Column], paths: &[&str]) -> Result<Value> {
     let Target { kind, plural, namespaced, theirs, .. } = *target;
     let names = Names { group: theirs.group, version: theirs.version, kind, plural, namespaced };
     let mut definition = crd::definition(&names, document)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use drydock_api::time::format_seconds;
 use drydock_conformance::kinds::eviction_request;
+use drydock_conformance::wait::retry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -13,12 +14,16 @@ use crate::attack::{Attack, Finding};
 use crate::door::Ask;
 use crate::field::Field;
 use crate::stage::Pods;
-use crate::stage::cluster::{PATIENT, has_condition};
+use crate::stage::cluster::{PATIENT, has_condition, maintenance, pod};
 
 const FINALIZER: &str = "veto.example.com/stay";
 const LIMIT: Duration = Duration::from_secs(60);
 /// How often a request for another pod is made for each pod.
 const SQUATS: usize = 200;
+/// How often a pod is put on a node again at most.
+const TIMES: usize = 10;
+/// A pod that is asked to leave has left by then.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 /// The requester of maintenances, whose name is anybody's to write.
 const MAINTENANCE: &str = "nodemaintenance.k8s.io";
 
@@ -34,6 +39,14 @@ pub fn all() -> Vec<Attack> {
         Attack::new("endless-turn", "an interceptor that reports on time, and never ends", |f| {
             Box::pin(endless_turn(f))
         }),
+        Attack::new("borrowed-words", "an interceptor that says a budget of others keeps its pod", |f| {
+            Box::pin(borrowed_words(f))
+        }),
+        Attack::new(
+            "endless-pods",
+            "pods without a controller, put on a drained node again and again",
+            |f| Box::pin(endless_pods(f)),
+        ),
     ]
 }
 
@@ -113,21 +126,9 @@ async fn squatted_uids(field: Field) -> Findings {
 /// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker told whom the drain waits for.
 async fn endless_turn(field: Field) -> Findings {
     let pods = drained(&field).await?;
-    let line = field.line().await?;
     for (_, uid) in &pods {
-        until(&field, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
-        let mut entry =
-            field.stage.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
-        let now = jiff::Timestamp::now();
-        let time = |at: jiff::Timestamp| json!(format_seconds(at));
-        entry["startTime"] = time(now);
-        entry["heartbeatTime"] = time(now);
-        entry["expectedFinishTime"] = time(now + jiff::SignedDuration::from_secs(3));
-        entry["message"] = "nearly there".into();
-        let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
-                            "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
-        let path = format!("{}/status?fieldManager=patient&force=true", field.tenant.request(uid));
-        field.note(&line.ask_again(&Ask::apply(path, object.to_string())).await);
+        let late = format_seconds(jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3));
+        report(&field, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
     }
     let words = [PATIENT, "nearly there", "expected to finish"];
     let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &words).await;
@@ -135,6 +136,70 @@ async fn endless_turn(field: Field) -> Findings {
         Finding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
         Finding::new(told.is_ok(), format!("a blocker that names the interceptor: {}", whether(&told))),
     ])
+}
+
+/// The maintenance told of it as if the budget blocked, and an admin went to look at that.
+async fn borrowed_words(field: Field) -> Findings {
+    let pods = drained(&field).await?;
+    let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";
+    let blocked = json!({"reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows"});
+    for (_, uid) in &pods {
+        report(&field, uid, &json!({"message": lie, "blocked": blocked})).await?;
+    }
+    let words = format!("{PATIENT} says: {lie}");
+    let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
+    let maintenance = field.stage.done(&Ask::get(maintenance(&field.tenant.namespace))).await?;
+    let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
+    let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
+    Ok(vec![
+        Finding::new(field.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
+        Finding::new(told.is_ok(), format!("a blocker that says whose words these are: {}", whether(&told))),
+        Finding::new(!believed, "a blocker says that a budget keeps the pod".to_owned()),
+    ])
+}
+
+/// Each was another one, and was evicted as fast as it came: the drain never ended, and nothing said why.
+async fn endless_pods(field: Field) -> Findings {
+    let name = &field.tenant.namespace;
+    field.stage.node(name).await?;
+    field.stage.drain(name, name).await?;
+    let is_drained =
+        async || Ok(has_condition(&field.stage.done(&Ask::get(maintenance(name))).await?, "Drained"));
+    retry(LIMIT, || "an empty node is not drained".to_owned(), is_drained).await?;
+    let line = field.line_through_host().await?;
+    let words = [name.as_str(), "again and again in namespace"];
+    let mut told = false;
+    for at in 0..TIMES {
+        let pod = pod(&format!("again-{at}"), name, &json!({}));
+        field.note(&line.ask_again(&Ask::post(field.tenant.pods(), &pod)).await);
+        told = field.stage.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        if told {
+            break;
+        }
+    }
+    let ended = retry(LIMIT, || "not drained".to_owned(), is_drained).await;
+    Ok(vec![
+        Finding::new(told, format!("no blocker names the namespace after {TIMES} pods")),
+        Finding::new(ended.is_ok(), format!("the end of the drain, when no more come: {}", whether(&ended))),
+    ])
+}
+
+/// The tenant's interceptor says this of a pod when it has its turn.
+async fn report(field: &Field, uid: &str, said: &Value) -> Result<()> {
+    until(field, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
+    let mut entry =
+        field.stage.done(&Ask::get(field.tenant.request(uid))).await?["status"]["interceptors"][0].take();
+    let now = json!(format_seconds(jiff::Timestamp::now()));
+    entry["startTime"] = now.clone();
+    entry["heartbeatTime"] = now;
+    for (key, value) in said.as_object().into_iter().flatten() {
+        entry[key] = value.clone();
+    }
+    let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+                        "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
+    let path = format!("{}/status?fieldManager=patient&force=true", field.tenant.request(uid));
+    field.note(&field.line().await?.ask_again(&Ask::apply(path, object.to_string())).await);
+    Ok(())
 }
 
 fn whether(came: &Result<()>) -> String {

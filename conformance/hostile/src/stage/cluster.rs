@@ -120,7 +120,8 @@ pub fn has_condition(object: &Value, type_: &str) -> bool {
     conditions.into_iter().any(|condition| condition["type"] == type_ && condition["status"] == "True")
 }
 
-fn pod(name: &str, node: &str, annotations: &Value) -> Value {
+/// A pod of a tenant on a node.
+pub fn pod(name: &str, node: &str, annotations: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "annotations": annotations},

@@ -1,10 +1,9 @@
 //! `conformance/playground`: a cluster to try Drydock in.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use drydock_conformance::playground::{self, observer};
 
 /// A real Kubernetes control plane with imaginary nodes, Drydock in it, and a maintenance to watch.
@@ -12,28 +11,16 @@ use drydock_conformance::playground::{self, observer};
 #[command(name = "playground", args_conflicts_with_subcommands = true)]
 struct CommandLine {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<observer::Part>,
     #[command(flatten)]
     arguments: playground::Arguments,
-}
-
-#[derive(Subcommand)]
-enum Part {
-    /// Watch a namespace's budgets until stdin ends.
-    #[command(hide = true)]
-    Observe {
-        #[arg(long)]
-        kubeconfig: PathBuf,
-        #[arg(long)]
-        namespace: String,
-    },
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let line = CommandLine::parse();
     match line.part {
-        Some(Part::Observe { kubeconfig, namespace }) => observer::observe(&kubeconfig, &namespace).await,
+        Some(part) => part.run().await,
         None => playground::run(line.arguments).await,
     }
 }

@@ -23,6 +23,9 @@ pub struct Request {
     /// When the host received it.
     #[serde(rename = "requestReceivedTimestamp")]
     pub received: Option<Timestamp>,
+    /// When it was answered.
+    #[serde(rename = "stageTimestamp")]
+    pub answered: Option<Timestamp>,
     /// The body, where the policy asks for it.
     pub request_object: Value,
     /// The answer's body, where the policy asks for it.
@@ -99,8 +102,8 @@ pub fn rules() -> [Value; 2] {
 /// The group of the accounts that our programs have in a host.
 const OURS: &str = "system:serviceaccounts:drydock-system";
 
-/// The host's audit policy: what the judges read of pods and of our own kinds, and little else; and who asked for what of
-/// our programs, if that is to be judged.
+/// The host's audit policy: what the judges read of pods and of our own kinds, and little else; and all requests of our
+/// programs, if those are to be judged.
 pub(super) fn policy(with_programs: bool) -> Value {
     let [whole, named] = rules();
     let level = if with_programs { "Metadata" } else { "None" };
@@ -118,7 +121,7 @@ pub(super) fn policy(with_programs: bool) -> Value {
             {"level": "RequestResponse", "verbs": ["delete"], "omitStages": ["RequestReceived"],
              "resources": [{"group": "", "resources": ["pods"]}]},
             {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "omitStages": ["RequestReceived"],
-             "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests"]}]},
+             "resources": [{"group": "coordination.k8s.io", "resources": ["evictionrequests", "nodemaintenances"]}]},
             {"level": level, "userGroups": [OURS], "omitStages": ["RequestReceived"]},
             {"level": "None"},
         ],
@@ -147,13 +150,14 @@ mod tests {
     fn a_line_of_the_log_is_read_and_one_that_was_cut_short_is_not() -> Result<()> {
         let dir = tempfile::tempdir()?;
         let log = dir.path().join("audit.log");
-        let line = r#"{"kind":"Event","verb":"create","user":{"username":"u","groups":["g"]},"objectRef":{"resource":"pods","namespace":"n","name":"p","apiVersion":"v1","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z"}"#;
+        let line = r#"{"kind":"Event","verb":"create","user":{"username":"u","groups":["g"]},"objectRef":{"resource":"pods","namespace":"n","name":"p","apiVersion":"v1","subresource":"eviction"},"responseStatus":{"metadata":{},"code":429},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z","stageTimestamp":"2026-01-02T03:04:05.5Z"}"#;
         std::fs::write(&log, format!("{line}\n{}", &line[..90]))?;
         let read = requests(&log)?;
         assert_eq!(read.len(), 1);
         let request = &read[0];
         assert!(request.is_about("pods/eviction") && !request.is_about("pods") && !request.succeeded());
         assert_eq!(request.received, Some("2026-01-02T03:04:05.000006Z".parse()?));
+        assert_eq!(request.answered, Some("2026-01-02T03:04:05.5Z".parse()?));
         Ok(())
     }
 }

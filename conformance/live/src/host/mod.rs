@@ -36,16 +36,26 @@ pub struct Host {
     /// The processes, of which Drydock's become part too.
     pub processes: Processes,
     audit_log: PathBuf,
-    /// Whether the audit log outlives the host.
-    keeps_audit_log: bool,
+    /// Whether the audit log has all requests of our programs.
+    audits_programs: bool,
     port: u16,
 }
 
 impl Host {
     /// Starts a host and waits until it serves.
     pub async fn start() -> Result<Arc<Host>> {
+        Host::start_with(false).await
+    }
+
+    /// Starts a host whose audit log has all requests of our programs, and waits until it serves.
+    pub async fn start_auditing_programs() -> Result<Arc<Host>> {
+        Host::start_with(true).await
+    }
+
+    async fn start_with(audits_programs: bool) -> Result<Arc<Host>> {
         let ports = free_ports(6)?;
-        let host = Host::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        let mut host = Host::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        host.audits_programs |= audits_programs;
         programs::start_all(&host, &ports).await?;
         Ok(Arc::new(host))
     }
@@ -68,7 +78,7 @@ impl Host {
         let kept = std::env::var_os("DRYDOCK_AUDIT_LOGS").map(PathBuf::from);
         let name = dir.file_name().unwrap_or_default().to_owned();
         let audit_log = kept.as_ref().map_or_else(|| dir.join("audit.log"), |kept| kept.join(name));
-        Ok(Host { dir, bin, pki, url, etcd, processes, audit_log, keeps_audit_log: kept.is_some(), port })
+        Ok(Host { dir, bin, pki, url, etcd, processes, audit_log, audits_programs: kept.is_some(), port })
     }
 
     /// The one host that all tests of a process share; it is stopped when the process ends, however it ends.
@@ -135,12 +145,17 @@ impl Host {
 
 /// A client for the user of a kubeconfig file.
 pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
+    Ok(Client::try_from(config_of(kubeconfig).await?)?)
+}
+
+/// How such a client connects.
+pub async fn config_of(kubeconfig: &Path) -> Result<kube::Config> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     // A watch may be silent for long; only a connection that cannot be made is a failure.
     config.connect_timeout = Some(Duration::from_secs(10));
     config.read_timeout = None;
-    Ok(Client::try_from(config)?)
+    Ok(config)
 }
 
 /// The folder of this repository.

@@ -61,7 +61,7 @@ pub(super) async fn start_apiserver(host: &Host, port: u16) -> Result<()> {
 fn write_files(host: &Host) -> Result<()> {
     let made = host.kubeconfig("admin", &["system:masters"])?;
     debug_assert_eq!(made, host.admin());
-    let policy = audit::policy(host.keeps_audit_log);
+    let policy = audit::policy(host.audits_programs);
     Ok(std::fs::write(host.dir.join("audit-policy.json"), policy.to_string())?)
 }
 

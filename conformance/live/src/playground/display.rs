@@ -76,6 +76,9 @@ fn pods_left(node: &NodeMaintenanceNodeStatus) -> u64 {
 
 fn message(node: &NodeMaintenanceNodeStatus) -> String {
     match node.blockers.first() {
+        Some(blocker) if blocker.pod.name.is_empty() => {
+            format!("{} ({})", node.drain_message, blocker.reason)
+        }
         Some(blocker) => format!("{} ({}: {})", node.drain_message, blocker.pod.name, blocker.reason),
         None => node.drain_message.clone(),
     }

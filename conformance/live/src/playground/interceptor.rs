@@ -94,24 +94,22 @@ impl Worker {
     async fn watch(self) {
         let events = watcher::watcher(self.requests(), watcher::Config::default()).default_backoff();
         let mut objects = events.applied_objects().boxed();
-        let mut serving = JoinSet::new();
-        let mut served = BTreeSet::new();
+        let mut serving = JoinSet::<String>::new();
+        let mut served = Served::default();
         // The first has much to save, and is still at it when the next heartbeat is due.
         let mut beats = 2;
         loop {
-            let object = tokio::select! {
-                // A request that is made anew under the name is served anew.
-                Some(Ok(name)) = serving.join_next() => {
-                    served.remove(&name);
-                    continue;
+            let due = tokio::select! {
+                Some(Ok(name)) = serving.join_next() => served.ended(&name).then_some(name),
+                object = objects.next() => {
+                    let Some(object) = object else { return };
+                    // What goes wrong here is a server that is away: the watch goes on when it is back.
+                    let request = object.map_err(anyhow::Error::from).and_then(read).ok().filter(is_ours);
+                    request.map(|request| request.metadata.name).filter(|name| served.seen(name))
                 }
-                object = objects.next() => object,
             };
-            let Some(object) = object else { return };
-            // What goes wrong here is a server that is away: the watch goes on when it is back.
-            let Ok(request) = object.map_err(anyhow::Error::from).and_then(read) else { continue };
-            if is_ours(&request) && served.insert(request.metadata.name.clone()) {
-                serving.spawn(self.clone().serve(request.metadata.name, std::mem::replace(&mut beats, 1)));
+            if let Some(name) = due {
+                serving.spawn(self.clone().serve(name, std::mem::replace(&mut beats, 1)));
             }
         }
     }
@@ -140,7 +138,10 @@ impl Worker {
     }
 
     async fn step(&self, name: &str, beats: usize) -> Result<Next> {
-        let request = self.requests().get_opt(name).await?.map(read).transpose()?;
+        let request = match self.requests().get(name).await {
+            Err(error) if is_gone(&error) => None,
+            found => Some(read(found?)?),
+        };
         let Some(request) = request.filter(is_ours) else {
             lock(&self.reports).entry(name.to_owned()).or_default().over = true;
             return Ok(Next::Nothing);
@@ -171,8 +172,9 @@ impl Worker {
         let same = Preconditions { uid: Some(target.uid.clone()), resource_version: None };
         let delete = DeleteParams { preconditions: Some(same), ..DeleteParams::default() };
         match pods.delete(&target.name, &delete).await {
-            // Gone, or another of the same name already.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) if is_gone(&error) => Ok(()),
+            // Another of the same name already.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             other => other.map(drop).context("deleting the pod"),
         }
     }
@@ -210,6 +212,30 @@ impl Worker {
     fn requests(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), NAMESPACE, &eviction_requests())
     }
+}
+
+/// Requests that are served. One that is seen again meanwhile is looked at once more when that has ended: it may have been
+/// made anew under its name, after the last step looked.
+#[derive(Default)]
+struct Served(BTreeMap<String, bool>);
+
+impl Served {
+    /// A request that is ours was seen; whether it is to be served now.
+    fn seen(&mut self, name: &str) -> bool {
+        self.0.insert(name.to_owned(), self.0.contains_key(name)).is_none()
+    }
+
+    /// A request was served; whether it is to be served again.
+    fn ended(&mut self, name: &str) -> bool {
+        self.0.remove(name).is_some_and(|again| again && self.seen(name))
+    }
+}
+
+/// Whether an answer says that this object is gone. A 404 that names none is that of a server that does not know the API for
+/// a moment.
+fn is_gone(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    status.code == 404 && status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
 fn read(object: DynamicObject) -> Result<EvictionRequest> {
@@ -303,6 +329,23 @@ mod tests {
     async fn an_api_that_is_not_known_yet_does_not_mean_that_the_request_is_gone() {
         let report = served(vec![Some((404, "404 page not found")); 3]).await;
         assert!(report.over && report.heartbeats.len() == 1);
+        // Others answer so in JSON, without a name.
+        let unnamed = r#"{"kind":"Status","status":"Failure","reason":"NotFound","details":{},"code":404}"#;
+        assert!(served(vec![Some((404, unnamed)); 3]).await.over);
+    }
+
+    /// An event that came after the last step had looked, and before the watch knew that it was over, was dropped: nobody worked
+    /// on a request that was made anew in between.
+    #[test]
+    fn what_is_seen_while_a_request_is_served_is_looked_at_when_that_ends() {
+        let mut served = Served::default();
+        assert!(served.seen("r"));
+        assert!(!served.seen("r") && !served.seen("r"), "it is served");
+        assert!(served.ended("r"), "it was seen meanwhile");
+        assert!(!served.seen("r"), "it is served again");
+        assert!(served.ended("r"));
+        assert!(!served.ended("r"), "nothing is new");
+        assert!(served.seen("r"));
     }
 
     /// It gave up after two minutes, of which two answers that the aggregator waited for in vain are enough, and nobody

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -69,8 +69,30 @@ impl Drop for ObserverProcess {
 
 const READY: &str = "observing";
 
-/// What the observer's process does.
-pub async fn observe(kubeconfig: &Path, namespace: &str) -> Result<ExitCode> {
+/// The hidden command of a program that starts itself once more as the observer.
+#[derive(clap::Subcommand)]
+pub enum Part {
+    /// Watch a namespace's budgets until stdin ends.
+    #[command(hide = true)]
+    Observe {
+        /// Whose watches these are
+        #[arg(long)]
+        kubeconfig: PathBuf,
+        /// Where the budgets are
+        #[arg(long)]
+        namespace: String,
+    },
+}
+
+impl Part {
+    /// Does what the command says.
+    pub async fn run(&self) -> Result<ExitCode> {
+        let Part::Observe { kubeconfig, namespace } = self;
+        observe(kubeconfig, namespace).await
+    }
+}
+
+async fn observe(kubeconfig: &Path, namespace: &str) -> Result<ExitCode> {
     let client = client_of(kubeconfig).await?;
     let mut count = Count::new(budgets(&client, namespace).await?);
     let mut ended = end_of_stdin();
@@ -128,11 +150,14 @@ impl Budget {
     }
 }
 
+/// The ready pods by name, each with the places of the budgets that cover it.
+type Ready = BTreeMap<String, Vec<usize>>;
+
 #[derive(Default)]
 struct Count {
     budgets: Vec<Budget>,
-    ready: BTreeMap<String, BTreeMap<String, String>>,
-    relisted: Option<BTreeMap<String, BTreeMap<String, String>>>,
+    ready: Ready,
+    relisted: Option<Ready>,
     moments: usize,
     violations: BTreeSet<String>,
 }
@@ -145,7 +170,7 @@ impl Count {
     fn see(&mut self, event: Event<Pod>) {
         match event {
             Event::Init => self.relisted = Some(BTreeMap::new()),
-            Event::InitApply(pod) => note(self.relisted.get_or_insert_default(), &pod),
+            Event::InitApply(pod) => note(self.relisted.get_or_insert_default(), &self.budgets, &pod),
             Event::InitDone => {
                 self.ready = self.relisted.take().unwrap_or_default();
                 if self.moments == 0 {
@@ -154,7 +179,7 @@ impl Count {
                 self.check();
             }
             Event::Apply(pod) => {
-                note(&mut self.ready, &pod);
+                note(&mut self.ready, &self.budgets, &pod);
                 self.check();
             }
             Event::Delete(pod) => {
@@ -166,8 +191,9 @@ impl Count {
 
     fn check(&mut self) {
         self.moments += 1;
-        for budget in &mut self.budgets {
-            let ready = self.ready.values().filter(|labels| budget.covers(labels)).count();
+        let mut counts = vec![0; self.budgets.len()];
+        self.ready.values().flatten().for_each(|budget| counts[*budget] += 1);
+        for (budget, ready) in self.budgets.iter_mut().zip(counts) {
             budget.met |= ready >= budget.least;
             if budget.met && ready < budget.least {
                 self.violations.insert(format!("{} had {ready} of {} ready pods", budget.name, budget.least));
@@ -193,12 +219,13 @@ impl Count {
     }
 }
 
-/// A pod that is ready and not on its way out stands under its labels; any other does not.
-fn note(ready: &mut BTreeMap<String, BTreeMap<String, String>>, pod: &Pod) {
+/// A pod that is ready and not on its way out counts for its budgets; any other does not.
+fn note(ready: &mut Ready, budgets: &[Budget], pod: &Pod) {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let is_ready = conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"));
     if is_ready && pod.metadata.deletion_timestamp.is_none() {
-        ready.insert(pod.name_any(), pod.labels().clone());
+        let covering = (0..budgets.len()).filter(|budget| budgets[*budget].covers(pod.labels()));
+        ready.insert(pod.name_any(), covering.collect());
     } else {
         ready.remove(&pod.name_any());
     }

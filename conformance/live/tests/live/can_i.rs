@@ -86,12 +86,12 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
         ("view".to_owned(), vec![READS]),
         ("edit".to_owned(), vec![WRITES]),
         ("admin".to_owned(), vec![WRITES]),
-        ("drydock:interceptor".to_owned(), vec![READS, "evictionrequests/status: update patch"]),
+        ("drydock:interceptor".to_owned(), vec![READS, "evictionrequests/status: get update patch"]),
         (
             account(NAMESPACE, "checkpoint"),
             vec![
                 READS,
-                "evictionrequests/status: update patch",
+                "evictionrequests/status: get update patch",
                 "evictionrequests/interceptor checkpoint.example.com: update patch",
             ],
         ),

@@ -13,6 +13,7 @@ mod clients;
 mod daemons;
 mod deploy;
 mod documents;
+mod drains;
 mod filling;
 mod garbage;
 mod go_clients;

@@ -43,7 +43,7 @@ async fn a_pod_of_a_daemon_set_is_let_go_by_its_own_interceptor() -> Result<()> 
     let shared = shared().await?;
     let namespace = shared.namespace("agents").await?;
     let node = shared.node("agents").await?;
-    namespace.kubectl.apply(&daemon_set(&node)).await?;
+    namespace.kubectl.apply(&daemon_set(&node, &json!([{"operator": "Exists"}]))).await?;
     let pod = pod_of(&namespace).await?;
     namespace.kubectl.apply(&node_maintenance("agents", "Drain", &[&node])).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
@@ -57,6 +57,54 @@ async fn a_pod_of_a_daemon_set_is_let_go_by_its_own_interceptor() -> Result<()> 
     until(requests, &pod, LIMIT, "removed", |request: Option<&DynamicObject>| request.is_none()).await?;
     complete(&namespace, "agents").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/agents", "daemonset/agents"]).await.map(drop)
+}
+
+/// The pod was deleted before the taint stood that keeps its DaemonSet away: it came back, and was deleted again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_of_a_daemon_set_is_deleted_once_and_is_back_after_the_maintenance() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("agents-once").await?;
+    let node = shared.node("agents-once").await?;
+    namespace.kubectl.apply(&daemon_set(&node, &json!([]))).await?;
+    let first = pod_of(&namespace).await?;
+    namespace.kubectl.apply(&node_maintenance("agents-once", "Drain", &[&node])).await?;
+    let wait = ["wait", "nodemaintenance/agents-once", "--for=condition=Drained", "--timeout=60s"];
+    namespace.kubectl.ok(&wait).await?;
+    let about = "--field-selector=involvedObject.kind=DaemonSet,reason=SuccessfulCreate";
+    let created = namespace.kubectl.ok(&["get", "events", about, "--output=name"]).await?;
+    ensure!(created.lines().count() == 1, "it put pods on a node that was being drained: {created}");
+    complete(&namespace, "agents-once").await?;
+    ensure!(pod_of(&namespace).await? != first);
+    namespace.kubectl.ok(&["delete", "nodemaintenance/agents-once", "daemonset/agents"]).await.map(drop)
+}
+
+/// The taint would keep the higher one away as well, so that it does not stand when the lower one's pod is deleted, which
+/// comes back: the drain goes on all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn daemon_sets_of_two_priorities_leave_one_after_the_other() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("agents-of-two").await?;
+    let node = shared.node("agents-of-two").await?;
+    let mut higher = daemon_set(&node, &json!([]));
+    higher["metadata"]["name"] = json!("higher");
+    higher["spec"]["selector"]["matchLabels"]["app"] = json!("higher");
+    higher["spec"]["template"]["metadata"]["labels"]["app"] = json!("higher");
+    higher["spec"]["template"]["spec"]["priorityClassName"] = json!("system-cluster-critical");
+    namespace.kubectl.apply(&daemon_set(&node, &json!([]))).await?;
+    namespace.kubectl.apply(&higher).await?;
+    let ready = ["rollout", "status", "daemonset", "--timeout=60s"];
+    for name in ["agents", "higher"] {
+        namespace.kubectl.ok(&[&ready[..], &[name]].concat()).await?;
+    }
+    namespace.kubectl.apply(&node_maintenance("agents-of-two", "Drain", &[&node])).await?;
+    let wait = ["wait", "nodemaintenance/agents-of-two", "--for=condition=Drained", "--timeout=60s"];
+    namespace.kubectl.ok(&wait).await?;
+    complete(&namespace, "agents-of-two").await?;
+    for name in ["agents", "higher"] {
+        namespace.kubectl.ok(&[&ready[..], &[name]].concat()).await?;
+    }
+    let all = ["delete", "nodemaintenance/agents-of-two", "daemonset/agents", "daemonset/higher"];
+    namespace.kubectl.ok(&all).await.map(drop)
 }
 
 /// A node that is drained again says the same again: one event with a count.
@@ -103,14 +151,14 @@ async fn complete(namespace: &Namespace, maintenance: &str) -> Result<()> {
         .map(drop)
 }
 
-fn daemon_set(node: &str) -> Value {
+fn daemon_set(node: &str, tolerations: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agents"},
         "spec": {
             "selector": {"matchLabels": {"app": "agents"}},
             "template": {
                 "metadata": {"labels": {"app": "agents"}},
-                "spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}],
+                "spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": tolerations,
                          "containers": [{"name": "c", "image": "none"}]},
             },
         },

@@ -1,16 +1,14 @@
 //! What is to be done about one request that has daemonset.apps.k8s.io among its interceptors. Pure.
 
-use std::sync::Arc;
-
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
-use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use super::NAME;
 use super::returns::{Returns, When};
-use super::targets::covering;
+use super::targets::OnNode;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +21,8 @@ pub(super) enum Deed {
     Gone,
     /// The pod is on its way out.
     Terminating,
+    /// Our taint is to keep the DaemonSet from putting the pod back, and does not stand yet.
+    AwaitTaint,
     /// The pod is to be deleted now.
     Delete,
     /// The deletion is sent, and shows in the cache by then.
@@ -31,41 +31,55 @@ pub(super) enum Deed {
     Wait { until: Timestamp, times: u32 },
 }
 
-/// Whether the request has us among its interceptors and is under way.
-pub(super) fn is_ours(request: &EvictionRequest) -> bool {
-    request.is_wanted() && request.status.target_interceptors.iter().any(|i| i.name == NAME)
+/// Whether we may act: it is our turn; or it is that of imperative-eviction, which leaves DaemonSet pods to us, and ours
+/// is over or never came, as a DaemonSet adopted the pod after the interceptors were chosen. While another interceptor
+/// has its turn (to move data, say), nobody else touches the pod. `pod` is none when it is not cached.
+pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
+    let status = &request.status;
+    let had_turn = || status.processed_interceptors.iter().any(|p| p == NAME);
+    let has_turn = || status.target_interceptors.iter().any(|i| i.name == NAME);
+    request.is_wanted()
+        && match request.active_interceptor() {
+            Some(NAME) => true,
+            Some(IMPERATIVE_EVICTION) => pod.and_then(daemon_set).is_some() && (had_turn() || !has_turn()),
+            _ => false,
+        }
 }
 
-/// Whether we may act: it is our turn; or it was, and it is that of imperative-eviction, which leaves DaemonSet pods
-/// to us. While another interceptor has its turn (to move data, say), nobody else touches the pod.
-pub(super) fn may_act(request: &EvictionRequest) -> bool {
-    match request.active_interceptor() {
-        Some(NAME) => true,
-        Some(IMPERATIVE_EVICTION) => request.status.processed_interceptors.iter().any(|p| p == NAME),
-        _ => false,
-    }
+/// Namespace and UID of the DaemonSet of a pod that is ours by its type: a mirror pod is a static one, whoever controls it.
+/// The owner reference is believed, as the drain plan believes it: whether there is such a DaemonSet makes no
+/// difference, since nobody else evicts the pod.
+pub(super) fn daemon_set(pod: &Pod) -> Option<String> {
+    pod.daemon_set().filter(|_| pod.pod_type() == PodType::DaemonSet)
 }
 
-/// Decides. `pod` is the target, none when it is gone or terminal.
+/// Decides. `pod` is the target, none when it is gone or terminal; `on_node` what its node is drained of; `awaits_taint` whether our taint is to stand on its node
+/// and does not yet.
 pub(super) fn decide(
     request: &EvictionRequest,
     pod: Option<&Pod>,
-    maintenances: &[Arc<NodeMaintenance>],
+    on_node: &OnNode,
+    awaits_taint: bool,
     returns: &Returns,
     now: Timestamp,
 ) -> Deed {
-    if !may_act(request) {
+    if !is_ours(request, pod) {
         return Deed::Nothing;
     }
     let Some(pod) = pod else { return Deed::Gone };
-    let Some(daemon_set) = pod.daemon_set() else { return Deed::Decline };
+    if daemon_set(pod).is_none() {
+        return Deed::Decline;
+    }
     if pod.is_terminating() {
         return Deed::Terminating;
     }
-    if covering(pod, maintenances).is_empty() {
+    if !on_node.covers(pod) {
         return Deed::Nothing;
     }
-    match returns.when(&pod.node_name, &daemon_set, &pod.uid, now) {
+    if awaits_taint && !pod.tolerates_drain_taint {
+        return Deed::AwaitTaint;
+    }
+    match returns.when(pod, now) {
         When::Now => Deed::Delete,
         When::Sent { until } => Deed::Sent { until },
         When::Later { until, times } => Deed::Wait { until, times },
@@ -75,9 +89,11 @@ pub(super) fn decide(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
     use drydock_api::eviction_request::{Interceptor, Requester};
     use drydock_api::node_maintenance::{
-        DrainPlanEntry, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+        DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
     };
     use drydock_runtime::cache::OwnerRef;
 
@@ -101,7 +117,7 @@ mod tests {
         Pod { uid: "u".into(), node_name: "n".into(), controller: Some(owner), ..Default::default() }
     }
 
-    fn covered() -> [Arc<NodeMaintenance>; 1] {
+    fn covered() -> OnNode {
         let mut m = NodeMaintenance::default();
         m.spec.stage = Stage::Drain;
         m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
@@ -113,11 +129,11 @@ mod tests {
             }],
             ..Default::default()
         }];
-        [Arc::new(m)]
+        OnNode::of("n", &[Arc::new(m)])
     }
 
     fn deed(request: &EvictionRequest, pod: Option<&Pod>) -> Deed {
-        decide(request, pod, &covered(), &Returns::default(), Timestamp::UNIX_EPOCH)
+        decide(request, pod, &covered(), false, &Returns::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -138,15 +154,59 @@ mod tests {
     #[test]
     fn a_request_that_was_withdrawn_is_not_ours() {
         let mut request = request(NAME, &[]);
-        assert!(is_ours(&request));
+        assert!(is_ours(&request, None));
         request.spec.requesters.clear();
-        assert!(!is_ours(&request));
+        assert!(!is_ours(&request, None));
+    }
+
+    /// Made by `kubectl delete daemonset --cascade=orphan` and another DaemonSet: imperative-eviction left the pod to us,
+    /// and we did not act as we were not among its interceptors.
+    #[test]
+    fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
+        let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
+        adopted.status.target_interceptors.retain(|i| i.name != NAME);
+        assert_eq!(deed(&adopted, Some(&pod())), Deed::Delete);
+        let free = Pod { controller: None, ..pod() };
+        assert_eq!(deed(&adopted, Some(&free)), Deed::Nothing);
+        adopted.status.active_interceptors = vec![OTHER.into()];
+        assert_eq!(deed(&adopted, Some(&pod())), Deed::Nothing);
+    }
+
+    /// Whoever creates a pod may name any owner. The host's garbage collector does not delete it if the version is none
+    /// that is served.
+    #[test]
+    fn a_pod_of_a_daemon_set_that_does_not_exist_is_deleted_like_any_other() {
+        let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };
+        let stray = Pod { controller: Some(owner), ..pod() };
+        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&stray)), Deed::Delete);
+        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), Deed::Delete);
+    }
+
+    /// The plan has it among the static pods: deleted by us it would go in the wrong tier.
+    #[test]
+    fn a_mirror_pod_that_names_a_daemon_set_is_left_to_the_kubelets_interceptor() {
+        let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), "x".to_owned());
+        let mirror = Pod { annotations: [mirror].into(), ..pod() };
+        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&mirror)), Deed::Decline);
+        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), Deed::Nothing);
     }
 
     #[test]
     fn a_pod_that_is_not_covered_is_left_alone() {
-        let deed = decide(&request(NAME, &[]), Some(&pod()), &[], &Returns::default(), Timestamp::UNIX_EPOCH);
-        assert_eq!(deed, Deed::Nothing);
+        let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            decide(&request, Some(&pod()), &OnNode::default(), false, &Returns::default(), now),
+            Deed::Nothing
+        );
+    }
+
+    /// Deleted first, it came back, was deleted again, and its DaemonSet was blamed.
+    #[test]
+    fn a_pod_that_our_taint_keeps_away_is_deleted_when_it_stands() {
+        let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
+        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Returns::default(), now);
+        assert_eq!(deed(pod()), Deed::AwaitTaint);
+        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), Deed::Delete);
     }
 
     #[test]

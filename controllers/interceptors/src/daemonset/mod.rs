@@ -2,41 +2,51 @@
 //!
 //! It stays responsible when its turn was passed over: imperative-eviction leaves these pods to it. While its turn lasts
 //! and the pod is not covered, it says nothing, so that the turn passes: such a request is not to be encouraged (KEP-4212).
-//! A DaemonSet that puts pods back as fast as they are deleted is slowed down to.
+//! A pod that the [`taint`] keeps away is deleted once the taint is set. Where a DaemonSet puts its pods back all the same,
+//! they are deleted later each time.
+//!
+//! ```text
+//! request, pod, maintenance, node ─▶ queue of requests ─▶ decide ─▶ delete, report
+//!                                ─▶ queue of nodes    ─▶ taint ─┘ (seen in the cache of nodes; asked for if nobody looked)
+//! ```
 
 mod decide;
 mod returns;
 mod targets;
+mod telling;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
-use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, run_workers,
+    Cacheable, Change, Context, Failure, Node, ObjectKey, Outcome, Pod, Store, WorkError, classify, clock,
+    run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
-use parking_lot::Mutex;
 use tracing::info;
 
-use crate::report::{self, News, REFUSED, Sent};
-use crate::taint::TAINT;
+use crate::taint::{self, Awaited};
 use decide::{Deed, decide, is_ours};
-use returns::Returns;
-pub use targets::covering;
-pub(crate) use targets::{drained_nodes, has_drained};
+pub(crate) use returns::Returns;
+pub(crate) use targets::{OnNode, Targets, changed_nodes};
+use telling::{Reporter, at, sooner};
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;
 /// Requests worked on at once.
 const PARALLEL: usize = 16;
+/// A taint that a pod waits for is looked at after this, if nothing else has it looked at.
+const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
+/// How long the taint may take to be seen before it is told that a pod waits for it.
+const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A failed write.
 #[derive(Debug, thiserror::Error)]
@@ -58,216 +68,178 @@ impl WorkError for Error {
     }
 }
 
-/// Runs until shutdown. Pods, EvictionRequests and NodeMaintenances must be among the caches that are fed.
+/// Runs until shutdown, the taint with it. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches
+/// that are fed.
 pub async fn run(context: Context) {
+    let shared = Arc::new(taint::Shared::new(&context));
+    shared.targets.follow(&context.caches.maintenances);
     let queue = Queue::new("daemonset_eviction", &context.metrics, Backoff::WRITES);
+    let (waiting, on_node) = (queue.clone(), context.caches.pods.clone());
+    let blocked = move |node: &str| add_pods_of(node, &on_node, &waiting);
+    let taints = taint::run(context.clone(), shared.clone(), blocked);
+    tokio::join!(taints, evict(context, shared, queue));
+}
+
+async fn evict(context: Context, shared: Arc<taint::Shared>, queue: Queue<ObjectKey>) {
     context.caches.pods.wait_until_synced().await;
+    context.caches.nodes.wait_until_synced().await;
     context.caches.requests.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
-    subscribe(&context, &queue);
     let stop = context.shutdown.clone();
-    let returns: Arc<Mutex<Returns>> = Arc::default();
+    let worker = Arc::new(Worker { context, shared, reporter: Reporter::default() });
+    worker.subscribe(&queue);
     let work = move |key| {
-        let (context, returns) = (context.clone(), returns.clone());
-        async move { reconcile(&context, &returns, key).await }.boxed()
+        let worker = worker.clone();
+        async move { worker.reconcile(key).await }.boxed()
     };
     run_workers(queue, PARALLEL, stop, work).await;
 }
 
-fn subscribe(context: &Context, queue: &Queue<ObjectKey>) {
-    let requests = queue.clone();
-    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
-        if let Some(request) = change.new.as_ref().filter(|r| is_ours(r)) {
-            requests.add(request.key());
-        }
-    });
-    let (pods, known) = (queue.clone(), context.caches.requests.clone());
-    context.caches.pods.subscribe(move |change: &Change<Pod>| {
-        if let Some(pod) = change.latest().filter(|pod| pod.is_daemon_set_pod()) {
-            let key = ObjectKey::new(&pod.namespace, &pod.uid);
-            if known.get(&key).is_some_and(|request| is_ours(&request)) {
-                pods.add(key);
+struct Worker {
+    context: Context,
+    shared: Arc<taint::Shared>,
+    reporter: Reporter,
+}
+
+impl Worker {
+    fn subscribe(self: &Arc<Self>, queue: &Queue<ObjectKey>) {
+        let caches = &self.context.caches;
+        let (requests, worker) = (queue.clone(), self.clone());
+        caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
+            let Some(request) = change.latest() else { return };
+            let is_ours = |request| is_ours(request, worker.target(request).as_deref());
+            if change.new.as_deref().is_some_and(is_ours) || worker.reporter.knows(&request.key()) {
+                requests.add(request.key());
             }
-        }
-    });
-    let (nodes, on_node) = (queue.clone(), context.caches.pods.clone());
-    context.caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
-        for node in targets::changed_nodes(change) {
-            for pod in on_node.on_node(&node).iter().filter(|pod| pod.is_daemon_set_pod()) {
-                nodes.add(ObjectKey::new(&pod.namespace, &pod.uid));
+        });
+        let (pods, worker) = (queue.clone(), self.clone());
+        caches.pods.subscribe(move |change: &Change<Pod>| {
+            let Context { caches, .. } = &worker.context;
+            for pod in change.both().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
+                let key = ObjectKey::new(&pod.namespace, &pod.uid);
+                if caches.requests.get(&key).is_some_and(|request| is_ours(&request, Some(pod))) {
+                    pods.add(key);
+                }
             }
-        }
-    });
-}
-
-async fn reconcile(context: &Context, returns: &Mutex<Returns>, key: ObjectKey) -> Result<Outcome, Error> {
-    let Some(request) = context.caches.requests.get(&key).filter(|r| is_ours(r)) else {
-        return Ok(Outcome::Done);
-    };
-    let now = clock::now();
-    let pod = target(context, &request);
-    let maintenances = context.caches.maintenances.all();
-    let deed = decide(&request, pod.as_deref(), &maintenances, &returns.lock(), now);
-    match (deed, pod) {
-        (Deed::Decline, _) => decline(context, &request, now).await,
-        (Deed::Gone, _) => {
-            let done =
-                News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() };
-            tell(context, &request, &done, now).await
-        }
-        (Deed::Terminating, Some(pod)) => {
-            tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
-        }
-        (Deed::Delete, Some(pod)) => {
-            if !context.may_write() {
-                return Err(Error::NoLease);
+            // Whether the others wait for the taint depends on who is there, until it stands.
+            let waits = |node: &&str| taint::may_be_awaited(&worker.context, &worker.shared, node);
+            taint::nodes_of(change).filter(waits).for_each(|node| add_pods_of(node, &caches.pods, &pods));
+        });
+        let (covered, on_node) = (queue.clone(), caches.pods.clone());
+        caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+            changed_nodes(change).iter().for_each(|node| add_pods_of(node, &on_node, &covered));
+        });
+        let (tainted, on_node) = (queue.clone(), caches.pods.clone());
+        caches.nodes.subscribe(move |change: &Change<Node>| {
+            let [old, new] =
+                [&change.old, &change.new].map(|node| node.as_deref().is_some_and(taint::stands));
+            if let Some(node) = change.latest().filter(|_| old != new) {
+                add_pods_of(&node.name, &on_node, &tainted);
             }
-            delete(context, &pod).await?;
-            let daemon_set = pod.daemon_set().unwrap_or_default();
-            returns.lock().deleted(&pod.node_name, &daemon_set, &pod.uid, now);
-            tell(context, &request, &terminating(&pod, &why(context, &pod)), now).await
+        });
+    }
+
+    async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
+        let request = self.context.caches.requests.get(&key);
+        let pod = request.as_deref().and_then(|request| self.target(request));
+        let Some(request) = request.filter(|request| is_ours(request, pod.as_deref())) else {
+            self.reporter.forget(&key);
+            return Ok(Outcome::Done);
+        };
+        let now = clock::now();
+        let deed = self.decide(&request, pod.as_deref(), now);
+        let tell = async |news| self.reporter.tell(&self.context, &request, &news, now).await;
+        match (deed, pod) {
+            (Deed::Decline, _) => self.reporter.decline(&self.context, &request, now).await,
+            (Deed::Gone, _) => tell(telling::gone()).await,
+            (Deed::Terminating, Some(pod)) => tell(telling::terminating(&pod, &self.why(&pod))).await,
+            (Deed::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
+                Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited)).await,
+                Err(late) => Ok(at(Some(late), now)),
+            },
+            (Deed::Delete, Some(pod)) => {
+                if let Err(error) = self.delete(&pod).await {
+                    if let Error::Delete(why) = &error
+                        && let Some(news) = telling::refused(why)
+                    {
+                        tell(news).await?;
+                    }
+                    return Err(error);
+                }
+                self.shared.returns.lock().deleted(&pod, now);
+                tell(telling::terminating(&pod, &self.why(&pod))).await
+            }
+            (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
+            (Deed::Wait { until, times }, Some(pod)) => match telling::returned(&pod, times) {
+                Some(news) => Ok(sooner(tell(news).await?, until, now)),
+                None => Ok(at(Some(until), now)),
+            },
+            _ => Ok(Outcome::Done),
         }
-        (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
-        (Deed::Wait { until, times }, Some(pod)) => {
-            let told = tell(context, &request, &returned(&pod, times), now).await?;
-            Ok(sooner(told, until, now))
+    }
+
+    fn decide(&self, request: &EvictionRequest, pod: Option<&Pod>, now: Timestamp) -> Deed {
+        let node = pod.map_or("", |pod| pod.node_name.as_str());
+        let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
+        let on_node = self.shared.targets.on(node);
+        decide(request, pod, &on_node, awaits_taint, &self.shared.returns.lock(), now)
+    }
+
+    /// Why the taint of a node does not stand, if that is to be told; else when it is. The taint is looked at if nobody has
+    /// since it is wanted: not all that it depends on brings an event of its node.
+    fn awaited(&self, node: &str, now: Timestamp) -> Result<Awaited, Timestamp> {
+        let awaited = self.shared.awaited(node);
+        if awaited.is_none() {
+            self.shared.queue.add_after(node.to_owned(), TAINT_LOOKED_AT_WITHIN);
         }
-        _ => Ok(Outcome::Done),
+        let since = awaited.as_ref().map_or(now, |awaited| awaited.since);
+        let late = since.checked_add(TAINT_SHOWS_WITHIN).unwrap_or(Timestamp::MAX);
+        let is_due = |a: &Awaited| a.refused.is_some() || a.taken.is_some() || late <= now;
+        awaited.filter(is_due).ok_or(late)
     }
-}
 
-/// The target, unless it is gone or terminal.
-fn target(context: &Context, request: &EvictionRequest) -> Option<Arc<Pod>> {
-    let target = request.spec.target.pod.as_ref()?;
-    let pod = context.caches.pods.find(request.namespace(), &target.name)?;
-    (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
-}
-
-/// Name of the DaemonSet.
-fn owner(pod: &Pod) -> &str {
-    pod.controller.as_ref().map_or("", |owner| owner.name.as_str())
-}
-
-/// Names and reasons of the maintenances that cover the pod.
-fn why(context: &Context, pod: &Pod) -> String {
-    let maintenances = context.caches.maintenances.all();
-    let named = covering(pod, &maintenances).into_iter().map(|m| match m.spec.reason.as_str() {
-        "" => m.metadata.name.clone(),
-        reason => format!("{}: {reason}", m.metadata.name),
-    });
-    named.collect::<Vec<_>>().join(", ")
-}
-
-/// The seed's words.
-fn terminating(pod: &Pod, why: &str) -> News {
-    let owner = owner(pod);
-    let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
-    News {
-        message: format!("{owner} is terminating the pod{because}."),
-        expected_finish: pod.deletion_timestamp,
-        completed: false,
+    /// The target, unless it is gone or terminal.
+    fn target(&self, request: &EvictionRequest) -> Option<Arc<Pod>> {
+        let target = request.spec.target.pod.as_ref()?;
+        let pod = self.context.caches.pods.find(request.namespace(), &target.name)?;
+        (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
     }
-}
 
-/// The DaemonSet comes back as fast as its pods go.
-fn returned(pod: &Pod, times: u32) -> News {
-    let message = format!(
-        "DaemonSet {} has put a new pod on the node after its pod was deleted, {times} times in a row: it tolerates the \
-         taint {TAINT}. It is deleted again, later each time; a nodeAffinity or a narrower toleration of the DaemonSet \
-         ends this.",
-        owner(pod)
-    );
-    News { message, ..News::default() }
-}
+    /// Names and reasons of the maintenances that cover the pod.
+    fn why(&self, pod: &Pod) -> String {
+        let on_node = self.shared.targets.on(&pod.node_name);
+        let named = on_node.covering(pod).map(|m| match m.spec.reason.as_str() {
+            "" => m.metadata.name.clone(),
+            reason => format!("{}: {reason}", m.metadata.name),
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
 
-async fn delete(context: &Context, pod: &Pod) -> Result<(), Error> {
-    let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
-    let params = DeleteParams::default().preconditions(preconditions);
-    let api: Api<HostPod> = Api::namespaced(context.client.clone(), &pod.namespace);
-    match api.delete(&pod.name, &params).await {
-        Ok(_) => {
-            info!(pod = %pod.key(), node = pod.node_name, "deleted a DaemonSet pod whose turn it is");
-            Ok(())
+    async fn delete(&self, pod: &Pod) -> Result<(), Error> {
+        if !self.context.may_write() {
+            return Err(Error::NoLease);
         }
-        // Gone, or another pod by now.
-        Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
-        Err(error) => Err(Error::Delete(error)),
+        let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
+        let params = DeleteParams::default().preconditions(preconditions);
+        let api: Api<HostPod> = Api::namespaced(self.context.client.clone(), &pod.namespace);
+        match api.delete(&pod.name, &params).await {
+            Ok(_) => {
+                info!(pod = %pod.key(), node = pod.node_name, "deleted a DaemonSet pod whose turn it is");
+                Ok(())
+            }
+            // Gone, or another pod by now.
+            Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
+            Err(error) => Err(Error::Delete(error)),
+        }
     }
 }
 
-/// Reports, if the turn is ours.
-async fn tell(
-    context: &Context,
-    request: &EvictionRequest,
-    news: &News,
-    now: Timestamp,
-) -> Result<Outcome, Error> {
-    if request.active_interceptor() != Some(NAME) {
-        return Ok(Outcome::Done);
-    }
-    let Some(old) = request.interceptor(NAME) else { return Ok(Outcome::Done) };
-    let Some(entry) = report::entry(old, news, now) else {
-        return Ok(at(report::next_heartbeat(old), now));
-    };
-    if !context.may_write() {
-        return Err(Error::NoLease);
-    }
-    send(context, request, &entry, at(report::next_heartbeat(&entry), now)).await
-}
-
-/// Passes the turn on: the pod is none of ours.
-async fn decline(context: &Context, request: &EvictionRequest, now: Timestamp) -> Result<Outcome, Error> {
-    let turn = request.active_interceptor_status().filter(|active| active.name == NAME);
-    let why = "The pod is not controlled by a DaemonSet.".to_owned();
-    let Some(entry) = turn.and_then(|old| report::decline(old, why, now)) else { return Ok(Outcome::Done) };
-    if !context.may_write() {
-        return Err(Error::NoLease);
-    }
-    send(context, request, &entry, Outcome::Done).await
-}
-
-/// Reports; what comes then, if it was taken.
-async fn send(
-    context: &Context,
-    request: &EvictionRequest,
-    entry: &InterceptorStatus,
-    then: Outcome,
-) -> Result<Outcome, Error> {
-    match report::send(context, request, entry).await.map_err(Error::Report)? {
-        Sent::Written => Ok(then),
-        Sent::NotOurs => Ok(Outcome::After(REFUSED)),
-    }
-}
-
-fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
-    let wait = |wake: Timestamp| wake.duration_since(now).max(SignedDuration::from_millis(10));
-    wake.map_or(Outcome::Done, |wake| Outcome::After(Duration::try_from(wait(wake)).unwrap_or_default()))
-}
-
-/// The earlier of an outcome's wake-up and `until`.
-fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
-    match (outcome, at(Some(until), now)) {
-        (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
-        (_, wait) => wait,
+fn add_pods_of(node: &str, pods: &Store<Pod>, queue: &Queue<ObjectKey>) {
+    for pod in pods.on_node(node).iter().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
+        queue.add(ObjectKey::new(&pod.namespace, &pod.uid));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use drydock_runtime::testing::{context, failure};
-
-    use super::*;
-
-    /// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
-    /// the turn was ours until its heartbeat deadline of twenty minutes.
-    #[tokio::test]
-    async fn a_turn_that_could_not_be_declined_is_declined_again() {
-        let context = context(|_, _, _| failure(404, ""));
-        let mut request = EvictionRequest::named("ns", "uid");
-        request.status.active_interceptors = vec![NAME.into()];
-        request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
-        let outcome = decline(&context, &request, clock::now()).await.unwrap();
-        assert_eq!(outcome, Outcome::After(REFUSED));
-    }
-}
+#[path = "run_tests.rs"]
+mod tests;

@@ -1,11 +1,13 @@
-//! DaemonSets that put a new pod on a node as soon as theirs is deleted (those that tolerate every taint do): deleted
-//! again with a growing delay, so that the two controllers do not chase each other for as long as the maintenance lasts.
+//! DaemonSets that put a new pod on a node as soon as theirs is deleted (those that tolerate every taint do, and those
+//! that our taint must not keep away yet): deleted again with a growing delay, so that the two controllers do not chase
+//! each other for as long as the maintenance lasts.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use drydock_runtime::Pod;
 use drydock_runtime::queue::Backoff;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// Delay before the second deletion, then twice as long each time. Short at first: the pod may have been put there just
 /// before the node got its taint.
@@ -14,14 +16,18 @@ const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::f
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 /// A DaemonSet that was quiet for this long begins anew.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+/// A pod that is older than the last deletion by more than this was there already: the host's clock may differ from ours.
+const SKEW: SignedDuration = SignedDuration::from_secs(10);
 /// Entries from which on the forgotten ones are dropped.
 const MANY: usize = 4096;
 
 /// What was deleted lately.
 #[derive(Debug, Default)]
-pub(super) struct Returns {
-    /// By node, and namespace and UID of the DaemonSet.
-    last: HashMap<(String, String), Deleted>,
+pub(crate) struct Returns {
+    /// By node, then by namespace and UID of the DaemonSet.
+    last: HashMap<String, HashMap<String, Deleted>>,
+    /// How many there are.
+    count: usize,
     /// Number of entries at which the forgotten ones are dropped next.
     sweep_at: usize,
 }
@@ -31,6 +37,8 @@ struct Deleted {
     pod: String,
     at: Timestamp,
     times: u32,
+    /// Whether it tolerated our taint.
+    tolerated: bool,
 }
 
 /// When a pod may be deleted.
@@ -45,15 +53,16 @@ pub(super) enum When {
 }
 
 impl Returns {
-    /// When a DaemonSet's pod on a node may be deleted.
-    pub(super) fn when(&self, node: &str, daemon_set: &str, pod: &str, now: Timestamp) -> When {
-        let key = (node.to_owned(), daemon_set.to_owned());
-        let Some(last) = self.last.get(&key).filter(|last| !last.is_forgotten(now)) else { return When::Now };
+    /// When a DaemonSet's pod may be deleted.
+    pub(super) fn when(&self, pod: &Pod, now: Timestamp) -> When {
+        let Some(last) = self.last_of(pod, now) else { return When::Now };
         let after = |delay| last.at.checked_add(delay).unwrap_or(Timestamp::MAX);
-        let when = if last.pod == pod {
+        let when = if last.pod == pod.uid {
             When::Sent { until: after(SHOWS_WITHIN) }
-        } else {
+        } else if last.was_before(pod) {
             When::Later { until: after(AGAIN.delay(last.times.saturating_sub(1))), times: last.times }
+        } else {
+            When::Now
         };
         match when {
             When::Sent { until } | When::Later { until, .. } if until <= now => When::Now,
@@ -61,20 +70,48 @@ impl Returns {
         }
     }
 
+    /// Whether its DaemonSet put the pod there after the one before it was deleted.
+    pub(crate) fn has_returned(&self, pod: &Pod, now: Timestamp) -> bool {
+        self.last_of(pod, now).is_some_and(|last| last.was_before(pod))
+    }
+
     /// A pod was deleted.
-    pub(super) fn deleted(&mut self, node: &str, daemon_set: &str, pod: &str, now: Timestamp) {
-        if self.last.len() >= self.sweep_at.max(MANY) {
-            self.last.retain(|_, last| !last.is_forgotten(now));
-            self.sweep_at = self.last.len() * 2;
+    pub(crate) fn deleted(&mut self, pod: &Pod, now: Timestamp) {
+        if self.count >= self.sweep_at.max(MANY) {
+            self.last.values_mut().for_each(|of_node| of_node.retain(|_, last| !last.is_forgotten(now)));
+            self.last.retain(|_, of_node| !of_node.is_empty());
+            self.count = self.last.values().map(HashMap::len).sum();
+            self.sweep_at = self.count * 2;
         }
-        let key = (node.to_owned(), daemon_set.to_owned());
-        let before = self.last.get(&key).filter(|last| !last.is_forgotten(now));
-        let times = before.map_or(1, |b| if b.pod == pod { b.times } else { b.times.saturating_add(1) });
-        self.last.insert(key, Deleted { pod: pod.to_owned(), at: now, times });
+        let before = self.last_of(pod, now);
+        let times = before.map_or(1, |b| b.times.saturating_add(u32::from(b.was_before(pod))));
+        let deleted = Deleted { pod: pod.uid.clone(), at: now, times, tolerated: pod.tolerates_drain_taint };
+        let of_node = self.last.entry(pod.node_name.clone()).or_default();
+        let is_new = of_node.insert(pod.daemon_set().unwrap_or_default(), deleted).is_none();
+        self.count += usize::from(is_new);
+    }
+
+    /// The drain of a node's DaemonSet pods is over: the next one begins anew.
+    pub(crate) fn over(&mut self, node: &str) {
+        self.count -= self.last.remove(node).map_or(0, |of_node| of_node.len());
+    }
+
+    /// The deletion before, unless its DaemonSet has a reason less to come back since: it does not tolerate our taint any more.
+    fn last_of(&self, pod: &Pod, now: Timestamp) -> Option<&Deleted> {
+        let last = self.last.get(&pod.node_name)?.get(&pod.daemon_set().unwrap_or_default())?;
+        let is_mended = last.tolerated && !pod.tolerates_drain_taint;
+        Some(last).filter(|last| !last.is_forgotten(now) && !is_mended)
     }
 }
 
 impl Deleted {
+    /// Whether the deletion was before the pod was made. A tenant may give any number of pods the same owner, and these do
+    /// not wait for each other.
+    fn was_before(&self, pod: &Pod) -> bool {
+        let made = pod.creation_timestamp.and_then(|made| made.checked_add(SKEW).ok());
+        self.pod != pod.uid && made.is_none_or(|made| self.at <= made)
+    }
+
     fn is_forgotten(&self, now: Timestamp) -> bool {
         self.at.checked_add(FORGOTTEN_AFTER).is_ok_and(|at| at <= now)
     }
@@ -83,10 +120,22 @@ impl Deleted {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_runtime::cache::OwnerRef;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    fn pod(node: &str, daemon_set: &str, uid: &str) -> Pod {
+        let owner = OwnerRef {
+            api_version: "apps/v1".into(),
+            kind: "DaemonSet".into(),
+            uid: daemon_set.into(),
+            ..Default::default()
+        };
+        Pod { uid: uid.into(), node_name: node.into(), controller: Some(owner), ..Default::default() }
     }
 
     #[test]
@@ -94,14 +143,15 @@ mod tests {
         let (mut returns, mut now) = (Returns::default(), at(0));
         let mut waited = Vec::new();
         for i in 0..12 {
-            let pod = format!("p{i}");
-            if let When::Later { until, times } = returns.when("n", "ds", &pod, now) {
+            let pod = Pod { creation_timestamp: Some(now), ..pod("n", "ds", &format!("p{i}")) };
+            if let When::Later { until, times } = returns.when(&pod, now) {
                 assert_eq!(times, i);
                 waited.push(until.duration_since(now).as_secs());
                 now = until;
             }
-            assert_eq!(returns.when("n", "ds", &pod, now), When::Now);
-            returns.deleted("n", "ds", &pod, now);
+            assert_eq!(returns.has_returned(&pod, now), i > 0);
+            assert_eq!(returns.when(&pod, now), When::Now);
+            returns.deleted(&pod, now);
         }
         assert_eq!(waited, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
     }
@@ -109,24 +159,61 @@ mod tests {
     #[test]
     fn other_nodes_and_daemon_sets_do_not_wait() {
         let mut returns = Returns::default();
-        returns.deleted("n", "ds", "p", at(0));
-        assert_eq!(returns.when("n", "other", "q", at(1)), When::Now);
-        assert_eq!(returns.when("m", "ds", "q", at(1)), When::Now);
+        returns.deleted(&pod("n", "ds", "p"), at(0));
+        assert_eq!(returns.when(&pod("n", "other", "q"), at(1)), When::Now);
+        assert_eq!(returns.when(&pod("m", "ds", "q"), at(1)), When::Now);
+    }
+
+    /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer than the one
+    /// before it.
+    #[test]
+    fn pods_that_were_there_already_do_not_wait_for_each_other() {
+        let mut returns = Returns::default();
+        for i in 0..20 {
+            let pod = Pod { creation_timestamp: Some(at(0)), ..pod("n", "ds", &format!("p{i}")) };
+            assert_eq!(returns.when(&pod, at(100)), When::Now);
+            returns.deleted(&pod, at(100));
+        }
+        let new = Pod { creation_timestamp: Some(at(99)), ..pod("n", "ds", "new") };
+        assert_eq!(returns.when(&new, at(100)), When::Later { until: at(101), times: 1 });
     }
 
     #[test]
     fn a_deletion_is_not_sent_twice_before_the_cache_can_show_it() {
-        let mut returns = Returns::default();
-        returns.deleted("n", "ds", "p", at(0));
-        assert_eq!(returns.when("n", "ds", "p", at(29)), When::Sent { until: at(30) });
-        assert_eq!(returns.when("n", "ds", "p", at(30)), When::Now);
+        let (mut returns, pod) = (Returns::default(), pod("n", "ds", "p"));
+        returns.deleted(&pod, at(0));
+        assert_eq!(returns.when(&pod, at(29)), When::Sent { until: at(30) });
+        assert_eq!(returns.when(&pod, at(30)), When::Now);
     }
 
     #[test]
     fn a_daemon_set_that_was_quiet_begins_anew_and_memory_is_bounded() {
         let mut returns = Returns::default();
-        (0..20_000).for_each(|i| returns.deleted(&format!("n{i}"), "ds", "p", at(i)));
-        assert!(returns.last.len() <= 2 * MANY);
-        assert_eq!(returns.when("n19999", "ds", "q", at(20_000 + 3600)), When::Now);
+        (0..20_000).for_each(|i| returns.deleted(&pod(&format!("n{i}"), "ds", "p"), at(i)));
+        assert!(returns.count <= 2 * MANY);
+        assert_eq!(returns.count, returns.last.values().map(HashMap::len).sum::<usize>());
+        assert_eq!(returns.when(&pod("n19999", "ds", "q"), at(20_000 + 3600)), When::Now);
+    }
+
+    /// The next maintenance began with the delays of the one before.
+    #[test]
+    fn a_node_whose_drain_is_over_begins_anew() {
+        let mut returns = Returns::default();
+        (0..3).for_each(|n| returns.deleted(&pod("n", "ds", &n.to_string()), at(n)));
+        assert!(matches!(returns.when(&pod("n", "ds", "new"), at(4)), When::Later { times: 3, .. }));
+        returns.over("other");
+        assert!(returns.has_returned(&pod("n", "ds", "new"), at(4)));
+        returns.over("n");
+        assert_eq!((returns.when(&pod("n", "ds", "new"), at(4)), returns.count), (When::Now, 0));
+    }
+
+    /// Its toleration was removed, as the message had asked for, and it was waited for as before.
+    #[test]
+    fn a_daemon_set_that_does_not_tolerate_the_taint_any_more_begins_anew() {
+        let mut returns = Returns::default();
+        let tolerates = |uid: &str| Pod { tolerates_drain_taint: true, ..pod("n", "ds", uid) };
+        (0..3).for_each(|n| returns.deleted(&tolerates(&n.to_string()), at(n)));
+        assert!(matches!(returns.when(&tolerates("new"), at(4)), When::Later { .. }));
+        assert_eq!(returns.when(&pod("n", "ds", "new"), at(4)), When::Now);
     }
 }

@@ -1,32 +1,107 @@
-//! Which DaemonSet pods the drain targets cover. Pure.
+//! Which DaemonSet pods the drain targets cover: an index over the maintenances in Drain, since each names thousands of nodes
+//! and is asked about each pod.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage,
 };
-use drydock_runtime::{Change, Pod};
+use drydock_runtime::{Change, Pod, Store};
+use parking_lot::RwLock;
 
-/// The maintenances in Drain whose targets on the pod's node cover this DaemonSet pod.
-pub fn covering<'a>(pod: &Pod, maintenances: &'a [Arc<NodeMaintenance>]) -> Vec<&'a NodeMaintenance> {
-    let draining = maintenances.iter().filter(|m| is_draining(m));
-    draining.filter(|m| targets_on(m, &pod.node_name).any(|t| covers(t, pod))).map(Arc::as_ref).collect()
+/// The nodes on which maintenances in Drain have come to DaemonSet pods. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Targets(Arc<RwLock<HashMap<String, OnNode>>>);
+
+/// The maintenances in Drain that have come to DaemonSet pods on one node, ordered by name.
+#[derive(Clone, Default)]
+pub(crate) struct OnNode(Vec<Target>);
+
+/// A maintenance, and which of its statuses is that of the node.
+#[derive(Clone)]
+struct Target {
+    maintenance: Arc<NodeMaintenance>,
+    status: usize,
 }
 
-/// Nodes on which a maintenance in Drain has come to DaemonSet pods.
-pub(crate) fn drained_nodes(maintenance: &NodeMaintenance) -> BTreeSet<String> {
-    if !is_draining(maintenance) {
-        return BTreeSet::new();
+impl Targets {
+    /// Follows the maintenances of a store. Handlers that subscribe after this see each change in the index.
+    pub(crate) fn follow(&self, maintenances: &Store<NodeMaintenance>) {
+        let targets = self.clone();
+        maintenances.subscribe(move |change| targets.take(change));
     }
-    let statuses = maintenance.status.node_statuses.iter().filter(|s| names_daemon_sets(s));
-    statuses.map(|s| s.node_ref.name.clone()).collect()
+
+    /// What a node is drained of.
+    pub(crate) fn on(&self, node: &str) -> OnNode {
+        self.0.read().get(node).cloned().unwrap_or_default()
+    }
+
+    /// Whether a maintenance in Drain has come to DaemonSet pods on a node.
+    pub(crate) fn has_drained(&self, node: &str) -> bool {
+        self.0.read().contains_key(node)
+    }
+
+    fn take(&self, change: &Change<NodeMaintenance>) {
+        let mut nodes = self.0.write();
+        for old in change.old.iter() {
+            for (_, status) in drained(old) {
+                let node = &status.node_ref.name;
+                if nodes.get_mut(node).is_some_and(|on_node| on_node.forget(old)) {
+                    nodes.remove(node);
+                }
+            }
+        }
+        for new in change.new.iter() {
+            for (status, of_node) in drained(new) {
+                let target = Target { maintenance: new.clone(), status };
+                nodes.entry(of_node.node_ref.name.clone()).or_default().insert(target);
+            }
+        }
+    }
 }
 
-/// Whether a maintenance in Drain has come to DaemonSet pods on a node.
-pub(crate) fn has_drained(maintenance: &NodeMaintenance, node: &str) -> bool {
-    let mut statuses = maintenance.status.node_statuses.iter();
-    is_draining(maintenance) && statuses.any(|s| s.node_ref.name == node && names_daemon_sets(s))
+impl OnNode {
+    /// Whether no maintenance has come to DaemonSet pods there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the targets cover this DaemonSet pod, which is on the node.
+    pub(crate) fn covers(&self, pod: &Pod) -> bool {
+        self.0.iter().any(|target| target.covers(pod))
+    }
+
+    /// The maintenances whose targets cover it.
+    pub(crate) fn covering(&self, pod: &Pod) -> impl Iterator<Item = &NodeMaintenance> {
+        self.0.iter().filter(|target| target.covers(pod)).map(|target| &*target.maintenance)
+    }
+
+    fn insert(&mut self, target: Target) {
+        let name = |target: &Target| target.maintenance.metadata.name.clone();
+        let at = self.0.partition_point(|other| name(other) <= name(&target));
+        self.0.insert(at, target);
+    }
+
+    /// Forgets a maintenance; returns whether none is left.
+    fn forget(&mut self, old: &NodeMaintenance) -> bool {
+        self.0.retain(|target| target.maintenance.metadata.name != old.metadata.name);
+        self.is_empty()
+    }
+}
+
+impl Target {
+    fn covers(&self, pod: &Pod) -> bool {
+        let status = self.maintenance.status.node_statuses.get(self.status);
+        let targets = status.map(|status| status.drain_targets.as_slice()).unwrap_or_default();
+        targets.iter().any(|target| target.covers(PodType::DaemonSet, pod.priority, &pod.labels))
+    }
+}
+
+/// The statuses of the nodes on which a maintenance in Drain has come to DaemonSet pods.
+fn drained(maintenance: &NodeMaintenance) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
+    let statuses = maintenance.status.node_statuses.iter().enumerate();
+    statuses.filter(|(_, status)| is_draining(maintenance) && names_daemon_sets(status))
 }
 
 fn names_daemon_sets(status: &NodeMaintenanceNodeStatus) -> bool {
@@ -51,18 +126,16 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
     maintenance.spec.stage == Stage::Drain
 }
 
-fn targets_on<'a>(
-    maintenance: &'a NodeMaintenance,
-    node: &str,
-) -> impl Iterator<Item = &'a DrainPlanEntry> + use<'a> {
-    let status = maintenance.status.node_statuses.iter().find(|s| s.node_ref.name == node);
-    status.into_iter().flat_map(|s| s.drain_targets.iter())
-}
-
-fn covers(target: &DrainPlanEntry, pod: &Pod) -> bool {
-    target.pod_type == PodType::DaemonSet
-        && pod.priority <= target.pod_priority
-        && target.pod_selector.as_ref().is_none_or(|selector| selector.matches(&pod.labels))
+#[cfg(test)]
+impl OnNode {
+    /// What maintenances say of a node.
+    pub(crate) fn of(node: &str, maintenances: &[Arc<NodeMaintenance>]) -> Self {
+        let targets = Targets::default();
+        for maintenance in maintenances {
+            targets.take(&Change { old: None, new: Some(maintenance.clone()) });
+        }
+        targets.on(node)
+    }
 }
 
 #[cfg(test)]
@@ -70,9 +143,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use drydock_api::meta::LabelSelector;
     use drydock_api::node_maintenance::{NodeMaintenanceNodeStatus, NodeReference};
+    use drydock_runtime::ObjectKey;
     use drydock_runtime::cache::OwnerRef;
 
     use super::*;
+
+    fn of(maintenance: &Arc<NodeMaintenance>) -> Targets {
+        let targets = Targets::default();
+        targets.take(&Change { old: None, new: Some(maintenance.clone()) });
+        targets
+    }
 
     fn target(pod_type: PodType, pod_priority: i32, app: Option<&str>) -> DrainPlanEntry {
         let selector = |app: &str| LabelSelector {
@@ -108,25 +188,55 @@ mod tests {
 
     #[test]
     fn pod_is_covered_by_type_priority_and_selector_on_its_own_node() {
-        let all = |t| [maintenance(Stage::Drain, "n1", vec![t])];
-        let is = |pod: &Pod, m: &[Arc<NodeMaintenance>]| !covering(pod, m).is_empty();
-        assert!(is(&pod(5000, "a"), &all(target(PodType::DaemonSet, 5000, None))));
-        assert!(!is(&pod(5001, "a"), &all(target(PodType::DaemonSet, 5000, None))));
-        assert!(!is(&pod(0, "a"), &all(target(PodType::Default, 5000, None))));
-        assert!(is(&pod(0, "a"), &all(target(PodType::DaemonSet, 5000, Some("a")))));
-        assert!(!is(&pod(0, "b"), &all(target(PodType::DaemonSet, 5000, Some("a")))));
-        let elsewhere = [maintenance(Stage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)])];
-        assert!(!is(&pod(0, "a"), &elsewhere));
-        assert!(has_drained(&elsewhere[0], "n2") && !has_drained(&elsewhere[0], "n1"));
+        let all = |t| maintenance(Stage::Drain, "n1", vec![t]);
+        let is = |pod: &Pod, m: Arc<NodeMaintenance>| of(&m).on("n1").covers(pod);
+        assert!(is(&pod(5000, "a"), all(target(PodType::DaemonSet, 5000, None))));
+        assert!(!is(&pod(5001, "a"), all(target(PodType::DaemonSet, 5000, None))));
+        assert!(!is(&pod(0, "a"), all(target(PodType::Default, 5000, None))));
+        assert!(is(&pod(0, "a"), all(target(PodType::DaemonSet, 5000, Some("a")))));
+        assert!(!is(&pod(0, "b"), all(target(PodType::DaemonSet, 5000, Some("a")))));
+        let elsewhere = of(&maintenance(Stage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)]));
+        assert!(!elsewhere.on("n1").covers(&pod(0, "a")));
+        assert!(elsewhere.has_drained("n2") && !elsewhere.has_drained("n1"));
+        assert!(!of(&all(target(PodType::Default, 5000, None))).has_drained("n1"));
     }
 
     #[test]
     fn only_the_drain_stage_covers() {
         for stage in [Stage::Idle, Stage::Cordon, Stage::Complete] {
             let m = maintenance(stage, "n1", vec![target(PodType::DaemonSet, 5000, None)]);
-            assert!(drained_nodes(&m).is_empty() && !has_drained(&m, "n1"));
-            assert!(covering(&pod(0, "a"), &[m]).is_empty());
+            assert!(!of(&m).has_drained("n1"));
         }
+    }
+
+    /// Each pod was looked for in every status of every maintenance.
+    #[test]
+    fn the_index_says_of_each_node_what_its_maintenances_say_now() {
+        let named = |name: &str, node: &str, priority| {
+            let m = maintenance(Stage::Drain, node, vec![target(PodType::DaemonSet, priority, None)]);
+            let mut m = Arc::unwrap_or_clone(m);
+            m.metadata.name = name.into();
+            m
+        };
+        let store = Store::default();
+        let targets = Targets::default();
+        targets.follow(&store);
+        let why = |node: &str| {
+            let on_node = targets.on(node);
+            on_node.covering(&pod(5, "a")).map(|m| m.metadata.name.clone()).collect::<Vec<_>>()
+        };
+        for (m, priority) in [("b", 5), ("a", 5), ("low", 4)] {
+            store.apply(named(m, "n1", priority));
+        }
+        assert_eq!(why("n1"), ["a", "b"]);
+        store.apply(named("a", "n2", 5));
+        assert_eq!((why("n1"), why("n2")), (vec!["b".to_owned()], vec!["a".to_owned()]));
+        store.apply(NodeMaintenance { spec: Default::default(), ..named("a", "n2", 5) });
+        for m in ["b", "low"] {
+            store.remove(&ObjectKey::new("", m));
+        }
+        assert!(!targets.has_drained("n1") && !targets.has_drained("n2"));
+        assert!(targets.0.read().is_empty());
     }
 
     #[test]

@@ -26,8 +26,10 @@ pub(crate) enum Answer {
     Admission(String),
     /// Something else that will not pass by itself (authorization, an invalid object).
     Refused(String),
-    /// A race was lost, or the host did not answer in time: again.
+    /// A race was lost, or nothing was sent: again.
     TryAgain,
+    /// The host failed, or did not answer in time, and may have done it all the same.
+    Unclear,
     /// The host asks to send less.
     Throttled(Option<Duration>),
 }
@@ -58,6 +60,7 @@ impl Answer {
             Self::Admission(_) => "admission",
             Self::Refused(_) => "refused",
             Self::TryAgain => "again",
+            Self::Unclear => "unclear",
             Self::Throttled(_) => "throttled",
         }
     }
@@ -67,13 +70,14 @@ impl Answer {
 pub(crate) fn read(result: Result<Status, kube::Error>) -> Answer {
     match result {
         Ok(status) if status.code < 400 => Answer::Accepted,
-        Ok(status) => from_status(&kube::Error::Api(Box::new(status))),
-        Err(error) => from_status(&error),
+        Ok(status) => from_error(&kube::Error::Api(Box::new(status))),
+        Err(error) => from_error(&error),
     }
 }
 
-fn from_status(error: &kube::Error) -> Answer {
-    let kube::Error::Api(status) = error else { return Answer::TryAgain };
+/// Reads a refusal.
+pub(crate) fn from_error(error: &kube::Error) -> Answer {
+    let kube::Error::Api(status) = error else { return Answer::Unclear };
     if is_admission(&status.message) {
         return Answer::Admission(shortened(&status.message));
     }
@@ -87,7 +91,8 @@ fn from_status(error: &kube::Error) -> Answer {
         Failure::NotFound => Answer::Gone,
         // Two kinds of conflict: the precondition on the UID, and the race for the budget's status.
         Failure::Conflict | Failure::AlreadyExists if is_another(&status.message) => Answer::Gone,
-        Failure::Conflict | Failure::AlreadyExists | Failure::Unavailable => Answer::TryAgain,
+        Failure::Conflict | Failure::AlreadyExists => Answer::TryAgain,
+        Failure::Unavailable => Answer::Unclear,
         Failure::Throttled => Answer::Throttled(retry_after(error)),
         Failure::Forbidden | Failure::Invalid => Answer::Refused(shortened(&status.message)),
     }
@@ -109,6 +114,20 @@ fn is_admission(message: &str) -> bool {
     (message.contains("admission webhook") && message.contains("denied the request"))
         || message.contains("failed calling webhook")
         || (message.contains("ValidatingAdmissionPolicy") && message.contains("denied request"))
+}
+
+/// The webhook or policy of an answer that is one's; empty if it cannot be told. The Status has it in its message alone.
+pub(crate) fn named_webhook(words: &str) -> &str {
+    let after = |mark: &str, end: char| Some(words.split_once(mark)?.1.split_once(end)?.0);
+    after("admission webhook \"", '"')
+        .or_else(|| after("failed calling webhook \"", '"'))
+        .or_else(|| after("ValidatingAdmissionPolicy '", '\''))
+        .unwrap_or_default()
+}
+
+/// The budget of an answer that is one's; empty if it cannot be told. The Status has it in its message alone.
+pub(super) fn named_budget(words: &str) -> &str {
+    words.strip_prefix("The disruption budget ").and_then(|rest| rest.split(' ').next()).unwrap_or_default()
 }
 
 fn shortened(message: &str) -> String {
@@ -149,15 +168,17 @@ mod tests {
 
     #[test]
     fn webhooks_and_policies_are_told_from_budgets() {
-        for (code, message) in [
-            (403, "admission webhook \"w.example.com\" denied the request: not now"),
-            (429, "admission webhook \"w.example.com\" denied the request: busy"),
-            (500, "Internal error occurred: failed calling webhook \"w\": connection refused"),
+        for (code, name, message) in [
+            (403, "w.example.com", "admission webhook \"w.example.com\" denied the request: not now"),
+            (429, "w.example.com", "admission webhook \"w.example.com\" denied the request: busy"),
+            (500, "w", "Internal error occurred: failed calling webhook \"w\": connection refused"),
             (
                 422,
+                "x",
                 "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'y' denied request: no",
             ),
         ] {
+            assert_eq!(named_webhook(message), name);
             let answer = refused(json!({"status": "Failure", "code": code, "message": message}));
             assert_eq!(answer, Answer::Admission(message.into()));
         }
@@ -165,17 +186,21 @@ mod tests {
 
     #[test]
     fn lost_race_and_timeout_are_tried_again_and_never_count() {
-        for code in [409, 500, 503, 504] {
+        for (code, expected) in
+            [(409, Answer::TryAgain), (500, Answer::Unclear), (503, Answer::Unclear), (504, Answer::Unclear)]
+        {
             let answer = refused(json!({"status": "Failure", "code": code, "message": "couldn't update"}));
-            assert_eq!(answer, Answer::TryAgain);
+            assert_eq!(answer, expected);
             assert!(!answer.blocks());
         }
-        assert_eq!(read(Err(kube::Error::Service("broken pipe".into()))), Answer::TryAgain);
+        assert_eq!(read(Err(kube::Error::Service("broken pipe".into()))), Answer::Unclear);
     }
 
     #[test]
     fn missing_and_replaced_pods_are_gone() {
-        assert_eq!(refused(json!({"status": "Failure", "code": 404})), Answer::Gone);
+        let pod = json!({"name": "p", "kind": "pods"});
+        assert_eq!(refused(json!({"status": "Failure", "code": 404, "details": pod})), Answer::Gone);
+        assert_eq!(refused(json!({"status": "Failure", "code": 404})), Answer::Unclear);
         for message in [
             "Operation cannot be fulfilled: the UID in the precondition (a) does not match",
             "StorageError: invalid object: Precondition failed: UID in precondition: a, UID in object meta: b",

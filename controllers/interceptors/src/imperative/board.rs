@@ -1,6 +1,6 @@
 //! What the controller remembers of the requests whose turn is ours. Bounded by their number.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,11 +29,11 @@ pub(crate) struct Memory {
     pub(crate) written_at: Option<Instant>,
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
-    /// What blocked when it was last told by an event.
-    pub(crate) told: Option<&'static str>,
-    /// Whether an eviction is queued or in flight.
-    pub(crate) asking: bool,
+    /// What blocked when it was last told by an event: reason and name.
+    pub(crate) told: Option<(String, String)>,
     waiting: Option<Waiting>,
+    /// The budget whose room it waits or asks for.
+    claim: Option<ObjectKey>,
 }
 
 impl Memory {
@@ -62,17 +62,18 @@ pub(crate) struct Board {
     room: HashMap<ObjectKey, BTreeSet<(u64, ObjectKey)>>,
     /// Those who wait for fewer budgets, by each of these. Apart from the others, whom they would keep from being woken.
     fewer: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Those whose eviction is queued or in flight, whether or not they are remembered: the answer to a request that was
+    /// withdrawn may come after it is wanted again.
+    asking: HashSet<ObjectKey>,
     sequence: u64,
     /// When all who wait were last woken, by namespace; for [`ALL_WOKEN`].
     all_woken: HashMap<Arc<str>, Instant>,
 }
 
 impl Board {
-    /// What is known of a request; made from its message when it is new.
-    pub(crate) fn recall(&mut self, key: &ObjectKey, message: &str) -> &mut Memory {
-        self.memories
-            .entry(key.clone())
-            .or_insert_with(|| Memory { tried: Tried::from_message(message), ..Memory::default() })
+    /// What is known of a request.
+    pub(crate) fn recall(&mut self, key: &ObjectKey) -> &mut Memory {
+        self.memories.entry(key.clone()).or_default()
     }
 
     pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Memory> {
@@ -83,10 +84,42 @@ impl Board {
         self.memories.contains_key(key)
     }
 
-    /// Forgets a request.
-    pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<Memory> {
+    /// Takes in that a request is to be asked for; returns whether it is not already.
+    pub(crate) fn ask(&mut self, key: &ObjectKey) -> bool {
+        self.asking.insert(key.clone())
+    }
+
+    /// Whether an eviction is queued or in flight.
+    pub(crate) fn is_asking(&self, key: &ObjectKey) -> bool {
+        self.asking.contains(key)
+    }
+
+    /// Takes in that a request was asked for.
+    pub(crate) fn asked(&mut self, key: &ObjectKey) {
+        self.asking.remove(key);
+    }
+
+    /// Forgets a request; returns who is to have the room that it was to take.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
         self.stop_waiting(key);
-        self.memories.remove(key)
+        let next = self.claim(key, None);
+        self.memories.remove(key);
+        next
+    }
+
+    /// Takes in whose room a request waits or asks for. Whoever was woken for the room of another budget before has not
+    /// taken it: returns who waits longest for that. The budget need not change again, and would wake nobody.
+    pub(crate) fn claim(&mut self, key: &ObjectKey, budget: Option<&ObjectKey>) -> Option<ObjectKey> {
+        let memory = self.memories.get_mut(key).filter(|memory| memory.claim.as_ref() != budget)?;
+        let before = std::mem::replace(&mut memory.claim, budget.cloned())?;
+        self.room.get(&before)?.first().map(|(_, key)| key.clone())
+    }
+
+    /// The room that a request was woken for is taken: nobody else is to have it.
+    pub(crate) fn take_room(&mut self, key: &ObjectKey) {
+        if let Some(memory) = self.memories.get_mut(key) {
+            memory.claim = None;
+        }
     }
 
     /// Lets a request wait for the budgets in its way to change; it keeps its place if it waits for them already.
@@ -152,11 +185,6 @@ impl Board {
         }
         all
     }
-
-    /// Who waits longest for room in a budget.
-    pub(crate) fn first_for(&self, budget: &ObjectKey) -> Option<ObjectKey> {
-        self.room.get(budget)?.first().map(|(_, key)| key.clone())
-    }
 }
 
 fn take_out<T: Ord>(queues: &mut HashMap<ObjectKey, BTreeSet<T>>, budget: &ObjectKey, waiting: &T) {
@@ -186,7 +214,7 @@ mod tests {
 
     fn waiting(names: &[&str], gate: &Gate, board: &mut Board) {
         for name in names {
-            board.recall(&key(name), "");
+            board.recall(&key(name));
             board.wait_for(&key(name), gate);
         }
     }
@@ -214,7 +242,7 @@ mod tests {
         assert_eq!(woken(&mut board, "a", Relief::Any), [key("several")]);
         board.wait_for(&key("several"), &behind("a"));
         assert_eq!(woken(&mut board, "b", Relief::Any), [key("one")], "it waits for what is left");
-        assert_eq!(board.first_for(&key("a")), Some(key("several")));
+        assert_eq!(woken(&mut board, "a", Relief::Some(1)), [key("several")]);
     }
 
     /// A tenant flipped the selector of one budget: each flip had all of its pods looked at anew.
@@ -251,8 +279,25 @@ mod tests {
         for gate in [behind("b"), Gate::Many([key("a"), key("b")])] {
             let mut board = Board::default();
             waiting(&["a"], &gate, &mut board);
-            assert!(board.forget(&key("a")).is_some() && board.forget(&key("a")).is_none());
+            assert_eq!((board.forget(&key("a")), board.memories.len()), (None, 0));
             assert!(board.room.is_empty() && board.fewer.is_empty());
         }
+    }
+
+    #[test]
+    fn a_claim_that_is_given_up_is_for_who_waits_longest_and_one_that_was_taken_for_nobody() {
+        let mut board = Board::default();
+        waiting(&["first", "next"], &behind("b"), &mut board);
+        board.recall(&key("asks"));
+        for (given_up_for, next) in
+            [(Some("a"), None), (Some("b"), None), (Some("b"), None), (None, Some(key("first")))]
+        {
+            assert_eq!(board.claim(&key("asks"), given_up_for.map(key).as_ref()), next);
+        }
+        board.claim(&key("asks"), Some(&key("b")));
+        board.take_room(&key("asks"));
+        assert_eq!(board.forget(&key("asks")), None);
+        board.claim(&key("first"), Some(&key("b")));
+        assert_eq!(board.forget(&key("first")), Some(key("next")));
     }
 }

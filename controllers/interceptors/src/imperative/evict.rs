@@ -4,7 +4,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_runtime::{Context, ObjectKey};
+use drydock_runtime::cache::api;
+use drydock_runtime::{Context, ObjectKey, Pod, find};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use k8s_openapi::api::policy::v1::Eviction;
@@ -64,8 +65,8 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
     let began = Instant::now();
     // A panic is a bug; the others must not want for the place, nor the pod for another eviction.
     let asked = AssertUnwindSafe(ask(&worker, &key)).catch_unwind().await.unwrap_or_else(|_| {
-        error!(request = %key, "the eviction panicked");
-        Some((Answer::TryAgain, Gate::Open(None)))
+        error!(request = %key, "the eviction panicked; it is tried again");
+        Some((Answer::Unclear, Gate::Open(None)))
     });
     let answer = asked.as_ref().map(|(answer, _)| answer);
     {
@@ -83,18 +84,33 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
 /// Asks the host, unless the request is no longer ours or the pod is already going.
 async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
     let (request, seen) = worker.look(key)?;
-    if !worker.still_asks(key, &seen) {
-        return None;
-    }
+    let tried = worker.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
     if !worker.context.may_write() {
         return Some((Answer::TryAgain, seen.gate));
     }
     let target = Worker::pod_of(&request);
+    if tried.may_be_accepted()
+        && let Some(answer) = look_live(&worker.context, &target, &pod.uid).await
+    {
+        return Some((answer, seen.gate));
+    }
     let answer = evict(&worker.context, &target, &pod.uid).await;
     debug!(request = %key, pod = %target, ?answer, "eviction");
     worker.metrics.answered(answer.kind());
     Some((answer, seen.gate))
+}
+
+/// What became of an eviction that the host may have accepted, though the cache does not show it; none if the pod is there
+/// as before: a second one would be a second disruption in the eyes of its budget.
+async fn look_live(context: &Context, pod: &ObjectKey, uid: &str) -> Option<Answer> {
+    match find(&api::<Pod>(&context.client, &pod.namespace), &pod.name).await {
+        Ok(live) => match live.map(|wire| wire.object).filter(|live| live.uid == uid) {
+            None => Some(Answer::Gone),
+            Some(live) => live.is_terminating().then_some(Answer::Accepted),
+        },
+        Err(_) => Some(Answer::Unclear),
+    }
 }
 
 async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
@@ -103,7 +119,7 @@ async fn evict(context: &Context, pod: &ObjectKey, uid: &str) -> Answer {
     let asked = api.create_subresource("eviction", &pod.name, &params, &body);
     match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
         Ok(result) => read(result),
-        Err(_) => Answer::TryAgain,
+        Err(_) => Answer::Unclear,
     }
 }
 
@@ -129,9 +145,20 @@ fn eviction(pod: &ObjectKey, uid: &str) -> Eviction {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_runtime::testing::{context, failure, unknown_path};
     use serde_json::json;
 
     use super::*;
+
+    /// The pod of an eviction whose answer was lost was taken for gone, and its eviction not sent again for half a minute.
+    #[tokio::test]
+    async fn a_404_that_names_no_pod_does_not_mean_that_the_pod_is_gone() {
+        let key = ObjectKey::new("ns", "db-0");
+        let unknown = context(|_, _, _| unknown_path());
+        assert_eq!(look_live(&unknown, &key, "u-1").await, Some(Answer::Unclear));
+        let gone = context(|_, _, _| failure(404, "NotFound"));
+        assert_eq!(look_live(&gone, &key, "u-1").await, Some(Answer::Gone));
+    }
 
     #[test]
     fn an_eviction_is_bound_to_the_uid_in_the_field_that_the_host_reads() {

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use drydock_api::eviction_request::blocked::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
 use drydock_runtime::cache::{Phase, UnhealthyPolicy};
 use drydock_runtime::{Budget, Cacheable, ObjectKey, Pod, Store};
 
@@ -17,8 +18,8 @@ const MAX_COMPARISONS: usize = 10_000;
 pub(crate) enum Gate {
     /// No budget is in the way; the one that covers the pod, if any.
     Open(Option<Covering>),
-    /// This budget allows nothing, for this reason.
-    Closed { budget: Covering, why: String },
+    /// This budget allows nothing, in this way (a state of `blocked`); for people, with its numbers.
+    Closed { budget: Covering, state: &'static str, why: String },
     /// Several budgets cover the pod, these two among them; what they say does not matter while there is more than one.
     Many([ObjectKey; 2]),
 }
@@ -78,21 +79,25 @@ pub(crate) fn gate(pod: &Pod, covering: &[Arc<Budget>]) -> Gate {
     let covering = Covering { key: budget.key(), version: budget.resource_version.clone() };
     match obstacle(budget, pod) {
         None => Gate::Open(Some(covering)),
-        Some(why) => Gate::Closed { budget: covering, why },
+        Some((state, why)) => Gate::Closed { budget: covering, state, why },
     }
 }
 
-fn obstacle(budget: &Budget, pod: &Pod) -> Option<String> {
+fn obstacle(budget: &Budget, pod: &Pod) -> Option<(&'static str, String)> {
     let Budget { name, current_healthy, desired_healthy, disruptions_allowed, .. } = budget;
     if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::AlwaysAllow {
         return None;
     }
-    let is_met = current_healthy >= desired_healthy && *desired_healthy > 0;
-    if !pod.ready && is_met {
+    if !pod.ready && budget.unhealthy_policy == UnhealthyPolicy::Unknown {
+        let why =
+            "has an unhealthyPodEvictionPolicy that this version does not know: pods that are not ready stay";
+        return Some((KEEPS_UNHEALTHY, format!("PodDisruptionBudget {name} {why}")));
+    }
+    if !pod.ready && is_met(budget) {
         return None;
     }
     if !budget.is_observed() {
-        return Some(format!("PodDisruptionBudget {name} is still being processed"));
+        return Some((NOT_OBSERVED, format!("PodDisruptionBudget {name} is still being processed")));
     }
     if *disruptions_allowed > 0 {
         return None;
@@ -108,8 +113,15 @@ fn obstacle(budget: &Budget, pod: &Pod) -> Option<String> {
             "; the pod itself is not ready, but unhealthyPodEvictionPolicy IfHealthyBudget keeps it \
              until the budget is met (AlwaysAllow would let it go)",
         );
+        return Some((KEEPS_UNHEALTHY, why));
     }
-    Some(why)
+    let never = desired_healthy >= &budget.expected_pods && *desired_healthy > 0;
+    Some((if never { NEVER_ALLOWS } else { SHORT_NOW }, why))
+}
+
+/// Whether a budget lets pods go that are not ready, as they count for nothing.
+fn is_met(budget: &Budget) -> bool {
+    budget.current_healthy >= budget.desired_healthy && budget.desired_healthy > 0
 }
 
 /// Which pods a budget's change may let go that were kept.
@@ -124,7 +136,6 @@ pub(crate) enum Relief {
 /// What a budget's change does for the pods that it kept.
 pub(crate) fn relief(old: Option<&Budget>, new: Option<&Budget>) -> Option<Relief> {
     let (Some(old), Some(new)) = (old, new) else { return old.map(|_| Relief::Any) };
-    let is_met = |budget: &Budget| budget.current_healthy >= budget.desired_healthy;
     let is_another = new.selector != old.selector || new.unhealthy_policy != old.unhealthy_policy;
     if is_another || (is_met(new) && !is_met(old)) {
         return Some(Relief::Any);
@@ -134,126 +145,5 @@ pub(crate) fn relief(old: Option<&Budget>, new: Option<&Budget>) -> Option<Relie
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::*;
-
-    fn budget(name: &str, allowed: i32) -> Arc<Budget> {
-        Arc::new(Budget {
-            name: name.into(),
-            namespace: "ns".into(),
-            resource_version: "5".into(),
-            selector: Some(Default::default()),
-            disruptions_allowed: allowed,
-            current_healthy: 2,
-            desired_healthy: 3,
-            expected_pods: 4,
-            ..Default::default()
-        })
-    }
-
-    fn pod(ready: bool) -> Pod {
-        Pod { name: "p".into(), namespace: "ns".into(), phase: Phase::Running, ready, ..Default::default() }
-    }
-
-    fn why(gate: Gate) -> String {
-        match gate {
-            Gate::Closed { why, .. } => why,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
-        let covering = Covering { key: ObjectKey::new("ns", "b"), version: "5".into() };
-        assert_eq!(gate(&pod(true), &[budget("b", 1)]), Gate::Open(Some(covering)));
-        let why = why(gate(&pod(true), &[budget("b", 0)]));
-        assert_eq!(
-            why,
-            "PodDisruptionBudget b allows 0 disruptions (2 of 3 needed pods are healthy, 4 expected)"
-        );
-    }
-
-    #[test]
-    fn unhealthy_pod_goes_by_the_policy_of_its_budget() {
-        let kept = why(gate(&pod(false), &[budget("b", 0)]));
-        assert!(kept.contains("IfHealthyBudget"));
-        let always =
-            Arc::new(Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*budget("b", 0)).clone() });
-        assert!(matches!(gate(&pod(false), &[always]), Gate::Open(_)));
-        let met = Arc::new(Budget { current_healthy: 3, ..(*budget("b", 0)).clone() });
-        assert!(matches!(gate(&pod(false), &[met]), Gate::Open(_)));
-    }
-
-    fn store(budgets: impl IntoIterator<Item = Budget>) -> Store<Budget> {
-        let store = Store::default();
-        budgets.into_iter().for_each(|budget| store.apply(budget));
-        store
-    }
-
-    fn names(covering: &[Arc<Budget>]) -> Vec<&str> {
-        covering.iter().map(|budget| budget.name.as_str()).collect()
-    }
-
-    #[test]
-    fn pending_pod_passes_every_budget() {
-        let pending = Pod { phase: Phase::Pending, ..pod(false) };
-        let budgets = store([(*budget("a", 0)).clone()]);
-        assert_eq!(names(&covering(&pod(false), &budgets)), ["a"]);
-        assert!(covering(&pending, &budgets).is_empty());
-        assert_eq!(gate(&pending, &[]), Gate::Open(None));
-    }
-
-    #[test]
-    fn of_several_budgets_the_first_two_by_name_are_enough() {
-        let budgets = store(["c", "b", "a"].map(|name| (*budget(name, 1)).clone()));
-        let gate = gate(&pod(true), &covering(&pod(true), &budgets));
-        assert_eq!(gate, Gate::Many([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
-    }
-
-    /// A selector may be as long as a megabyte, and there may be hundreds: each look at each pod went through them all.
-    #[test]
-    fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
-        let selecting = |name: &str, operator: &str, values: usize| {
-            let values: Vec<String> = (0..values).map(|value| value.to_string()).collect();
-            let expression = serde_json::json!({ "key": "k", "operator": operator, "values": values });
-            let selector = serde_json::json!({ "matchExpressions": [expression] });
-            Budget { selector: serde_json::from_value(selector).unwrap(), ..(*budget(name, 1)).clone() }
-        };
-        let long =
-            [selecting("a", "NotIn", 4_000), selecting("b", "NotIn", 10_000), selecting("c", "NotIn", 1)];
-        assert_eq!(names(&covering(&pod(true), &store(long))), ["a"], "not the long one, nor what follows");
-        let others = |count| (0..count).map(move |i| selecting(&format!("{i:05}"), "Exists", 0));
-        let last = || [selecting("z", "NotIn", 1)];
-        assert_eq!(names(&covering(&pod(true), &store(others(4_900).chain(last())))), ["z"]);
-        assert!(covering(&pod(true), &store(others(5_000).chain(last()))).is_empty());
-    }
-
-    #[test]
-    fn budget_that_is_not_observed_yet_closes_the_gate() {
-        let fresh = Arc::new(Budget { generation: 2, observed_generation: 1, ..(*budget("b", 1)).clone() });
-        assert!(why(gate(&pod(true), &[fresh])).contains("still being processed"));
-    }
-
-    #[test]
-    fn only_changes_that_may_help_wake_those_who_wait() {
-        let (none, one) = (budget("b", 0), budget("b", 1));
-        assert_eq!(relief(Some(&none), Some(&one)), Some(Relief::Some(1)));
-        assert_eq!(relief(Some(&one), Some(&none)), None);
-        assert_eq!(relief(None, Some(&one)), None);
-    }
-
-    /// A budget that no longer covers its pods woke as many as a budget with room does: the others waited on.
-    #[test]
-    fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
-        let none = budget("b", 0);
-        assert_eq!(relief(Some(&none), None), Some(Relief::Any));
-        for changed in [
-            Budget { selector: None, ..(*none).clone() },
-            Budget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*none).clone() },
-            Budget { current_healthy: 3, ..(*none).clone() },
-        ] {
-            assert_eq!(relief(Some(&none), Some(&changed)), Some(Relief::Any), "{changed:?}");
-        }
-    }
-}
+#[path = "gate_tests.rs"]
+mod tests;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_runtime::ObjectKey;
-use drydock_runtime::metrics::Metrics as Registry;
 use drydock_runtime::metrics::fair::{self, SERIES};
+use drydock_runtime::metrics::{Metrics as Registry, Shown};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -26,17 +26,18 @@ struct Result {
 
 /// KEP-4563's counter of evictions, and how the pool is doing.
 pub(super) struct Metrics {
-    sent: Arc<Sent>,
+    failed: Arc<Failed>,
     answers: Family<Result, Counter>,
     pub(super) in_flight: Gauge,
     pub(super) waiting: Gauge,
     pub(super) limit: Gauge,
 }
 
-/// Evictions sent for each request that is remembered. A scrape shows at most [`SERIES`] of them.
-struct Sent {
+/// Evictions that failed, of each request that is remembered (KEP-4563, Eviction: 'If the pod eviction fails, the metric is
+/// incremented'), in step with the number of retries in its message. A scrape shows at most [`SERIES`] of them.
+struct Failed {
     requests: Mutex<HashMap<ObjectKey, OfOne>>,
-    shown: Family<OfRequest, Counter>,
+    shown: Shown<Family<OfRequest, Counter>>,
     left_out: Gauge,
 }
 
@@ -47,21 +48,21 @@ struct OfOne {
 
 impl Metrics {
     pub(super) fn register(registry: &Registry) -> Self {
-        let sent = Arc::new(Sent {
+        let failed = Arc::new(Failed {
             requests: Mutex::default(),
             shown: registry.add_bare_counter(
                 "evictionrequest_controller_imperative_evictions",
-                "Evictions sent for an unfinished EvictionRequest and its Pod",
+                "Evictions that failed for an unfinished EvictionRequest and its Pod",
             ),
             left_out: registry.add(
                 "drydock_imperative_eviction_series_left_out",
                 "Series of evictionrequest_controller_imperative_evictions that this scrape has no room for",
             ),
         });
-        let shown = sent.clone();
+        let shown = failed.clone();
         registry.before_scrape(move || shown.show(SERIES));
         Self {
-            sent,
+            failed,
             answers: registry.add("drydock_evictions", "Evictions sent, by how the host answered"),
             in_flight: registry.add("drydock_evictions_in_flight", "Evictions in flight"),
             waiting: registry.add("drydock_evictions_waiting", "Evictions that wait for a slot"),
@@ -72,11 +73,11 @@ impl Metrics {
         }
     }
 
-    /// An eviction was sent for a request that is remembered.
-    pub(super) fn sent_for(&self, request: &ObjectKey, pod: &str) {
-        let mut requests = self.sent.requests.lock();
+    /// An eviction failed, of a request that is remembered.
+    pub(super) fn failed_for(&self, request: &ObjectKey, pod: &str) {
+        let mut requests = self.failed.requests.lock();
         match requests.get_mut(request) {
-            Some(sent) => sent.evictions += 1,
+            Some(failed) => failed.evictions += 1,
             None => drop(requests.insert(request.clone(), OfOne { pod: pod.to_owned(), evictions: 1 })),
         }
     }
@@ -88,24 +89,25 @@ impl Metrics {
 
     /// The request is no longer remembered.
     pub(super) fn forget(&self, request: &ObjectKey) {
-        self.sent.requests.lock().remove(request);
+        self.failed.requests.lock().remove(request);
     }
 }
 
-impl Sent {
+impl Failed {
     /// Shows at most `most` series, of as many namespaces as there is room for.
     fn show(&self, most: usize) {
-        self.shown.clear();
+        let shown = Family::<OfRequest, Counter>::default();
         let requests = self.requests.lock();
         let mut left = most;
-        fair::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, sent)| {
+        fair::each(requests.iter().map(|item| (&item.0.namespace, item)), |(request, failed)| {
             let room = usize::from(left > 0);
             if room > 0 {
-                self.shown.get_or_create(&label(request, &sent.pod)).inc_by(sent.evictions);
+                shown.get_or_create(&label(request, &failed.pod)).inc_by(failed.evictions);
             }
             left -= room;
             room
         });
+        self.shown.replace(shown);
         self.left_out.set(i64::try_from(requests.len().saturating_sub(most)).unwrap_or(i64::MAX));
     }
 }
@@ -129,10 +131,10 @@ mod tests {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry);
         for name in 0..SERIES + 5 {
-            metrics.sent_for(&ObjectKey::new("loud", &name.to_string()), "p");
+            metrics.failed_for(&ObjectKey::new("loud", &name.to_string()), "p");
         }
         let quiet = ObjectKey::new("quiet", "r");
-        (0..3).for_each(|_| metrics.sent_for(&quiet, "p"));
+        (0..3).for_each(|_| metrics.failed_for(&quiet, "p"));
         let text = registry.render();
         let of_quiet =
             "evictionrequest_controller_imperative_evictions{namespace=\"quiet\",name=\"r\",pod=\"p\"} 3";

@@ -6,7 +6,7 @@
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 
-mod answer;
+pub(crate) mod answer;
 mod board;
 mod evict;
 mod gate;
@@ -14,7 +14,10 @@ mod limit;
 mod metrics;
 mod plan;
 mod pool;
+mod refused;
 mod telling;
+#[cfg(test)]
+mod testing;
 mod worker;
 
 use std::sync::Arc;

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::refusal::{self, RefusedBy};
+use drydock_api::eviction_request::Blocked;
+use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, KUBELET};
+use drydock_api::node_maintenance::PodType;
+use drydock_runtime::Pod;
 use drydock_runtime::queue::Backoff;
-use drydock_runtime::{ObjectKey, Pod};
 use jiff::Timestamp;
 
 use super::answer::Answer;
 use super::gate::Gate;
+use super::refused::Refused;
 use crate::report::News;
 
 /// Backoff after answers that block (KEP-4563: up to about 15 minutes).
@@ -18,13 +22,16 @@ const RACE: Backoff = Backoff { first: Duration::from_millis(200), max: Duration
 /// How long an accepted eviction may take to show in the cache before it is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// What was tried for a request. Lost at a restart, but for the number of retries, which stands in the message.
+/// How long after its grace period a terminating pod is looked at again: it may be gone by then.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What was tried for a request. Lost at a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tried {
     /// Evictions that were blocked.
     pub(crate) retries: u32,
-    /// What blocked the last of them, and how many it blocked in a row.
-    blocked: Option<(&'static str, u32)>,
+    /// The last of them, if none was accepted since.
+    pub(super) refused: Option<Refused>,
     /// Races lost in a row.
     races: u32,
     /// The last answer.
@@ -36,22 +43,15 @@ pub(crate) struct Tried {
 }
 
 impl Tried {
-    /// What an earlier process wrote into the message.
-    pub(crate) fn from_message(message: &str) -> Self {
-        let retries = refusal::read(message).map_or(0, |refusal| refusal.retries);
-        Self { retries, ..Self::default() }
-    }
-
     /// Takes in an answer; `asked_at` is what the cache knew of the budgets when it was asked for.
     pub(crate) fn learn(&mut self, answer: Answer, asked_at: Gate, now: Timestamp) {
-        self.races = if answer == Answer::TryAgain { self.races.saturating_add(1) } else { 0 };
+        let is_race = matches!(answer, Answer::TryAgain | Answer::Unclear);
+        self.races = if is_race { self.races.saturating_add(1) } else { 0 };
         if answer.blocks() {
             self.retries = self.retries.saturating_add(1);
-            let before =
-                self.blocked.filter(|(what, _)| *what == answer.kind()).map_or(0, |(_, times)| times);
-            self.blocked = Some((answer.kind(), before.saturating_add(1)));
+            self.refused = Some(Refused::new(&answer, &asked_at, self.refused.take()));
         } else if matches!(answer, Answer::Accepted | Answer::Gone) {
-            self.blocked = None;
+            self.refused = None;
         }
         self.asked_at = Some(asked_at);
         self.at = Some(now);
@@ -61,6 +61,9 @@ impl Tried {
     /// Takes in how the budgets stand: what was once otherwise has changed, though it be as it was again.
     pub(crate) fn look(&mut self, gate: &Gate) {
         self.asked_at.take_if(|asked_at| asked_at != gate);
+        if let Some(refused) = &mut self.refused {
+            refused.look(gate);
+        }
     }
 
     /// When to try again, unless a budget's change comes first. An answer from the future came before the clock was set
@@ -69,12 +72,12 @@ impl Tried {
         let (last, at) = (self.last.as_ref()?, self.at.filter(|at| *at <= now)?);
         let delay = match last {
             Answer::Accepted | Answer::Gone => SHOWS_WITHIN,
-            Answer::TryAgain => RACE.delay(self.races.saturating_sub(1)),
+            Answer::TryAgain | Answer::Unclear => RACE.delay(self.races.saturating_sub(1)),
             Answer::Throttled(after) => after.unwrap_or(Duration::from_secs(1)),
             // Known to allow nothing: asked again when it opens, and once in a while to be sure.
             Answer::Budget(_) | Answer::ManyBudgets if gate.is_closed() => BLOCKED.max,
             // By what blocks now: many refusals of a budget do not make a webhook's first one last a quarter of an hour.
-            _ => BLOCKED.delay(self.blocked.map_or(0, |(_, times)| times.saturating_sub(1))),
+            _ => BLOCKED.delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
         };
         at.checked_add(delay).ok()
     }
@@ -83,6 +86,17 @@ impl Tried {
     /// have been seen: the cache learns of it after the refusal, or never if its watch broke off meanwhile.
     fn has_opened(&self, gate: &Gate) -> bool {
         self.is_kept_by_budgets() && !gate.is_closed() && self.asked_at.as_ref() != Some(gate)
+    }
+
+    /// Whether room in a budget would be taken as soon as there is some.
+    pub(crate) fn awaits_room(&self) -> bool {
+        self.is_kept_by_budgets()
+            || matches!(self.last, None | Some(Answer::TryAgain | Answer::Unclear | Answer::Throttled(_)))
+    }
+
+    /// Whether the host may have accepted an eviction that the cache does not show.
+    pub(crate) fn may_be_accepted(&self) -> bool {
+        matches!(self.last, Some(Answer::Accepted | Answer::Unclear))
     }
 
     /// Whether a change of a budget may help.
@@ -118,7 +132,8 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
         return say(message);
     }
     if pod.is_terminating() {
-        return Plan { news: Some(terminating(pod, now)), ..Plan::default() };
+        let wake = pod.deletion_timestamp.and_then(|ends| ends.checked_add(GONE_WITHIN).ok());
+        return Plan { news: Some(terminating(pod, now)), ask: false, wake: wake.filter(|at| *at > now) };
     }
     match tried.next(gate, now) {
         Some(next) if next > now && !tried.has_opened(gate) => {
@@ -130,10 +145,10 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
 
 /// Who is responsible for a pod that the eviction API is not for.
 fn left_to(pod: &Pod) -> Option<&'static str> {
-    if pod.is_mirror() {
-        Some("kubelet.k8s.io")
-    } else {
-        pod.is_daemon_set_pod().then_some("daemonset.apps.k8s.io")
+    match pod.pod_type() {
+        PodType::Static => Some(KUBELET),
+        PodType::DaemonSet => Some(DAEMON_SET),
+        PodType::Default | PodType::Unknown => None,
     }
 }
 
@@ -142,52 +157,32 @@ fn say(message: String) -> Plan {
 }
 
 fn terminating(pod: &Pod, now: Timestamp) -> News {
-    let ends = pod.deletion_timestamp;
-    let message = match ends {
-        Some(ends) if ends <= now && !pod.finalizers.is_empty() => format!(
-            "The pod is terminating and past its grace period; it has the finalizers {}.",
-            pod.finalizers.join(", ")
-        ),
-        Some(ends) if ends <= now => "The pod is terminating and past its grace period.".to_owned(),
-        _ => "The pod is terminating.".to_owned(),
+    let expected_finish = pod.deletion_timestamp;
+    let (message, reason, name) = match (expected_finish, pod.finalizers.first()) {
+        (Some(ends), Some(first)) if ends <= now => {
+            let all = pod.finalizers.join(", ");
+            let message =
+                format!("The pod is terminating and past its grace period; it has the finalizers {all}.");
+            (message, FINALIZER, first.chars().take(MAX_NAME).collect())
+        }
+        (Some(ends), None) if ends <= now => {
+            let message = "The pod is terminating and past its grace period.".to_owned();
+            (message, TERMINATING, String::new())
+        }
+        _ => ("The pod is terminating.".to_owned(), "", String::new()),
     };
-    News { message, expected_finish: ends, completed: false }
+    let blocked = Blocked { reason: reason.to_owned(), name, ..Blocked::default() };
+    News { message, expected_finish, completed: false, blocked: Some(blocked).filter(|_| !reason.is_empty()) }
 }
 
-/// What to tell of the last answer. Lost races and throttling are nothing to tell.
+/// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.
 fn news_of(tried: &Tried, gate: &Gate) -> Option<News> {
-    let last = tried.last.as_ref()?;
-    let why = match (last, gate) {
-        (Answer::Accepted, _) => {
-            return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
-        }
-        (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) if tried.retries == 0 => return None,
-        (Answer::Gone | Answer::TryAgain | Answer::Throttled(_), _) => None,
-        (Answer::Budget(_) | Answer::ManyBudgets, Gate::Closed { why, .. }) => {
-            Some((RefusedBy::Budget, why.clone()))
-        }
-        (Answer::Budget(words), _) => Some((RefusedBy::Budget, words.clone())),
-        (Answer::ManyBudgets, _) => Some((RefusedBy::Budget, many(gate))),
-        (Answer::Admission(words), _) => Some((RefusedBy::Admission, words.clone())),
-        (Answer::Refused(words), _) => Some((RefusedBy::ApiServer, words.clone())),
-    };
-    let why = why.as_ref().map(|(by, words)| (*by, words.as_str()));
-    Some(News { message: refusal::message(tried.retries, why), ..News::default() })
-}
-
-fn many(gate: &Gate) -> String {
-    let which = match gate {
-        Gate::Many(budgets) => format!(" ({})", some(budgets)),
-        _ => String::new(),
-    };
-    format!(
-        "more than one PodDisruptionBudget covers the pod{which}, which the eviction API does not support"
-    )
-}
-
-/// Names the budgets that were found; there may be more.
-pub(crate) fn some([first, second]: &[ObjectKey; 2]) -> String {
-    format!("{} and {} at least", first.name, second.name)
+    if tried.last == Some(Answer::Accepted) {
+        return Some(News { message: "The eviction was accepted.".to_owned(), ..News::default() });
+    }
+    let refused = tried.refused.as_ref()?;
+    let message = refused.message(tried.retries, gate);
+    Some(News { message, blocked: Some(refused.blocked(gate)), ..News::default() })
 }
 
 #[cfg(test)]

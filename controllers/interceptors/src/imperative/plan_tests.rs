@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use drydock_api::eviction_request::blocked::{NEVER_ALLOWS, SHORT_NOW};
+use drydock_runtime::ObjectKey;
 use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 
 use super::super::gate::Covering;
@@ -20,7 +22,7 @@ fn covering(version: u64) -> Covering {
 }
 
 fn closed() -> Gate {
-    Gate::Closed { budget: covering(2), why: "why".into() }
+    Gate::Closed { budget: covering(2), state: SHORT_NOW, why: "why".into() }
 }
 
 fn open() -> Gate {
@@ -167,7 +169,9 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
 #[test]
 fn backoff_grows_with_refusals_of_the_same_kind_in_a_row() {
     let no = Answer::Admission("no".into());
-    let mut tried = Tried::from_message(&refusal::message(7, Some((RefusedBy::Budget, "why"))));
+    let mut tried = after(&[(budget(), open(), -60)]);
+    (0..7).for_each(|_| tried.learn(budget(), open(), at(-60)));
+    tried.learn(Answer::Accepted, open(), at(-60));
     let mut wake = |answer: &Answer| {
         tried.learn(answer.clone(), open(), at(0));
         plan(Some(&pod()), &open(), &tried, at(0)).wake.unwrap().duration_since(at(0)).as_millis()
@@ -217,13 +221,60 @@ fn several_budgets_and_webhooks_are_told_apart() {
     assert!(message(&told).ends_with("1: an admission webhook or policy refused: w says no"));
 }
 
+/// What blocks, as `reason name state`.
+fn blocked(pod: &Pod, gate: &Gate, tried: &Tried) -> String {
+    let news = plan(Some(pod), gate, tried, at(1)).news;
+    let said = news.and_then(|news| news.blocked);
+    said.map_or_else(String::new, |blocked| format!("{} {} {}", blocked.reason, blocked.name, blocked.state))
+}
+
+/// A budget called cert-manager-webhook was shown as an admission webhook: programs read the message.
 #[test]
-fn number_of_retries_survives_a_restart_in_the_message() {
-    let mut tried = Tried::from_message(&refusal::message(7, Some((RefusedBy::Budget, "why"))));
-    assert_eq!(tried.retries, 7);
-    tried.learn(budget(), closed(), at(0));
-    assert_eq!(tried.retries, 8);
-    assert_eq!(Tried::from_message("The pod is terminating.").retries, 0);
+fn what_blocks_is_said_for_programs_by_its_kind_and_name() {
+    let both = several(["a", "b"]);
+    let of = |answer: Answer, gate: &Gate| blocked(&pod(), gate, &after(&[(answer, gate.clone(), 0)]));
+    let host = |name: &str| {
+        Answer::Budget(format!("The disruption budget {name} needs 2 healthy pods and has 1 currently"))
+    };
+    assert_eq!(of(budget(), &closed()), "PodDisruptionBudget b ShortNow");
+    assert_eq!(
+        of(host("cert-manager-webhook"), &Gate::Open(None)),
+        "PodDisruptionBudget cert-manager-webhook ShortNow"
+    );
+    assert_eq!(of(Answer::ManyBudgets, &both), "PodDisruptionBudget a,b SeveralBudgets");
+    assert_eq!(
+        of(Answer::ManyBudgets, &closed()),
+        "PodDisruptionBudget b ShortNow",
+        "it is the one that is left"
+    );
+    let webhook = Answer::Admission("admission webhook \"w.example.com\" denied the request: no".into());
+    assert_eq!(of(webhook, &open()), "AdmissionWebhook w.example.com ");
+    assert_eq!(of(Answer::Refused("no".into()), &open()), "Other  ");
+    assert_eq!(of(Answer::Accepted, &open()), "");
+    let going = |finalizers: &[&str]| Pod {
+        deletion_timestamp: Some(at(0)),
+        finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
+        ..pod()
+    };
+    assert_eq!(blocked(&going(&["f/x", "f/y"]), &open(), &Tried::default()), "Finalizer f/x ");
+    assert_eq!(blocked(&going(&[]), &open(), &Tried::default()), "Terminating  ");
+}
+
+#[test]
+fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_of_the_refusal() {
+    let never = Gate::Closed { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
+    let mut tried = after(&[(budget(), never.clone(), 0)]);
+    for gate in [open_as_of(3), never.clone(), open_as_of(4)] {
+        tried.look(&gate);
+        assert_eq!(blocked(&pod(), &gate, &tried), "PodDisruptionBudget b NeverAllows", "{gate:?}");
+    }
+    let told = |gate: &Gate| message(&plan(Some(&pod()), gate, &tried, at(1))).to_owned();
+    let later = Gate::Closed { budget: covering(5), state: NEVER_ALLOWS, why: "other numbers".into() };
+    assert!(told(&later).ends_with("number of retries: 1: why"), "{}", told(&later));
+    for nothing in [Answer::TryAgain, Answer::Unclear, Answer::Throttled(None)] {
+        tried.learn(nothing, open_as_of(4), at(0));
+        assert_eq!(blocked(&pod(), &open_as_of(4), &tried), "PodDisruptionBudget b NeverAllows");
+    }
 }
 
 #[test]

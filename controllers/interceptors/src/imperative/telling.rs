@@ -9,8 +9,6 @@ use tokio::time::Instant;
 
 use super::NAME;
 use super::answer::Answer;
-use super::gate::Gate;
-use super::plan::some;
 use super::worker::{Error, Seen, Worker};
 use crate::report::{self, News, Sent};
 
@@ -19,14 +17,16 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Events: once when something blocks, again when something else does, and when nothing does any more.
-    pub(super) fn tell(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen) {
+    pub(super) fn tell(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, news: &News) {
         let mut board = self.board.lock();
         let Some(memory) = board.get_mut(key) else { return };
         let Some(last) = memory.tried.last.clone() else { return };
         let recorder = &self.context.recorder;
-        if last.blocks() && memory.told != Some(last.kind()) {
-            memory.told = Some(last.kind());
-            recorder.warning(request, "EvictionBlocked", why_blocked(&last, &seen.gate));
+        let blocked = news.blocked.as_ref().map(|blocked| (blocked.reason.clone(), blocked.name.clone()));
+        let refused = memory.tried.refused.as_ref().filter(|_| last.blocks());
+        if let Some(refused) = refused.filter(|_| memory.told != blocked) {
+            recorder.warning(request, "EvictionBlocked", refused.why(&seen.gate).1);
+            memory.told = blocked;
         } else if last == Answer::Accepted && memory.told.take().is_some() {
             recorder.normal(request, "EvictionUnblocked", "The eviction was accepted.".to_owned());
         }
@@ -69,16 +69,5 @@ impl Worker {
             memory.written_at = Some(Instant::now());
         }
         Ok(next)
-    }
-}
-
-fn why_blocked(last: &Answer, gate: &Gate) -> String {
-    match (last, gate) {
-        (_, Gate::Closed { why, .. }) => why.clone(),
-        (Answer::Budget(words) | Answer::Admission(words) | Answer::Refused(words), _) => words.clone(),
-        (_, Gate::Many(budgets)) => {
-            format!("More than one PodDisruptionBudget covers the pod: {}", some(budgets))
-        }
-        _ => "More than one PodDisruptionBudget covers the pod".to_owned(),
     }
 }

@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::answer::Answer;
 use super::board::Board;
 use super::gate::{Gate, Relief, covering, gate};
+use super::is_ours;
 use super::metrics::Metrics;
-use super::plan::{Plan, plan};
+use super::plan::{Plan, Tried, plan};
 use super::pool::{Lane, Pool};
-use super::{NAME, is_ours};
 
 /// A failed write.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +104,7 @@ impl Worker {
         }
         let mut wake = plan.wake;
         if let Some(news) = &plan.news {
-            self.tell(&key, &request, &seen);
+            self.tell(&key, &request, &seen, news);
             wake = earliest(wake, self.report(&key, &request, news, now).await?);
         }
         Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
@@ -112,28 +112,31 @@ impl Worker {
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
         let mut board = self.board.lock();
-        let message = request.interceptor(NAME).map_or("", |entry| entry.message.as_str());
-        let memory = board.recall(key, message);
+        let memory = board.recall(key);
         memory.belong_to(&request.metadata.uid);
         memory.tried.look(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
-        plan.ask &= !memory.asking;
-        memory.asking |= plan.ask;
         memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        if plan.wake.is_some() && memory.tried.is_kept_by_budgets() {
+        let (waits, awaits_room) = (plan.wake.is_some(), memory.tried.awaits_room());
+        let is_kept = memory.tried.is_kept_by_budgets();
+        plan.ask = plan.ask && board.ask(key);
+        let claims = board.is_asking(key) || (waits && awaits_room);
+        if waits && is_kept {
             board.wait_for(key, &seen.gate);
         } else {
             board.stop_waiting(key);
         }
+        let next = board.claim(key, seen.gate.budget().filter(|_| claims));
+        drop(board);
+        self.wake_next(next);
         plan
     }
 
-    /// Whether a request that waited in the pool is still to be asked for.
-    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> bool {
+    /// What was tried for a request that waited in the pool, if it is still to be asked for.
+    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &Seen) -> Option<Tried> {
         let mut board = self.board.lock();
-        board
-            .get_mut(key)
-            .is_some_and(|memory| plan(seen.pod.as_deref(), &seen.gate, &memory.tried, clock::now()).ask)
+        let tried = &board.get_mut(key)?.tried;
+        plan(seen.pod.as_deref(), &seen.gate, tried, clock::now()).ask.then(|| tried.clone())
     }
 
     fn submit(&self, key: &ObjectKey, lane: &Lane) {
@@ -145,27 +148,37 @@ impl Worker {
     /// for, if it was.
     pub(super) fn answered(&self, key: &ObjectKey, answer: Option<(Answer, Gate)>) {
         let mut board = self.board.lock();
-        if let Some(memory) = board.get_mut(key) {
-            memory.asking = false;
-            if let Some((answer, gate)) = answer {
+        // Whoever was not asked for after all has not taken it either.
+        let mut leaves_room = answer.is_none();
+        board.asked(key);
+        if let Some((memory, (answer, gate))) = board.get_mut(key).zip(answer) {
+            if answer.blocks() {
                 // Under the lock: the series of a request that is forgotten meanwhile would never go.
-                self.metrics.sent_for(key, &memory.pod);
-                // Room that it did not take is for the next: the budget need not change again, and would wake nobody.
-                let next = gate.budget().filter(|_| answer.leaves_room()).and_then(|b| board.first_for(b));
-                next.into_iter().for_each(|next| self.queue.add(next));
-                if let Some(memory) = board.get_mut(key) {
-                    memory.tried.learn(answer, gate, clock::now());
-                }
+                self.metrics.failed_for(key, &memory.pod);
+            }
+            leaves_room = answer.leaves_room();
+            let is_taken = answer == Answer::Accepted;
+            memory.tried.learn(answer, gate, clock::now());
+            if is_taken {
+                board.take_room(key);
             }
         }
+        let next = if leaves_room { board.claim(key, None) } else { None };
         drop(board);
+        self.wake_next(next);
         self.queue.add(key.clone());
     }
 
     fn forget(&self, key: &ObjectKey) {
         let mut board = self.board.lock();
-        board.forget(key);
+        let next = board.forget(key);
         self.metrics.forget(key);
+        drop(board);
+        self.wake_next(next);
+    }
+
+    fn wake_next(&self, next: Option<ObjectKey>) {
+        next.into_iter().for_each(|next| self.queue.add(next));
     }
 
     /// Key of the pod to evict.
@@ -183,6 +196,9 @@ fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default().max(Duration::from_millis(10))
 }
 
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod room_tests;
 #[cfg(test)]
 #[path = "worker_tests.rs"]
 mod tests;

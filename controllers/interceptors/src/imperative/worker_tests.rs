@@ -1,213 +1,15 @@
-//! Imperative eviction as a whole, against a host that is a function: what wakes whom, and what holds nobody up.
+//! Imperative eviction as a whole: what is asked, what is told, and what holds nobody up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use drydock_api::eviction_request::{InterceptorStatus, LocalPodReference, Requester};
-use drydock_runtime::cache::Phase;
+use drydock_runtime::Budget;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Budget, Caches};
-use serde_json::{Value, json};
-use tokio::sync::mpsc::{Receiver, channel};
 
+use super::super::testing::{Asked, Running, accepted, budget, denied, pod, request, several, withdrawn};
 use super::*;
-use crate::imperative::run;
-
-/// Far more than anything here takes.
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// What the host was asked: evictions by the pod's name, and reports by the request's and their message.
-#[derive(Clone, Debug, PartialEq)]
-enum Asked {
-    Eviction(String),
-    Report(String, String),
-}
-
-/// A running interceptor.
-struct Running {
-    context: Context,
-    asked: Receiver<Asked>,
-}
-
-impl Running {
-    /// `answer` gives code and body for the eviction of the pod of this name.
-    fn start(
-        budgets: &[Budget],
-        pods: &[&str],
-        answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
-    ) -> Self {
-        let (tell, asked) = channel(4096);
-        let context = context(move |_, path, body| {
-            let name = path.split('/').nth_back(1).unwrap_or_default().to_owned();
-            if path.contains("/eviction?") || path.ends_with("/eviction") {
-                let answered = answer(&name);
-                let _ = tell.try_send(Asked::Eviction(name));
-                return answered;
-            }
-            let message = body["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
-            let _ = tell.try_send(Asked::Report(name.clone(), message.to_owned()));
-            (200, serde_json::to_value(request(&name)).unwrap())
-        });
-        budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
-        pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
-        pods.iter().for_each(|name| context.caches.requests.apply(request(name)));
-        let Caches { pods, budgets, requests, .. } = &context.caches;
-        pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
-        budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
-        requests.finish_list(&requests.all().iter().map(|request| request.key()).collect());
-        tokio::spawn(run(context.clone()));
-        Self { context, asked }
-    }
-
-    /// Waits until the host was asked this.
-    async fn until(&mut self, is_it: impl Fn(&Asked) -> bool) -> Asked {
-        let found = async {
-            loop {
-                let asked = self.asked.recv().await.expect("it runs");
-                if is_it(&asked) {
-                    return asked;
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, found).await.expect("asked in time")
-    }
-
-    /// Waits until it is said that so many evictions of this pod failed: then it waits.
-    async fn until_kept(&mut self, name: &str, retries: u32) {
-        let said = format!("retries: {retries}");
-        self.until(
-            |asked| matches!(asked, Asked::Report(n, message) if n == name && message.contains(&said)),
-        )
-        .await;
-    }
-
-    async fn until_evicted(&mut self, name: &str) {
-        self.until(|asked| *asked == Asked::Eviction(name.to_owned())).await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.context.shutdown.cancel();
-    }
-}
-
-/// A pod's UID is its name here.
-fn pod(name: &str) -> Pod {
-    Pod {
-        name: name.into(),
-        namespace: "ns".into(),
-        uid: name.into(),
-        phase: Phase::Running,
-        ready: true,
-        ..Default::default()
-    }
-}
-
-fn request(pod: &str) -> EvictionRequest {
-    let mut request = EvictionRequest::named("ns", pod);
-    request.metadata.uid = format!("request-{pod}");
-    request.spec.target.pod = Some(LocalPodReference { name: pod.into(), uid: pod.into() });
-    request.spec.requesters = vec![Requester { name: "r.example.com".into() }];
-    request.status.active_interceptors = vec![NAME.into()];
-    request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
-    request
-}
-
-fn budget(name: &str, version: &str, disruptions_allowed: i32) -> Budget {
-    Budget {
-        name: name.into(),
-        namespace: "ns".into(),
-        resource_version: version.into(),
-        selector: Some(Default::default()),
-        disruptions_allowed,
-        ..Default::default()
-    }
-}
-
-fn accepted() -> (u16, Value) {
-    (201, json!({"kind": "Status", "status": "Success"}))
-}
-
-/// With HTTP 201, as the host does it.
-fn several() -> (u16, Value) {
-    (
-        201,
-        json!({"kind": "Status", "status": "Failure", "code": 500, "message":
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}),
-    )
-}
-
-fn no_room() -> (u16, Value) {
-    let (code, mut body) = failure(429, "TooManyRequests");
-    body["details"] = json!({"causes": [{"reason": "DisruptionBudget", "message": "b needs 2"}]});
-    (code, body)
-}
-
-fn denied() -> (u16, Value) {
-    let (code, mut body) = failure(403, "Forbidden");
-    body["message"] = json!("admission webhook \"w.example.com\" denied the request: not now");
-    (code, body)
-}
-
-/// Nobody was woken: the pod was looked at again with its next heartbeat, three minutes later.
-#[tokio::test]
-async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted() {
-    let budgets = [budget("a", "1", 1), budget("b", "2", 1)];
-    let mut running = Running::start(&budgets, &["p"], |_| several());
-    running.until_evicted("p").await;
-    running.until_kept("p", 1).await;
-    running.context.caches.budgets.remove(&budgets[0].key());
-    running.until_evicted("p").await;
-}
-
-#[tokio::test]
-async fn what_is_left_of_several_budgets_is_waited_for() {
-    let budgets = [budget("a", "1", 1), budget("b", "2", 0)];
-    let mut running = Running::start(&budgets, &["p"], |_| several());
-    running.until_evicted("p").await;
-    running.until_kept("p", 1).await;
-    running.context.caches.budgets.remove(&budgets[0].key());
-    // It allows nothing, which is told.
-    running.until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("b allows 0"))).await;
-    running.context.caches.budgets.apply(budget("b", "3", 1));
-    running.until_evicted("p").await;
-}
-
-/// As many are woken as a budget may have room for. Had these all been denied by a webhook, the budget did not change
-/// again, and those behind them waited for their heartbeats.
-#[tokio::test]
-async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
-    let names: Vec<String> = (0..80).map(|i| format!("p{i:02}")).collect();
-    let pods: Vec<&str> = names.iter().map(String::as_str).collect();
-    let has_room = Arc::new(AtomicBool::new(false));
-    let opened = has_room.clone();
-    let mut running =
-        Running::start(
-            &[budget("b", "1", 0)],
-            &pods,
-            move |_| {
-                if opened.load(SeqCst) { denied() } else { no_room() }
-            },
-        );
-    let mut kept = BTreeSet::new();
-    while kept.len() < pods.len() {
-        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
-            kept.insert(name);
-        }
-    }
-    has_room.store(true, SeqCst);
-    running.context.caches.budgets.apply(budget("b", "2", 1));
-    let mut asked = BTreeSet::new();
-    while asked.len() < pods.len() {
-        if let Asked::Eviction(name) = running.until(|asked| matches!(asked, Asked::Eviction(_))).await {
-            asked.insert(name);
-        }
-    }
-}
 
 /// What was written to the old one was taken for what stands in the new one, which was told nothing for three minutes.
 #[tokio::test]
@@ -244,4 +46,56 @@ async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_i
     let Asked::Report(_, message) = told else { unreachable!() };
     assert!(message.contains("more than one PodDisruptionBudget covers the pod"), "{message}");
     assert!(message.chars().count() <= 1000, "{} characters", message.chars().count());
+}
+
+/// An eviction whose answer was lost was sent again after 200 ms, and one that the cache did not show after 30 s.
+#[tokio::test]
+async fn an_eviction_that_the_host_may_have_accepted_is_looked_for_before_it_is_sent_again() {
+    let mut running = Running::start(&[], &["going"], |_| failure(503, "ServiceUnavailable"));
+    running.until_evicted("going").await;
+    let next = running.until(|asked| matches!(asked, Asked::Eviction(_) | Asked::Report(..))).await;
+    assert_eq!(next, Asked::Report("going".into(), "The eviction was accepted.".into()));
+}
+
+/// The answer to a request that was withdrawn in between was not awaited: its pod was evicted twice.
+#[tokio::test]
+async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_flight() {
+    let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
+    let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
+    let worker = Worker::new(context.clone(), queue);
+    let key = ObjectKey::new("ns", "p");
+    context.caches.pods.apply(pod("p"));
+    let take = || worker.pool.lock().take(Instant::now());
+    context.caches.requests.apply(request("p"));
+    worker.reconcile(key.clone()).await.unwrap();
+    assert_eq!(take(), Some(key.clone()));
+    for now in [withdrawn("p"), request("p")] {
+        context.caches.requests.apply(now);
+        worker.reconcile(key.clone()).await.unwrap();
+    }
+    assert_eq!(take(), None);
+    worker.answered(&key, Some((Answer::Accepted, Gate::Open(None))));
+    worker.reconcile(key.clone()).await.unwrap();
+    assert_eq!(take(), None);
+}
+
+/// It counted every answer: a drain without any trouble looked like one that is blocked.
+#[tokio::test]
+async fn the_counter_of_the_kep_counts_evictions_that_failed() {
+    let answer = |pod: &str| if pod == "denied" { denied() } else { accepted() };
+    let mut running = Running::start(&[], &["accepted", "denied"], answer);
+    let mut told = BTreeSet::new();
+    while told.len() < 2 {
+        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
+            told.insert(name);
+        }
+    }
+    let text = running.context.metrics.render();
+    let series: Vec<&str> = text.lines().filter(|line| line.contains("_imperative_evictions{")).collect();
+    assert_eq!(
+        series,
+        [
+            "evictionrequest_controller_imperative_evictions{namespace=\"ns\",name=\"denied\",pod=\"denied\"} 1"
+        ]
+    );
 }

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn a_request_canceled_by_validation_is_a_blocker_and_not_a_loop() {
     let mut sim = Sim::new(&["a"]);
-    sim.pod("a", "p", &json!({}));
+    sim.pod("a", "p", &json!({ "spec": { "schedulingGroup": { "podGroupName": "g" } } }));
     let message =
         "Target Pod p is part of a Workload/PodGroup. Eviction of such pods is currently not supported.";
     sim.request("p", |r| r.status.conditions = conditions("Canceled", "ValidationFailed", message));
@@ -24,7 +24,7 @@ fn a_request_canceled_by_validation_is_a_blocker_and_not_a_loop() {
 #[test]
 fn a_pod_whose_failed_request_was_removed_stays_a_blocker_and_is_asked_for_with_backoff() {
     let mut sim = Sim::new(&["a"]);
-    sim.pod("a", "p", &json!({}));
+    sim.pod("a", "p", &json!({ "spec": { "schedulingGroup": { "podGroupName": "g" } } }));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     let start = sim.now;
@@ -76,7 +76,10 @@ fn a_failed_request_that_nobody_removes_is_replaced_with_the_same_backoff_also_a
     }
     sim.now = failed_at + SignedDuration::from_mins(5);
     let actions = sim.step();
-    assert!(matches!(actions[&Task::Request("ns".into(), "uid-p".into())], Action::Replace { .. }));
+    assert!(matches!(
+        change_of(&actions[&Task::Request("ns".into(), "uid-p".into())]),
+        RequestChange::Replace { .. }
+    ));
 }
 
 #[test]
@@ -87,7 +90,8 @@ fn blockers_say_what_blocks_and_since_when() {
     sim.settle();
     let text = "Could not evict a pod due to failing eviction requests, number of retries: 7: PodDisruptionBudget b allows 0";
     let eviction = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
-        "interceptors": [{ "name": "imperative-eviction.k8s.io", "message": text }] });
+        "interceptors": [{ "name": "imperative-eviction.k8s.io", "message": text,
+            "blocked": { "reason": "PodDisruptionBudget", "name": "b", "state": "ShortNow" } }] });
     sim.request("p", |r| r.status = serde_json::from_value(eviction).unwrap());
     sim.settle();
     sim.now = "2026-01-01T13:00:00Z".parse().unwrap();
@@ -123,21 +127,32 @@ fn silent_interceptors_and_pods_that_do_not_die_block() {
     assert_eq!(decision.wake, Some("2026-01-01T12:00:10Z".parse().unwrap()));
 }
 
+/// The DaemonSet was blamed until its pod was gone, also while the pod left within its grace period.
 #[test]
-fn a_daemon_set_that_puts_its_pod_back_is_named() {
+fn a_daemon_set_that_puts_its_pod_back_is_named_while_its_interceptor_waits() {
     let mut sim = Sim::new(&["a"]);
     let owner = json!({ "metadata": { "ownerReferences": [
-        { "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true }] } });
+        { "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true }] },
+        "spec": { "tolerations": [{ "operator": "Exists" }] } });
     sim.pod("a", "one", &owner);
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    assert_eq!(sim.status("m").node_statuses[0].blocked_pods, 0);
     sim.remove_pod("one");
     sim.pod("a", "two", &owner);
     sim.settle();
+    assert_eq!((sim.requested(), sim.status("m").node_statuses[0].blocked_pods), (vec!["two".to_owned()], 0));
+    let entry = |blocked: Value| {
+        json!({ "activeInterceptors": ["daemonset.apps.k8s.io"], "activationTime": NOW,
+        "interceptors": [{ "name": "daemonset.apps.k8s.io", "message": "DaemonSet d has put", "blocked": blocked }] })
+    };
+    let waits = entry(json!({ "reason": "DaemonSetReturns", "name": "d" }));
+    sim.request("two", |r| r.status = serde_json::from_value(waits).unwrap());
+    sim.settle();
     let blocker = &sim.status("m").node_statuses[0].blockers[0];
-    assert_eq!(blocker.reason, "DaemonSetReturns");
-    assert!(blocker.message.contains("DaemonSet d"));
+    assert_eq!((&*blocker.reason, &*blocker.message), ("DaemonSetReturns", "DaemonSet d has put"));
+    sim.request("two", |r| r.status = serde_json::from_value(entry(Value::Null)).unwrap());
+    sim.settle();
+    assert_eq!(sim.status("m").node_statuses[0].blocked_pods, 0, "it is deleted");
 }
 
 #[test]
@@ -168,4 +183,147 @@ fn at_most_ten_blockers_are_named_and_all_are_counted() {
     sim.settle();
     let node = &sim.status("m").node_statuses[0];
     assert_eq!((node.blockers.len(), node.blocked_pods), (10, 12));
+}
+
+fn ready(status: &str, reason: &str) -> drydock_runtime::cache::NodeCondition {
+    drydock_runtime::cache::NodeCondition {
+        type_: "Ready".into(),
+        status: status.into(),
+        reason: reason.into(),
+        ..Default::default()
+    }
+}
+
+/// The last pods of a drain may be the network's: the node was called dead, and the command that was recommended would have
+/// killed what ran on it.
+#[test]
+fn a_node_whose_kubelet_says_that_it_is_not_ready_is_not_away() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({ "metadata": { "deletionTimestamp": NOW } }));
+    sim.change_node("a", |n| n.conditions.push(ready("False", "KubeletNotReady")));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.status("m").node_statuses[0].blockers, []);
+    sim.now += jiff::SignedDuration::from_secs(11);
+    sim.settle();
+    let [blocker] = &sim.status("m").node_statuses[0].blockers[..] else { panic!("one pod") };
+    let told = "The pod is still terminating after its grace period; node a is not ready (KubeletNotReady: ";
+    assert!(blocker.reason == "Terminating" && blocker.message.starts_with(told), "{blocker:?}");
+}
+
+/// The pod was shown as terminating ten seconds after its grace period, and nothing said that it would be for ever.
+#[test]
+fn a_terminating_pod_on_a_node_whose_kubelet_is_away_names_the_node_and_the_way_out() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({ "metadata": { "deletionTimestamp": NOW } }));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert!(sim.status("m").node_statuses[0].blockers.is_empty());
+    sim.change_node("a", |n| n.conditions.push(ready("Unknown", "NodeStatusUnknown")));
+    sim.settle();
+    let blocker = &sim.status("m").node_statuses[0].blockers[0];
+    assert_eq!((blocker.reason.as_str(), blocker.pod.name.as_str()), ("NodeUnreachable", "p"));
+    assert!(
+        blocker.message.contains("kubectl taint nodes a node.kubernetes.io/out-of-service="),
+        "{}",
+        blocker.message
+    );
+}
+
+#[test]
+fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_is_passed_over() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let begun = sim.now;
+    sim.request("p", |r| {
+        r.status.active_interceptors = vec!["a.b".into()];
+        r.status.activation_time = Some(begun);
+        r.status.interceptors = serde_json::from_value(json!([{ "name": "a.b", "message": "" }])).unwrap();
+    });
+    let blocked = |sim: &mut Sim, second: i64| {
+        sim.now = begun + jiff::SignedDuration::from_secs(second);
+        sim.settle();
+        sim.status("m").node_statuses[0].blockers.iter().map(|b| b.message.clone()).collect::<Vec<_>>()
+    };
+    assert!(blocked(&mut sim, 9).is_empty());
+    let never = "Waiting for a.b, which has not reported since 2026-01-01T12:00:00Z and is passed over at 2026-01-01T12:20:00Z: it \
+                 has not reported yet";
+    assert_eq!(blocked(&mut sim, 10), [never]);
+    sim.request("p", |r| {
+        let heard = begun + jiff::SignedDuration::from_secs(20);
+        let entry = r.status.interceptors.iter_mut().next().unwrap();
+        (entry.start_time, entry.heartbeat_time) = (Some(heard), Some(heard));
+        entry.message = "copying".into();
+    });
+    assert!(blocked(&mut sim, 20 + 359).is_empty());
+    let silent = "Waiting for a.b, which has not reported since 2026-01-01T12:00:20Z and is passed over at 2026-01-01T12:20:20Z: \
+                  copying";
+    assert_eq!(blocked(&mut sim, 20 + 360), [silent]);
+}
+
+/// The pod `p` of a node that is drained, and who says what of it. Returns the first blocker.
+fn said_by(sim: &mut Sim, interceptor: &str, message: &str, blocked: Value) -> Option<(String, String)> {
+    let at = sim.now.to_string();
+    let status = json!({ "activeInterceptors": [interceptor], "activationTime": at, "interceptors": [
+        { "name": interceptor, "startTime": at, "heartbeatTime": at, "message": message, "blocked": blocked }] });
+    sim.request("p", |r| r.status = serde_json::from_value(status).unwrap());
+    sim.settle();
+    let blocker = sim.status("m").node_statuses[0].blockers.first();
+    blocker.map(|blocker| (blocker.reason.clone(), blocker.message.clone()))
+}
+
+fn drained_with_one_pod() -> Sim {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    sim
+}
+
+/// A tenant's interceptor could say that a budget of another namespace keeps its pod, and the admin saw exactly that.
+#[test]
+fn what_the_interceptor_of_a_tenant_says_is_told_as_its_words() {
+    let mut sim = drained_with_one_pod();
+    let budget = json!({ "reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows" });
+    let lie = "PodDisruptionBudget kube-system/coredns allows\n0 disruptions";
+    let told = said_by(&mut sim, "x.tenant.example", lie, budget.clone());
+    let expected = "x.tenant.example says: PodDisruptionBudget kube-system/coredns allows 0 disruptions";
+    assert_eq!(told, pair("Interceptor", expected));
+    let told = said_by(&mut sim, "imperative-eviction.k8s.io", "b allows 0", budget);
+    assert_eq!(told, pair("PodDisruptionBudget", "b allows 0"));
+}
+
+/// Whoever changed the words of an interceptor each second had the whole status written each second.
+#[test]
+fn the_words_of_a_blocker_are_written_once_a_minute_at_most() {
+    for interceptor in ["x.tenant.example", "imperative-eviction.k8s.io"] {
+        let mut sim = drained_with_one_pod();
+        let begun = sim.now;
+        let blocked = json!({ "reason": "PodDisruptionBudget", "name": "b" });
+        let first = said_by(&mut sim, interceptor, "number 0", blocked.clone());
+        for second in 1..60 {
+            sim.now = begun + SignedDuration::from_secs(second);
+            let told = said_by(&mut sim, interceptor, &format!("number {second}"), blocked.clone());
+            assert_eq!(told, first, "{interceptor} at {second}");
+        }
+        let wake = step(&sim.world, &mut sim.memory, sim.now, &sim.config).wake;
+        assert_eq!(wake, Some(begun + SignedDuration::from_secs(60)), "{interceptor}");
+        sim.now = wake.unwrap();
+        sim.settle();
+        let blocker = &sim.status("m").node_statuses[0].blockers[0];
+        assert!(blocker.message.ends_with("number 59"), "{}", blocker.message);
+        assert_eq!(blocker.since_time, Some(begun));
+    }
+}
+
+#[test]
+fn another_budget_is_told_at_once() {
+    let mut sim = drained_with_one_pod();
+    for name in ["one", "two"] {
+        let blocked = json!({ "reason": "PodDisruptionBudget", "name": name });
+        let told = said_by(&mut sim, "imperative-eviction.k8s.io", name, blocked);
+        assert_eq!(told, pair("PodDisruptionBudget", name));
+    }
 }

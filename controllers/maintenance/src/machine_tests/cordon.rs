@@ -134,3 +134,24 @@ fn nodes_that_leave_the_selection_are_released() {
     assert!(sim.requested().is_empty());
     assert_eq!(sim.drained("m"), pair("False", "NoNodesSelected"));
 }
+
+/// A kubelet's heartbeat between the flip and the cordon that follows was another flip.
+#[test]
+fn other_writes_of_a_node_that_was_flipped_are_no_flips() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Cordon", &["a"]);
+    sim.settle();
+    sim.change_node("a", |n| n.unschedulable = false);
+    for heartbeat in 0..5 {
+        sim.change_node("a", |n| drop(n.labels.insert("beat".into(), heartbeat.to_string())));
+        sim.settle_but(&Task::Cordon("a".into()));
+    }
+    sim.settle();
+    assert!(sim.notes.iter().all(|n| n.reason != "CordonConflict"), "{:?}", sim.notes);
+    sim.change_node("a", |n| n.unschedulable = false);
+    sim.change_node("a", |n| n.unschedulable = true);
+    sim.change_node("a", |n| n.unschedulable = false);
+    sim.settle();
+    let told = sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
+    assert!(told.message.contains("3 times"), "{}", told.message);
+}

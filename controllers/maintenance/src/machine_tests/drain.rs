@@ -39,6 +39,8 @@ fn pending_and_evacuating_together_are_what_is_left() {
     sim.settle();
     let node = &sim.status("m").node_statuses[0];
     assert_eq!((node.pods_pending_evacuation, node.pods_evacuating), (1, 1));
+    let left: Vec<_> = node.left.iter().map(|left| (left.priority, left.count)).collect();
+    assert_eq!(left, [(10, 1), (i32::MAX, 1)]);
     assert_eq!(node.drain_message, "Evacuating");
 }
 
@@ -123,9 +125,10 @@ fn a_request_of_another_requester_gets_our_entry_too() {
     sim.pod("a", "p", &json!({}));
     sim.request("p", |r| r.spec.requesters = serde_json::from_value(json!([{ "name": "a.b" }])).unwrap());
     sim.maintenance("m", "Drain", &["a"]);
+    sim.store_statuses();
     let actions = sim.step();
-    let wanted = Action::Ask { pod: "p".into(), request: Some("request-p".into()) };
-    assert_eq!(actions[&Task::Request("ns".into(), "uid-p".into())], wanted);
+    let wanted = RequestChange::Ask { pod: "p".into(), request: Some("request-p".into()) };
+    assert_eq!(*change_of(&actions[&Task::Request("ns".into(), "uid-p".into())]), wanted);
 }
 
 #[test]
@@ -135,27 +138,14 @@ fn a_request_canceled_for_no_requesters_is_replaced_at_once() {
     sim.pod("a", "p", &json!({}));
     sim.request("p", |r| r.status.conditions = conditions("Canceled", "NoRequesters", ""));
     sim.maintenance("m", "Drain", &["a"]);
+    sim.store_statuses();
     let actions = sim.step();
-    assert!(matches!(actions[&Task::Request("ns".into(), "uid-p".into())], Action::Replace { .. }));
+    assert!(matches!(
+        change_of(&actions[&Task::Request("ns".into(), "uid-p".into())]),
+        RequestChange::Replace { .. }
+    ));
     sim.settle();
     assert_eq!(sim.requested(), ["p"]);
-}
-
-#[test]
-fn a_newcomer_on_a_node_that_is_further_along_is_told() {
-    let mut sim = Sim::new(&["a", "b"]);
-    sim.pod("a", "high", &json!({ "spec": { "priority": 500 } }));
-    sim.pod("b", "low", &json!({}));
-    sim.maintenance("old", "Drain", &["a"]);
-    sim.settle();
-    sim.maintenance("young", "Drain", &["a", "b"]);
-    sim.settle();
-    let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "DrainFastForwarded").collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].message.contains("node a due to the older maintenance old"), "{}", told[0].message);
-    let young = &sim.status("young").node_statuses;
-    assert_eq!(young[0].drain_message, "Evacuating (fast-forwarded by older old)");
-    assert_eq!(young[1].drain_message, "Evacuating");
 }
 
 /// Requests were made in the same step in which the nodes were cordoned: a pod that was evicted from the first node could
@@ -220,4 +210,61 @@ fn a_request_of_the_pods_uid_for_another_pod_is_replaced_whether_it_has_ended_or
         sim.settle();
         assert_eq!(sim.requested(), ["p"]);
     }
+}
+
+/// Each pod that came and left had the pods of every node of the maintenance read anew.
+#[test]
+fn only_nodes_that_are_not_known_to_be_empty_are_read_when_drained_turns_true_again() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle();
+    sim.pod("a", "p", &json!({}));
+    sim.settle();
+    assert_eq!(sim.drained("m"), pair("False", "Draining"));
+    sim.remove_pod("p");
+    let actions = sim.step();
+    let Action::Status { confirm, .. } = &actions[&Task::Status("m".into())] else { panic!("{actions:?}") };
+    assert_eq!(confirm, &["a"]);
+}
+
+/// A maintenance of all nodes that was Idle wrote its status, of more than a megabyte, whenever a pod came or went.
+#[test]
+fn an_idle_maintenance_of_many_nodes_is_written_seldom_and_one_that_is_over_never() {
+    let names: Vec<String> = (0..200).map(|n| format!("n{n:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut sim = Sim::new(&names);
+    sim.maintenance("idle", "Idle", &names);
+    sim.maintenance("over", "Complete", &names);
+    sim.settle();
+    let mut written = Vec::new();
+    for second in 0..10 {
+        sim.pod("n000", &format!("p{second}"), &json!({}));
+        let actions = sim.step();
+        written.extend(actions.keys().map(|task| (second, task.clone())));
+        actions.into_iter().for_each(|(task, action)| sim.carry_out(&task, action));
+        sim.settle();
+        sim.now += jiff::SignedDuration::from_secs(1);
+    }
+    assert_eq!(written, [3, 6, 9].map(|second| (second, Task::Status("idle".into()))));
+    sim.pod("n001", "last", &json!({}));
+    let decision = step(&sim.world, &mut sim.memory, sim.now, &sim.config);
+    assert!(decision.wake.is_some_and(|at| at > sim.now), "what is left is written when the rest is over");
+    sim.stage("idle", Stage::Cordon);
+    assert!(sim.step().contains_key(&Task::Status("idle".into())), "a change of its own is written at once");
+}
+
+/// Whoever had set a condition of that name before the maintenance made us call the node drained unread.
+#[test]
+fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
+    let mut sim = Sim::new(&[]);
+    sim.node("a", true);
+    let foreign = drydock_runtime::cache::NodeCondition {
+        type_: "Drained".into(),
+        status: "True".into(),
+        ..Default::default()
+    };
+    sim.change_node("a", |n| n.conditions.push(foreign));
+    sim.maintenance("m", "Drain", &["a"]);
+    let actions = sim.step();
+    assert!(matches!(&actions[&Task::Conditions("a".into())], Action::Conditions { confirm: true, .. }));
 }

@@ -1,12 +1,19 @@
-//! Rules of design/controllers.md on the node maintenance controller: each test's name is the rule.
+//! Rules of the node maintenance controller: each test's name is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod blockers;
 mod conditions;
 mod cordon;
 mod drain;
+mod gone;
+mod order;
+mod outcomes;
 mod properties;
-
+mod returns;
+mod room;
+mod strays;
+mod uncordoned;
+mod unscheduled;
 mod waiting;
 mod withdrawn;
 
@@ -15,14 +22,15 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::{
-    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, Stage, StageStatus,
+    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, Stage, StageStatus,
 };
 use drydock_runtime::{Change, Node, Pod};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::actions::{Action, Task};
-use crate::lost::Lost;
+use crate::actions::{Action, Note, RequestChange, Task};
+use crate::observed::{Lost, Since, flipped_by};
+use crate::requests::outcomes::RequestStep;
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -67,7 +75,11 @@ impl Sim {
         self.version += 1;
         node.resource_version = self.version.to_string();
         self.world.pods.entry(node.name.clone()).or_default();
-        self.world.nodes.insert(node.name.clone(), Arc::new(node));
+        let new = Arc::new(node);
+        let old = self.world.nodes.insert(new.name.clone(), new.clone());
+        if let Some(node) = flipped_by(&Change { old, new: Some(new) }) {
+            *self.world.since.flipped.entry(node.name.clone()).or_default() += 1;
+        }
     }
 
     fn change_node(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
@@ -87,13 +99,22 @@ impl Sim {
         self.locate();
     }
 
+    /// A node leaves the cluster, with its pods.
+    fn remove_node(&mut self, name: &str) {
+        self.world.nodes.remove(name);
+        self.world.pods.remove(name);
+        self.locate();
+    }
+
     fn remove_pod(&mut self, name: &str) {
         self.world.pods.values_mut().for_each(|pods| pods.retain(|p| p.name != name));
         let key = ("ns".to_owned(), format!("uid-{name}"));
         if let Some(request) = self.world.requests.get_mut(&key) {
             let mut evicted = (**request).clone();
             evicted.status.conditions = conditions("Evicted", "PodDeleted", "");
-            *request = Arc::new(evicted);
+            let new = Arc::new(evicted);
+            let old = std::mem::replace(request, new.clone());
+            self.heard(key, Some(old), Some(new));
         }
         self.locate();
     }
@@ -140,6 +161,7 @@ impl Sim {
         let mut request = self.world.requests.get(&key).map(|r| (**r).clone()).unwrap_or_else(|| {
             let mut new = EvictionRequest::named("ns", &key.1);
             new.metadata.uid = format!("request-{name}");
+            new.metadata.creation_timestamp = Some(self.now);
             let pod = json!({ "name": name, "uid": key.1 });
             new.spec.target.pod = serde_json::from_value(pod).unwrap();
             new
@@ -164,20 +186,27 @@ impl Sim {
         old: Option<Arc<EvictionRequest>>,
         new: Option<Arc<EvictionRequest>>,
     ) {
-        let lost = Lost::by(&Change { old, new });
-        self.world.lost.extend(lost.map(|lost| (key, lost)));
+        let change = Change { old, new };
+        self.world.since.steps.extend(RequestStep::of(&change));
+        self.world.since.lost.extend(Lost::by(&change).map(|lost| (key, lost)));
     }
 
     fn locate(&mut self) {
         let pods = self.world.pods.values().flatten();
-        self.world.located = pods.map(|p| (p.uid.clone(), p.node_name.clone())).collect();
+        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), p.node_name.clone())).collect());
     }
 
     fn step(&mut self) -> BTreeMap<Task, Action> {
         let decision = step(&self.world, &mut self.memory, self.now, &self.config);
-        self.world.lost.clear();
+        self.world.since = Since::default();
         self.notes.extend(decision.notes);
         decision.actions
+    }
+
+    /// Steps, and writes the statuses alone.
+    fn store_statuses(&mut self) {
+        let statuses = self.step().into_iter().filter(|(task, _)| matches!(task, Task::Status(_)));
+        statuses.for_each(|(task, action)| self.carry_out(&task, action));
     }
 
     /// Steps and carries out until nothing is left to do.
@@ -214,8 +243,9 @@ impl Sim {
                     n.annotations.extend(annotation.map(|a| (CORDONED_BY.to_owned(), a.to_owned())));
                 })
             }
-            (Task::Conditions(name), Action::Conditions { set, remove, notes, .. }) => {
+            (Task::Conditions(name), Action::Conditions { set, remove, notes, confirm, .. }) => {
                 self.notes.extend(notes);
+                self.world.since.confirmed.extend(confirm.then(|| name.clone()));
                 self.change_node(name, |n| {
                     n.conditions
                         .retain(|c| !remove.contains(&&*c.type_) && !set.iter().any(|s| s.type_ == c.type_));
@@ -227,18 +257,29 @@ impl Sim {
                     }));
                 });
             }
-            (Task::Request(..), Action::Ask { pod, .. }) => self.request(&pod, |r| {
-                r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
-            }),
-            (Task::Request(..), Action::Withdraw { pod, .. }) => {
-                self.request(&pod, |r| r.spec.requesters.retain(|q| q.name != REQUESTER));
+            (task, Action::Request { change, .. }) => self.change_request(task, change),
+            (Task::Status(name), Action::Status { status, confirm, notes, .. }) => {
+                self.notes.extend(notes);
+                self.world.since.confirmed.extend(confirm);
+                self.change(name, |m| m.status = *status);
             }
-            (Task::Request(ns, uid), Action::Replace { .. }) => {
-                self.world.requests.remove(&(ns.clone(), uid.clone()));
-            }
-            (Task::Status(name), Action::Status { status, .. }) => self.change(name, |m| m.status = *status),
             (Task::Finalizer(name), _) => self.change(name, |m| m.metadata.finalizers.clear()),
             other => panic!("{other:?}"),
+        }
+    }
+
+    fn change_request(&mut self, task: &Task, change: RequestChange) {
+        match change {
+            RequestChange::Ask { pod, .. } => self.request(&pod, |r| {
+                r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
+            }),
+            RequestChange::Withdraw { pod, .. } => {
+                self.request(&pod, |r| r.spec.requesters.retain(|q| q.name != REQUESTER));
+            }
+            RequestChange::Replace { .. } => {
+                let Task::Request(ns, uid) = task else { panic!("{task:?}") };
+                self.world.requests.remove(&(ns.clone(), uid.clone()));
+            }
         }
     }
 
@@ -285,4 +326,12 @@ fn conditions(type_: &str, reason: &str, message: &str) -> Vec<drydock_api::meta
 
 fn pair(a: &str, b: &str) -> Option<(String, String)> {
     Some((a.to_owned(), b.to_owned()))
+}
+
+/// The change of a request in an action.
+fn change_of(action: &Action) -> &RequestChange {
+    match action {
+        Action::Request { change, .. } => change,
+        other => panic!("{other:?}"),
+    }
 }

@@ -78,7 +78,7 @@ fn apply(sim: &mut Sim, event: Event, number: usize) {
 
 /// What holds whenever nothing is left to be done.
 fn check(sim: &Sim) {
-    let selects = |m: &NodeMaintenance, node: &str| crate::view::selects(m, &sim.world.nodes[node]);
+    let selects = |m: &NodeMaintenance, node: &str| crate::world::selects(m, &sim.world.nodes[node]);
     let all = || sim.world.maintenances.iter();
     for node in NODES {
         let stage =

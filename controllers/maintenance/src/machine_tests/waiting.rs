@@ -35,7 +35,9 @@ fn a_request_for_another_pod_is_replaced_at_once_and_then_with_backoff_and_is_a_
         }
         // The tenant is faster than we are each time.
         let actions = sim.step();
-        if let Some(Action::Replace { .. }) = actions.get(&Task::Request("ns".into(), "uid-p".into())) {
+        if let Some(RequestChange::Replace { .. }) =
+            actions.get(&Task::Request("ns".into(), "uid-p".into())).map(change_of)
+        {
             replaced.push(minute);
             sim.delete_request("p");
         }
@@ -91,7 +93,9 @@ fn own(sim: &mut Sim, node: &str, name: &str) {
 fn asked_in_own_namespace(sim: &mut Sim) -> Vec<String> {
     let actions = sim.step().into_iter();
     let asked = actions.filter_map(|(task, action)| match (task, action) {
-        (Task::Request(namespace, _), Action::Ask { pod, .. }) => Some((namespace, pod)),
+        (Task::Request(namespace, _), Action::Request { change: RequestChange::Ask { pod, .. }, .. }) => {
+            Some((namespace, pod))
+        }
         _ => None,
     });
     asked.filter(|(namespace, _)| namespace == "drydock-system").map(|(_, pod)| pod).collect()
@@ -140,7 +144,7 @@ fn a_request_for_a_pod_of_drydocks_own_is_withdrawn_when_the_last_other_node_is_
     let mut sim = Sim::new(&["a", "b"]);
     own(&mut sim, "a", "manager");
     sim.maintenance("m", "Drain", &["a"]);
-    sim.step();
+    sim.store_statuses();
     sim.change_node("a", |node| node.unschedulable = true);
     assert_eq!(asked_in_own_namespace(&mut sim), ["manager"]);
     let mut request = EvictionRequest::named("drydock-system", "uid-manager");
@@ -150,7 +154,7 @@ fn a_request_for_a_pod_of_drydocks_own_is_withdrawn_when_the_last_other_node_is_
     sim.world.requests.insert(("drydock-system".into(), "uid-manager".into()), Arc::new(request));
     let withdrawn = |sim: &mut Sim| {
         let task = Task::Request("drydock-system".into(), "uid-manager".into());
-        matches!(sim.step().get(&task), Some(Action::Withdraw { .. }))
+        matches!(sim.step().get(&task).map(change_of), Some(RequestChange::Withdraw { .. }))
     };
     assert!(!withdrawn(&mut sim));
     sim.maintenance("n", "Cordon", &["b"]);
@@ -298,6 +302,7 @@ fn a_request_for_another_pod_with_our_requester_is_not_said_to_be_deleted_by_oth
     sim.pod("a", "p", &json!({}));
     sim.maintenance("m", "Drain", &["a"]);
     sim.change_node("a", |node| node.unschedulable = true);
+    sim.store_statuses();
     for squat in ["one", "two"] {
         sim.request("p", |r| {
             r.metadata.uid = squat.to_owned();
@@ -309,7 +314,10 @@ fn a_request_for_another_pod_with_our_requester_is_not_said_to_be_deleted_by_oth
         sim.now += SignedDuration::from_mins(6);
         let actions = sim.step();
         assert!(
-            matches!(actions[&Task::Request("ns".into(), "uid-p".into())], Action::Replace { .. }),
+            matches!(
+                change_of(&actions[&Task::Request("ns".into(), "uid-p".into())]),
+                RequestChange::Replace { .. }
+            ),
             "{squat}"
         );
         sim.delete_request("p");

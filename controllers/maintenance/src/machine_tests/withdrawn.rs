@@ -168,7 +168,7 @@ fn a_withdrawal_of_ours_that_is_seen_late_is_no_failure() {
     sim.stage("m", Stage::Complete);
     let task = Task::Request("ns".into(), "uid-p".into());
     let withdraw = sim.step().remove(&task).unwrap();
-    assert!(matches!(withdraw, Action::Withdraw { .. }));
+    assert!(matches!(change_of(&withdraw), RequestChange::Withdraw { .. }));
     sim.maintenance("n", "Drain", &["a"]);
     sim.settle();
     sim.carry_out(&task, withdraw);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
-use drydock_plan::{Maintenance, Outcome, Planner, Pod};
+use drydock_plan::{FastForward, Maintenance, MaintenanceOutcome, Outcome, Pod};
 
 pub use drydock_api::node_maintenance::PodType::{DaemonSet, Default as Plain, Static};
 
@@ -21,11 +21,12 @@ pub fn app(pod_type: PodType, priority: i32, app: &str) -> DrainPlanEntry {
 
 pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&str]) -> Maintenance {
     Maintenance {
-        uid: format!("uid-{name}"),
         name: name.to_owned(),
+        started: created,
         created,
         plan: plan.to_vec(),
         nodes: nodes.iter().map(|n| (*n).to_owned()).collect(),
+        position: None,
         recorded: BTreeMap::new(),
     }
 }
@@ -48,12 +49,34 @@ pub fn app_pod(node: &str, pod_type: PodType, priority: i32, app: &str) -> TestP
     TestPod { labels, ..pod(node, pod_type, priority) }
 }
 
-pub fn plan(planner: &mut Planner, maintenances: &[Maintenance], pods: &[TestPod]) -> Outcome {
+/// Plans, and writes the outcome into the statuses.
+pub fn plan(maintenances: &mut [Maintenance], pods: &[TestPod]) -> Outcome {
+    let outcome = look(maintenances, pods);
+    for (maintenance, outcome) in maintenances.iter_mut().zip(&outcome.maintenances) {
+        record(maintenance, outcome);
+    }
+    outcome
+}
+
+/// Plans, and writes nothing.
+pub fn look(maintenances: &[Maintenance], pods: &[TestPod]) -> Outcome {
+    let pods = pods.iter();
     let pods: Vec<Pod<'_>> = pods
-        .iter()
         .map(|p| Pod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
         .collect();
-    planner.plan(maintenances, &pods)
+    drydock_plan::plan(maintenances, &BTreeMap::new(), &pods)
+}
+
+/// Writes an outcome into a maintenance, as a status would.
+pub fn record(maintenance: &mut Maintenance, outcome: &MaintenanceOutcome) {
+    maintenance.position = Some(outcome.cursor);
+    let shown = outcome.nodes.iter().map(|(name, node)| (name.clone(), node.drain_targets.clone()));
+    maintenance.recorded = shown.collect();
+}
+
+/// Whom a maintenance was fast-forwarded by, and whether that one is older.
+pub fn other(told: &FastForward) -> (&str, bool) {
+    told.other.as_ref().map(|other| (other.name.as_str(), other.is_older)).unwrap_or_default()
 }
 
 /// Message and targets that a maintenance shows for a node.
@@ -66,12 +89,4 @@ pub fn shown(outcome: &Outcome, maintenance: usize, node: &str) -> (String, Vec<
 pub fn evict(outcome: &Outcome, pods: &mut Vec<TestPod>, node: Option<&str>) {
     let mut targeted = outcome.targeted.iter();
     pods.retain(|p| !targeted.next().unwrap() || node.is_some_and(|n| n != p.node));
-}
-
-/// Writes the outcome into the maintenances, as a status would.
-pub fn record(maintenances: &mut [Maintenance], outcome: &Outcome) {
-    for (maintenance, outcome) in maintenances.iter_mut().zip(&outcome.maintenances) {
-        maintenance.recorded =
-            outcome.nodes.iter().map(|(name, node)| (name.clone(), node.drain_targets.clone())).collect();
-    }
 }

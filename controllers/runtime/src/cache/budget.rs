@@ -40,12 +40,12 @@ pub struct Budget {
 /// `spec.unhealthyPodEvictionPolicy` (KEP-3017).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum UnhealthyPolicy {
+    /// Running pods that are not healthy may always go.
+    AlwaysAllow,
     /// Running pods that are not healthy may go only when the budget is met.
     #[default]
     IfHealthyBudget,
-    /// Running pods that are not healthy may always go.
-    AlwaysAllow,
-    /// A value that this version does not know.
+    /// A value that is not known: such pods do not go (k8s.io/api/policy/v1, PodDisruptionBudgetSpec).
     #[serde(other)]
     Unknown,
 }

@@ -17,7 +17,7 @@ pub use budget::{Budget, UnhealthyPolicy};
 pub use cacheable::{Cacheable, ObjectKey, Wire, api, api_all, resource};
 pub use caches::{Caches, Select};
 pub use node::{Node, NodeCondition, Taint};
-pub use pod::{MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
 pub use reflector::reflect;
 pub use store::{Change, Store};
 

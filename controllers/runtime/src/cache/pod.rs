@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::node_maintenance::PodType;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -10,6 +11,8 @@ use super::pod_wire::WirePod;
 
 /// Marks a mirror pod (k8s.io/kubernetes/pkg/kubelet/types.ConfigMirrorAnnotationKey).
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// Key of the NoSchedule taint of nodes whose drain has come to DaemonSet pods. It has no value.
+pub const DRAIN_TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
 /// Prefix of the annotations that name interceptors.
 pub(super) const INTERCEPTOR_ANNOTATION_PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
 
@@ -43,6 +46,8 @@ pub struct Pod {
     pub node_name: String,
     /// `spec.priority`, 0 if absent.
     pub priority: i32,
+    /// Whether the pod tolerates [`DRAIN_TAINT`].
+    pub tolerates_drain_taint: bool,
     /// Whether the pod is part of a Workload or PodGroup (`spec.workloadRef`, `spec.schedulingGroup`).
     pub in_group: bool,
     /// Names in `spec.evictionInterceptors`; none if the field is absent.
@@ -53,6 +58,8 @@ pub struct Pod {
     pub phase: Phase,
     /// Whether the Ready condition is True.
     pub ready: bool,
+    /// Why the scheduler finds no node for the pod: the message of PodScheduled=False with reason Unschedulable.
+    pub unschedulable: Option<Box<str>>,
 }
 
 /// An item of `spec.evictionResponders`.
@@ -109,6 +116,16 @@ impl Pod {
     pub fn is_daemon_set_pod(&self) -> bool {
         self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version.starts_with("apps/"))
     }
+    /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, whoever controls it.
+    pub fn pod_type(&self) -> PodType {
+        if self.is_mirror() {
+            PodType::Static
+        } else if self.is_daemon_set_pod() {
+            PodType::DaemonSet
+        } else {
+            PodType::Default
+        }
+    }
     /// Namespace and UID of the DaemonSet that controls the pod. The UID alone is the word of whoever writes the pod, and may
     /// be that of a DaemonSet elsewhere.
     pub fn daemon_set(&self) -> Option<String> {
@@ -141,6 +158,6 @@ impl Cacheable for Pod {
         &self.resource_version
     }
     fn node(&self) -> Option<&str> {
-        (!self.node_name.is_empty()).then_some(self.node_name.as_str())
+        Some(self.node_name.as_str())
     }
 }

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::pod::{INTERCEPTOR_ANNOTATION_PREFIX, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
+use super::pod::{
+    DRAIN_TAINT, INTERCEPTOR_ANNOTATION_PREFIX, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder,
+};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -50,6 +52,8 @@ struct WireOwner {
 struct WireSpec {
     node_name: Option<String>,
     priority: Option<i32>,
+    #[serde(deserialize_with = "null_as_default")]
+    tolerations: Vec<WireToleration>,
     workload_ref: Option<IgnoredAny>,
     scheduling_group: Option<IgnoredAny>,
     eviction_interceptors: Option<Vec<WireName>>,
@@ -60,6 +64,29 @@ struct WireSpec {
 #[serde(default)]
 struct WireName {
     name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireToleration {
+    key: String,
+    operator: String,
+    value: String,
+    effect: String,
+}
+
+impl WireToleration {
+    /// Whether it is for the taint, as the host matches the two.
+    fn is_for_drain_taint(&self) -> bool {
+        let is_key = self.key.is_empty() || self.key == DRAIN_TAINT;
+        let is_effect = self.effect.is_empty() || self.effect == "NoSchedule";
+        let is_value = match self.operator.as_str() {
+            "Exists" => true,
+            "" | "Equal" => self.value.is_empty(),
+            _ => false,
+        };
+        is_key && is_effect && is_value
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -76,11 +103,17 @@ struct WireCondition {
     #[serde(rename = "type")]
     type_: String,
     status: String,
+    reason: String,
+    message: String,
 }
 
 impl From<WirePod> for Pod {
     fn from(wire: WirePod) -> Self {
-        let WirePod { metadata: meta, spec, status } = wire;
+        let WirePod { metadata: meta, spec, mut status } = wire;
+        let unschedulable = status
+            .conditions
+            .iter_mut()
+            .find(|c| c.type_ == "PodScheduled" && c.status == "False" && c.reason == "Unschedulable");
         Self {
             name: meta.name,
             namespace: meta.namespace,
@@ -99,10 +132,12 @@ impl From<WirePod> for Pod {
             finalizers: meta.finalizers,
             node_name: spec.node_name.unwrap_or_default(),
             priority: spec.priority.unwrap_or_default(),
+            tolerates_drain_taint: spec.tolerations.iter().any(WireToleration::is_for_drain_taint),
             in_group: spec.workload_ref.is_some() || spec.scheduling_group.is_some(),
             interceptors: spec.eviction_interceptors.map(|l| l.into_iter().map(|i| i.name).collect()),
             responders: spec.eviction_responders,
             phase: status.phase.unwrap_or_default(),
+            unschedulable: unschedulable.map(|c| std::mem::take(&mut c.message).into()),
             ready: status.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
         }
     }

@@ -51,6 +51,38 @@ fn pod_keeps_only_known_annotations_and_its_controller() {
     assert_eq!(pod.controller.unwrap().name, "d");
     assert_eq!(pod.interceptors.unwrap(), ["a.example.com"]);
     assert_eq!((pod.priority, pod.phase), (5, Phase::Running));
+    assert_eq!(pod.unschedulable, None);
+}
+
+#[test]
+fn pod_that_finds_no_node_says_why() {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}]},
+    }))
+    .unwrap();
+    assert_eq!((pod.unschedulable.as_deref(), pod.node()), (Some("0/1 nodes are available"), Some("")));
+}
+
+#[test]
+fn pod_tolerates_the_taint_of_drains_as_the_host_says() {
+    let tolerates = |toleration: serde_json::Value| {
+        let pod: Pod = serde_json::from_value(json!({"spec": {"tolerations": [toleration]}})).unwrap();
+        pod.tolerates_drain_taint
+    };
+    assert!(tolerates(json!({"operator": "Exists"})));
+    assert!(tolerates(json!({"operator": "Exists", "effect": "NoSchedule"})));
+    assert!(tolerates(json!({"key": DRAIN_TAINT, "operator": "Exists"})));
+    assert!(tolerates(json!({"key": DRAIN_TAINT})));
+    assert!(!tolerates(json!({"key": DRAIN_TAINT, "value": "x"})));
+    assert!(!tolerates(json!({"operator": "Exists", "effect": "NoExecute"})));
+    // What the DaemonSet controller adds to every pod.
+    assert!(!tolerates(
+        json!({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"})
+    ));
+    let without: Pod = serde_json::from_value(json!({"spec": {"tolerations": null}})).unwrap();
+    assert!(!without.tolerates_drain_taint);
 }
 
 #[test]

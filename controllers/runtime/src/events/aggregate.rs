@@ -1,39 +1,60 @@
-//! Which events are written: equal ones become one with a count, and an object that makes many is slowed down (the
-//! numbers are those of client-go's event correlator).
+//! Which events are written: equal ones become one with a count, similar ones are combined into one, and what an object makes
+//! beyond its pace is counted on it later (the numbers are those of client-go's event correlator).
+//!
+//! Events are similar when they have the object, type and reason in common: each reason has its own pace, so that thousands
+//! of one reason keep none of another from being written.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::{Note, Regarding, Severity};
+use super::{Note, Severity};
 
-/// Equal events further apart than this are separate ones.
+/// Equal events further apart than this are separate ones, and so are similar ones.
 const SAME_WITHIN: Duration = Duration::from_secs(600);
-/// Events of one object that are written at once.
+/// Similar events with messages of their own within that time; those that follow are combined.
+const SIMILAR: u32 = 10;
+/// Similar events that are written at once.
 const BURST: f64 = 25.0;
 /// Then one in this many seconds.
 const SECONDS_PER_EVENT: f64 = 300.0;
 /// Entries that are remembered; the oldest go first.
 const REMEMBERED: usize = 4096;
+/// Before the message of the last of the events that were combined, as client-go has it.
+const COMBINED: &str = "(combined from similar events): ";
 
-/// What to do with an event.
+/// What to write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Action {
-    /// Write a new event.
-    Create,
-    /// Raise the count of the event with this name.
-    Count { name: String, count: i32 },
-    /// Nothing: the object makes too many.
-    Drop,
+pub(super) struct Write {
+    pub(super) note: Note,
+    pub(super) how: How,
+    kind: Kind,
 }
 
-#[derive(PartialEq, Eq, Hash, Clone)]
-struct Kind {
-    regarding: (String, String, String),
+/// How an event is written, with its count from then on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// A new event.
+    Create { count: i32 },
+    /// The event with this name.
+    Count { name: String, count: i32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Group {
+    kind: &'static str,
+    name: String,
+    uid: String,
     severity: Severity,
     reason: &'static str,
-    message: String,
+}
+
+/// Events that are one: of a group, with a message, or combined.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    group: Group,
+    message: Option<String>,
 }
 
 struct Known {
@@ -42,75 +63,148 @@ struct Known {
     last: Timestamp,
 }
 
-struct Bucket {
+struct Pace {
     tokens: f64,
     last: Timestamp,
+    /// Events with messages of their own, and when the first of them came.
+    messages: u32,
+    since: Timestamp,
+    /// The last event that waits for its turn, and for how many it stands.
+    held: Option<(Note, i32)>,
 }
 
 #[derive(Default)]
 pub(super) struct Aggregator {
     known: HashMap<Kind, Known>,
-    buckets: HashMap<String, Bucket>,
+    paces: HashMap<Group, Pace>,
+    dropped: u64,
 }
 
 impl Aggregator {
-    pub(super) fn take(&mut self, note: &Note) -> Action {
-        if !self.spend(&note.regarding, note.time) {
-            return Action::Drop;
+    /// What is to be written of an event now, if anything.
+    pub(super) fn take(&mut self, note: Note) -> Option<Write> {
+        self.make_room();
+        let group = group_of(&note);
+        let alone = Kind { group: group.clone(), message: Some(note.message.clone()) };
+        let is_known = self.known.get(&alone).is_some_and(|known| is_same(known.last, note.time));
+        let pace = self.paces.entry(group.clone()).or_insert_with(|| Pace::new(note.time));
+        pace.refill(note.time);
+        if !is_same(pace.since, note.time) {
+            (pace.messages, pace.since) = (0, note.time);
         }
-        let Some(known) = self.known.get_mut(&kind_of(note)) else { return Action::Create };
-        if seconds_between(known.last, note.time) > SAME_WITHIN.as_secs_f64() {
-            return Action::Create;
+        let is_many = !is_known && pace.messages >= SIMILAR;
+        if pace.tokens < 1.0 || (is_many && pace.held.is_some()) {
+            let times = pace.held.take().map_or(0, |(_, times)| times);
+            pace.held = Some((note, times.saturating_add(1)));
+            return None;
         }
-        known.count = known.count.saturating_add(1);
-        known.last = note.time;
-        Action::Count { name: known.name.clone(), count: known.count }
+        pace.tokens -= 1.0;
+        if is_many {
+            return Some(self.combined(note, 1));
+        }
+        pace.messages = pace.messages.saturating_add(u32::from(!is_known));
+        Some(self.write(alone, note, 1))
+    }
+
+    /// An event that has waited and whose turn it is.
+    pub(super) fn due(&mut self, now: Timestamp) -> Option<Write> {
+        let waits = |pace: &&mut Pace| pace.held.is_some();
+        let pace = self.paces.values_mut().filter(waits).find(|pace| pace.next() <= now)?;
+        pace.refill(now);
+        pace.tokens = (pace.tokens - 1.0).max(0.0);
+        let (note, times) = pace.held.take()?;
+        Some(self.combined(note, times))
+    }
+
+    /// When the next event that waits has its turn.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.paces.values().filter(|pace| pace.held.is_some()).map(Pace::next).min()
     }
 
     /// Remembers an event that was written.
-    pub(super) fn created(&mut self, note: &Note, name: String) {
+    pub(super) fn written(&mut self, write: &Write, name: String) {
+        let (How::Create { count } | How::Count { count, .. }) = write.how;
+        self.known.insert(write.kind.clone(), Known { name, count, last: write.note.time });
+    }
+
+    /// The event is no longer there: it is to be made anew.
+    pub(super) fn gone(&mut self, write: Write) -> Write {
+        self.known.remove(&write.kind);
+        Write { how: How::Create { count: 1 }, ..write }
+    }
+
+    /// Takes how many events were forgotten before they were written.
+    pub(super) fn dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn combined(&self, mut note: Note, times: i32) -> Write {
+        let kind = Kind { group: group_of(&note), message: None };
+        note.message.insert_str(0, COMBINED);
+        note.message = super::cut(note.message);
+        self.write(kind, note, times)
+    }
+
+    fn write(&self, kind: Kind, note: Note, times: i32) -> Write {
+        let known = self.known.get(&kind).filter(|known| is_same(known.last, note.time));
+        let how = match known {
+            Some(known) => How::Count { name: known.name.clone(), count: known.count.saturating_add(times) },
+            None => How::Create { count: times },
+        };
+        Write { note, how, kind }
+    }
+
+    fn make_room(&mut self) {
         forget_oldest(&mut self.known, |known| known.last);
-        self.known.insert(kind_of(note), Known { name, count: 1, last: note.time });
-    }
-
-    /// Forgets an event that is no longer there.
-    pub(super) fn gone(&mut self, note: &Note) {
-        self.known.remove(&kind_of(note));
-    }
-
-    fn spend(&mut self, regarding: &Regarding, now: Timestamp) -> bool {
-        forget_oldest(&mut self.buckets, |bucket| bucket.last);
-        let bucket =
-            self.buckets.entry(regarding.uid.clone()).or_insert_with(|| Bucket { tokens: BURST, last: now });
-        let refill = seconds_between(bucket.last, now) / SECONDS_PER_EVENT;
-        bucket.tokens = (bucket.tokens + refill).min(BURST);
-        bucket.last = now;
-        let enough = bucket.tokens >= 1.0;
-        if enough {
-            bucket.tokens -= 1.0;
-        }
-        enough
+        let gone = forget_oldest(&mut self.paces, |pace| pace.last);
+        let held = gone.iter().filter_map(|pace| pace.held.as_ref());
+        self.dropped += held.map(|(_, times)| u64::try_from(*times).unwrap_or_default()).sum::<u64>();
     }
 }
 
-fn kind_of(note: &Note) -> Kind {
-    let Regarding { kind, uid, name, .. } = &note.regarding;
-    Kind {
-        regarding: ((*kind).to_owned(), name.clone(), uid.clone()),
+impl Pace {
+    fn new(now: Timestamp) -> Self {
+        Self { tokens: BURST, last: now, messages: 0, since: now, held: None }
+    }
+
+    fn refill(&mut self, now: Timestamp) {
+        let refill = seconds_between(self.last, now) / SECONDS_PER_EVENT;
+        self.tokens = (self.tokens + refill).min(BURST);
+        self.last = self.last.max(now);
+    }
+
+    /// When there is a token.
+    fn next(&self) -> Timestamp {
+        let seconds = (1.0 - self.tokens).max(0.0) * SECONDS_PER_EVENT;
+        let wait = SignedDuration::try_from_secs_f64(seconds).unwrap_or(SignedDuration::ZERO);
+        self.last.checked_add(wait).unwrap_or(Timestamp::MAX)
+    }
+}
+
+fn group_of(note: &Note) -> Group {
+    let regarding = &note.regarding;
+    Group {
+        kind: regarding.kind,
+        name: regarding.name.clone(),
+        uid: regarding.uid.clone(),
         severity: note.severity,
         reason: note.reason,
-        message: note.message.clone(),
     }
 }
 
-fn forget_oldest<K, V>(map: &mut HashMap<K, V>, last: impl Fn(&V) -> Timestamp) {
+/// Makes room in a map that is full; returns what went.
+fn forget_oldest<K, V>(map: &mut HashMap<K, V>, last: impl Fn(&V) -> Timestamp) -> Vec<V> {
     if map.len() < REMEMBERED {
-        return;
+        return Vec::new();
     }
     let mut times: Vec<Timestamp> = map.values().map(&last).collect();
     times.sort_unstable();
     let median = times[times.len() / 2];
-    map.retain(|_, value| last(value) > median);
+    map.extract_if(|_, value| last(value) <= median).map(|(_, value)| value).collect()
+}
+
+fn is_same(last: Timestamp, now: Timestamp) -> bool {
+    seconds_between(last, now) <= SAME_WITHIN.as_secs_f64()
 }
 
 fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
@@ -118,52 +212,5 @@ fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn note(message: &str, second: i64) -> Note {
-        let regarding = Regarding {
-            api_version: "v1".into(),
-            kind: "Pod",
-            namespace: "ns".into(),
-            name: "p".into(),
-            uid: "u".into(),
-            resource_version: "1".into(),
-        };
-        let time = Timestamp::from_second(second).unwrap();
-        Note { regarding, severity: Severity::Normal, reason: "R", message: message.into(), time }
-    }
-
-    #[test]
-    fn equal_events_are_counted() {
-        let mut events = Aggregator::default();
-        assert_eq!(events.take(&note("m", 0)), Action::Create);
-        events.created(&note("m", 0), "e1".into());
-        assert_eq!(events.take(&note("m", 5)), Action::Count { name: "e1".into(), count: 2 });
-        assert_eq!(events.take(&note("other", 5)), Action::Create);
-        assert_eq!(events.take(&note("m", 1000)), Action::Create);
-    }
-
-    #[test]
-    fn object_that_makes_many_is_slowed_down() {
-        let mut events = Aggregator::default();
-        let written = |events: &mut Aggregator, from: i64, n: i64| {
-            (0..n).filter(|i| events.take(&note(&format!("{from} {i}"), from)) != Action::Drop).count()
-        };
-        assert_eq!(written(&mut events, 0, 100), 25);
-        assert_eq!(written(&mut events, 300, 10), 1);
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let mut events = Aggregator::default();
-        for i in 0..20_000 {
-            let mut note = note("m", i);
-            note.regarding.uid = i.to_string();
-            events.take(&note);
-            events.created(&note, "e".into());
-        }
-        assert!(events.known.len() <= REMEMBERED && events.buckets.len() <= REMEMBERED);
-    }
-}
+#[path = "aggregate_tests.rs"]
+mod tests;

@@ -62,7 +62,7 @@ impl Regarding {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Note {
     regarding: Regarding,
     severity: Severity,
@@ -96,7 +96,13 @@ impl Recorder {
         stop: CancellationToken,
     ) -> Self {
         let recorder = Self::disconnected(metrics);
-        tasks.spawn(writer::write_events(client, component, recorder.queue.clone(), stop));
+        tasks.spawn(writer::write_events(
+            client,
+            component,
+            recorder.queue.clone(),
+            recorder.dropped.clone(),
+            stop,
+        ));
         recorder
     }
 
@@ -104,9 +110,16 @@ impl Recorder {
     pub fn disconnected(metrics: &Metrics) -> Self {
         let dropped = metrics.add(
             "drydock_events_dropped",
-            "Events that were not written because too many waited, of their namespace or of all",
+            "Events that were not written because too many waited, of their namespace or of all, or because the write failed",
         );
         Self { queue: Arc::default(), dropped }
+    }
+
+    /// Takes out the events that wait, as reasons and messages, for tests.
+    #[cfg(any(test, feature = "test-util"))]
+    pub fn take_all(&self) -> Vec<(&'static str, String)> {
+        let mut waiting = self.queue.waiting.lock();
+        std::iter::from_fn(|| waiting.pop()).map(|note| (note.reason, note.message)).collect()
     }
 
     /// Records an event; never waits. Of a longer message the first 1,024 bytes are kept.

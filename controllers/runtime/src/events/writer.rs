@@ -3,63 +3,77 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::aggregate::{Action, Aggregator};
+use super::aggregate::{Aggregator, How, Write};
 use super::{Note, Queue, Severity};
+use crate::clock;
 use crate::error::{Failure, classify};
 
-/// Writes until `stop`.
+/// Writes until `stop`. What is lost is counted.
 pub(super) async fn write_events(
     client: Client,
     component: &'static str,
     queue: Arc<Queue>,
+    dropped: Counter,
     stop: CancellationToken,
 ) {
     let mut aggregator = Aggregator::default();
     loop {
-        let note = tokio::select! {
+        let due = aggregator.next_due().map(|at| {
+            let wait = Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
+            tokio::time::sleep(wait)
+        });
+        let write = tokio::select! {
             () = stop.cancelled() => return,
-            note = queue.next() => note,
+            note = queue.next() => aggregator.take(note),
+            Some(()) = OptionFuture::from(due) => aggregator.due(clock::now()),
         };
-        let write = write(&client, component, &mut aggregator, &note);
-        match tokio::time::timeout(Duration::from_secs(10), write).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => debug!(%error, reason = note.reason, "event not written"),
-            Err(_) => debug!(reason = note.reason, "event not written in time"),
+        dropped.inc_by(aggregator.dropped());
+        let Some(write) = write else { continue };
+        let reason = write.note.reason;
+        let written = send(&client, component, &mut aggregator, write);
+        match tokio::time::timeout(Duration::from_secs(10), written).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => debug!(%error, reason, "event not written"),
+            Err(_) => debug!(reason, "event not written in time"),
         }
+        dropped.inc();
     }
 }
 
-async fn write(
+async fn send(
     client: &Client,
-    component: &'static str,
+    component: &str,
     aggregator: &mut Aggregator,
-    note: &Note,
+    mut write: Write,
 ) -> Result<(), kube::Error> {
-    let namespace = namespace_of(note);
-    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
-    match aggregator.take(note) {
-        Action::Drop => return Ok(()),
-        Action::Count { name, count } => {
-            let patch = json!({"count": count, "lastTimestamp": Time(note.time)});
-            match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                Err(error) if classify(&error) == Failure::NotFound => aggregator.gone(note),
-                result => return result.map(drop),
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace_of(&write.note));
+    if let How::Count { name, count } = &write.how {
+        let note = &write.note;
+        let patch = json!({"count": count, "lastTimestamp": Time(note.time), "message": note.message});
+        match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Err(error) if classify(&error) == Failure::NotFound => write = aggregator.gone(write),
+            result => {
+                result?;
+                let name = name.clone();
+                aggregator.written(&write, name);
+                return Ok(());
             }
         }
-        Action::Create => {}
     }
-    let event = event(note, namespace, component);
+    let event = event(&write, component);
     let name = event.metadata.name.clone().unwrap_or_default();
     api.create(&PostParams::default(), &event).await?;
-    aggregator.created(note, name);
+    aggregator.written(&write, name);
     Ok(())
 }
 
@@ -68,7 +82,9 @@ fn namespace_of(note: &Note) -> &str {
     if note.regarding.namespace.is_empty() { "default" } else { &note.regarding.namespace }
 }
 
-fn event(note: &Note, namespace: &str, component: &str) -> Event {
+fn event(write: &Write, component: &str) -> Event {
+    let note = &write.note;
+    let (How::Create { count } | How::Count { count, .. }) = write.how;
     let regarding = &note.regarding;
     let time = Time(note.time);
     // As client-go names them: the object's name and the time in hex.
@@ -76,7 +92,7 @@ fn event(note: &Note, namespace: &str, component: &str) -> Event {
     Event {
         metadata: ObjectMeta {
             name: Some(name),
-            namespace: Some(namespace.to_owned()),
+            namespace: Some(namespace_of(note).to_owned()),
             ..Default::default()
         },
         involved_object: ObjectReference {
@@ -101,7 +117,7 @@ fn event(note: &Note, namespace: &str, component: &str) -> Event {
         reporting_component: Some(component.to_owned()),
         first_timestamp: Some(time.clone()),
         last_timestamp: Some(time),
-        count: Some(1),
+        count: Some(count),
         ..Default::default()
     }
 }

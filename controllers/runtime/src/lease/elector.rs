@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::decide::{Seen, epoch, first_spec, next_spec, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
-use crate::error::{Failure, classify};
+use crate::error::{Failure, classify, find};
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Elector {
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
         // Our term is counted from before the write, so that it ends before anyone else's wait for us.
         let began = clock::since_boot();
-        let Some(mut lease) = self.api.get_opt(&self.config.name).await? else {
+        let Some(mut lease) = find(&self.api, &self.config.name).await? else {
             return self.write(began, None, first_spec(&self.config, clock::now())).await;
         };
         self.seen.look(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);

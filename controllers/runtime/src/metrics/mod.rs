@@ -4,6 +4,7 @@ mod classic;
 pub mod fair;
 mod queue;
 mod serve;
+mod shown;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use prometheus_client::registry::{Metric, Registry};
 use queue::QueueFamilies;
 pub use queue::QueueMetrics;
 pub use serve::router;
+pub use shown::Shown;
 
 /// The registry. Clones share it.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! A work queue of keys, with the contract of client-go's: a key that waits stands once; a key that is worked on is not
 //! given to a second worker, and if it was added meanwhile it comes back when the first is done.
 //!
-//! Namespaces take turns: the keys of one do not wait for the thousands that a tenant brings about in another.
+//! Groups take turns: the keys of one namespace do not wait for the thousands that a tenant brings about in another.
 //!
 //! It is bounded by the number of keys, which are those of cached objects. Delayed adds stand in a deadline order, once
 //! per key, the earliest deadline winning. Time is tokio's, which tests can stop.
@@ -25,16 +25,17 @@ use crate::cache::ObjectKey;
 use crate::metrics::{Metrics, QueueMetrics};
 
 /// What a queue asks of its keys.
-pub trait Key: Clone + Eq + Hash + Ord + Debug + Send + Sync + 'static {
-    /// The namespace with which the key takes turns; none if it is of no namespace.
-    fn namespace(&self) -> Option<Arc<str>> {
+pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    /// With whom the key takes turns: a group such as its namespace, and a group within that one; none if it is of no
+    /// group.
+    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
         None
     }
 }
 
 impl Key for ObjectKey {
-    fn namespace(&self) -> Option<Arc<str>> {
-        (!self.namespace.is_empty()).then(|| self.namespace.clone())
+    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
+        (!self.namespace.is_empty()).then(|| (self.namespace.clone(), Arc::default()))
     }
 }
 

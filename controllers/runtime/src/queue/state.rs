@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Key;
-use crate::round_robin::RoundRobin;
+use crate::round_robin::NestedRoundRobin;
 
 pub(super) struct State<K> {
     ready: Ready<K>,
@@ -21,35 +21,35 @@ pub(super) struct State<K> {
     shut_down: bool,
 }
 
-/// Keys that can be taken: namespaces in turn, and every second time one of no namespace, which no tenant makes.
+/// Keys that can be taken: groups in turn, and every second time one of no group, which no tenant makes.
 struct Ready<K> {
-    namespaced: RoundRobin<Arc<str>, K>,
+    grouped: NestedRoundRobin<Arc<str>, Arc<str>, K>,
     others: VecDeque<K>,
-    /// Whether the key taken last was of no namespace.
+    /// Whether the key taken last was of no group.
     took_other: bool,
 }
 
 impl<K> Default for Ready<K> {
     fn default() -> Self {
-        Self { namespaced: RoundRobin::default(), others: VecDeque::new(), took_other: false }
+        Self { grouped: NestedRoundRobin::default(), others: VecDeque::new(), took_other: false }
     }
 }
 
 impl<K: Key> Ready<K> {
     fn push(&mut self, key: K) {
-        match key.namespace() {
-            Some(namespace) => self.namespaced.push(&namespace, key),
+        match key.turn() {
+            Some((group, within)) => self.grouped.push(&group, &within, key),
             None => self.others.push_back(key),
         }
     }
 
     fn pop(&mut self) -> Option<K> {
-        self.took_other = !self.others.is_empty() && (!self.took_other || self.namespaced.is_empty());
-        if self.took_other { self.others.pop_front() } else { self.namespaced.pop() }
+        self.took_other = !self.others.is_empty() && (!self.took_other || self.grouped.is_empty());
+        if self.took_other { self.others.pop_front() } else { self.grouped.pop() }
     }
 
     fn len(&self) -> usize {
-        self.namespaced.len() + self.others.len()
+        self.grouped.len() + self.others.len()
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) const ALL: &[Group] = &[
             (1, "body.rows.0.cells.7"),
             (1, "body.rows.0.cells.8"),
             (1, "body.rows.0.cells.9"),
+            (1, "body.rows.0.cells.10"),
         ],
     ),
     ("formats: request: a table of an empty list", NAMES, &[(0, "body.columnDefinitions.0.description")]),
@@ -72,6 +73,7 @@ pub(super) const ALL: &[Group] = &[
             (3, "body.0.object.rows.0.cells.7"),
             (3, "body.0.object.rows.0.cells.8"),
             (3, "body.0.object.rows.0.cells.9"),
+            (3, "body.0.object.rows.0.cells.10"),
             (3, "body.1.object.rows.0.cells.1"),
             (3, "body.1.object.rows.0.cells.2"),
             (3, "body.1.object.rows.0.cells.3"),
@@ -81,6 +83,7 @@ pub(super) const ALL: &[Group] = &[
             (3, "body.1.object.rows.0.cells.7"),
             (3, "body.1.object.rows.0.cells.8"),
             (3, "body.1.object.rows.0.cells.9"),
+            (3, "body.1.object.rows.0.cells.10"),
         ],
     ),
 ];

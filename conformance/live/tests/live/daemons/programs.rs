@@ -45,7 +45,7 @@ impl Program {
             _ => flags.extend([
                 format!("--leader-elect-resource-name={test}"),
                 format!("--leader-elect-resource-namespace={NAMESPACE}"),
-                "--controllers=-daemonset-taint".into(),
+                "--controllers=-daemonset-eviction".into(),
             ]),
         }
         Ok(Program { name, dir, port, flags })

@@ -1,0 +1,250 @@
+//! The schema of NodeMaintenance's status.
+
+use drydock_machinery::schema::{ListType, Schema, Shape};
+
+use super::blocker::MAX_BLOCKERS;
+use super::enumerations::{POD_TYPES, STAGES};
+use super::schema::drain_plan_entry;
+use super::validation::{MAX_DRAIN_PLAN, MAX_NODES};
+use crate::meta_schema::{
+    conditions, field, int32, int64, label_selector, list, object, required, string, time,
+};
+
+/// The schema of `status`.
+pub(super) fn status() -> Schema {
+    let fields = vec![
+        field(
+            "observedGeneration",
+            1,
+            int64("NodeMaintenance's .metadata.generation observed by the node maintenance controller."),
+        ),
+        field(
+            "stageStatuses",
+            2,
+            list(
+                "StageStatuses tracks the statuses of started stages. The API server notes a stage in the write that sets it; the node maintenance controller adds the time.",
+                stage_status(),
+                ListType::Map(&["name"]),
+            )
+            .at_most(STAGES.len()),
+        ),
+        field(
+            "nodeStatuses",
+            3,
+            list(
+                "List of a maintenance statuses for all nodes targeted by this maintenance. A node stands in it once. The list is atomic. It holds at most 4000 nodes.",
+                node_status(),
+                ListType::Atomic,
+            )
+            .at_most(MAX_NODES),
+        ),
+        field(
+            "conditions",
+            4,
+            conditions(
+                "Conditions contain information about the node maintenance.\n\nDrained signals whether all pods pending termination have terminated on all target nodes when drain is requested by the maintenance object. It is absent before the Drain stage; False with reason Draining, NoNodesSelected, or StatusTooLarge (the status has no room for nodes or drain targets: select fewer nodes); True with reason AllPodsTerminated; False again when a pod appears during Drain; and does not change any more in the Complete stage (False with reason Canceled if it was not True). A node that leaves the cluster after it was drained counts as drained; one that leaves it before keeps Drained False.\n\nEvictedPodsUnschedulable signals that pods which controllers made in the place of evicted ones find no other node; its message counts them by controller and has the scheduler's words. It is absent until there was such a pod.",
+            ),
+        ),
+        field(
+            "drainPlanPosition",
+            5,
+            int32(
+                "DrainPlanPosition is the index of the current entry of .spec.drainPlan: pods that this entry or an earlier one selects have been reached. It goes back when a node joins the maintenance whose pods an earlier entry selects, so that this node is drained in order too. It is absent before the Drain stage.",
+            ),
+        ),
+        field(
+            "drainedNodes",
+            6,
+            int32(
+                "DrainedNodes is the number of nodes that are drained: those selected now that all pods have left, and those that left the cluster after that. A node that left the cluster before does not count.",
+            ),
+        ),
+        field("outcomes", 7, outcomes()),
+        field("goneNodes", 8, gone_nodes()),
+    ];
+    object(
+        "Status represents the most recently observed status of the node maintenance. Populated by the node maintenance controller. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
+        "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus",
+        fields,
+    )
+}
+
+fn gone_nodes() -> Schema {
+    let fields = vec![
+        field(
+            "drained",
+            1,
+            int32("Drained is the number of nodes that left the cluster after they were drained."),
+        ),
+        field(
+            "undrained",
+            2,
+            int32(
+                "Undrained is the number of nodes that left the cluster with pods on them, or before their last pod was confirmed to have left. They keep Drained False until they come back, or until .spec.nodeSelector is changed so that it selects them no longer. .status.nodeStatuses names them where it has room.",
+            ),
+        ),
+    ];
+    object(
+        "GoneNodes counts the nodes that left the cluster while this maintenance drained them.",
+        "io.k8s.api.coordination.v1alpha1.NodeMaintenanceGoneNodes",
+        fields,
+    )
+}
+
+fn outcomes() -> Schema {
+    let fields = vec![
+        field("evicted", 1, int32("Evicted is the number of eviction requests that ended as Evicted.")),
+        field(
+            "canceled",
+            2,
+            int32(
+                "Canceled is the number of eviction requests that were canceled, withdrawn or deleted before their pod had left. A pod that is asked to leave again counts each time.",
+            ),
+        ),
+        field(
+            "passedOver",
+            3,
+            int32(
+                "PassedOver is the number of turns that passed to the next interceptor because nothing was heard of the active one.",
+            ),
+        ),
+        field(
+            "returned",
+            4,
+            int32(
+                "Returned is the number of pods that were put on a node again after another pod of their workload had been evicted from there; or of their namespace, if no workload explains them that was there before the drain.",
+            ),
+        ),
+    ];
+    object(
+        "Outcomes counts what became of the eviction requests of this maintenance. The counts stay when the requests are gone. What happens shortly before the controller is restarted may be missing.",
+        "io.k8s.api.coordination.v1alpha1.NodeMaintenanceOutcomes",
+        fields,
+    )
+}
+
+fn stage_status() -> Schema {
+    object(
+        "StageStatus tracks the status of a started stage.",
+        "io.k8s.api.coordination.v1alpha1.StageStatus",
+        vec![
+            required("name", 1, Schema { enumeration: STAGES, ..string("Name of the Stage.") }),
+            field(
+                "startTimestamp",
+                2,
+                time("StartTimestamp is the time that indicates the start of this stage."),
+            ),
+        ],
+    )
+}
+
+fn node_status() -> Schema {
+    let node_ref = object(
+        "NodeRef identifies a Node.",
+        "io.k8s.api.coordination.v1alpha1.NodeReference",
+        vec![required("name", 1, string("Name of the node."))],
+    );
+    let targets = "DrainTargets specifies which pods on this node are currently being targeted for evacuation. Once evacuation of the Default PodType finishes, DaemonSet PodType entries appear. Once the evacuation of DaemonSet PodType finishes, Static PodType entries appear. The PodPriority for these entries is increased over time according to the .spec.drainPlan as the lower-priority pods finish evacuation. The next entry in the .spec.drainPlan is selected once all the nodes have reached their DrainTargets.\n\nIf there are multiple NodeMaintenances for a node, the least powerful DrainTargets among them are selected and set for all the NodeMaintenances for that node. Thus, the DrainTargets do not have to correspond to the entries in .spec.drainPlan for a single NodeMaintenance instance.\n\nDrainTargets cannot backtrack and will target more pods with each update until all pods on the node are targeted. The list is atomic.";
+    let blockers = "Blockers are the pods that have been kept from leaving for the longest time, at most ten. The node itself comes first where it cannot be made unschedulable, which keeps all of its pods. The list is atomic.";
+    let fields = vec![
+        required("nodeRef", 1, node_ref),
+        field("drainTargets", 2, list(targets, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
+        field(
+            "drainMessage",
+            3,
+            string(
+                "DrainMessage may specify a state of the drain on this node and a reason why the drain targets are set to a particular values.",
+            ),
+        ),
+        required(
+            "podsPendingEvacuation",
+            4,
+            int32(
+                "Number of pods that have not yet started evacuation: those on the node, targeted or not, without an unfinished EvictionRequest.",
+            ),
+        ),
+        required(
+            "podsEvacuating",
+            5,
+            int32(
+                "Number of pods that have started evacuation and have a matching EvictionRequest object, whoever requested it.",
+            ),
+        ),
+        field("blockers", 6, list(blockers, blocker(), ListType::Atomic).at_most(MAX_BLOCKERS)),
+        field(
+            "blockedPods",
+            7,
+            int32(
+                "Number of blockers: of pods that something keeps from leaving, and the node itself where it blocks.",
+            ),
+        ),
+        field(
+            "left",
+            8,
+            list(
+                "Left counts the pods that are left on the node by the entry of .spec.drainPlan with which they leave, in the order of the plan. Entries without such a pod are absent, and all are where the object has no room for them. The list is atomic.",
+                pods_left(),
+                ListType::Atomic,
+            )
+            .at_most(MAX_DRAIN_PLAN),
+        ),
+    ];
+    object(
+        "NodeMaintenanceNodeStatus is the status of the maintenance on one node.",
+        "io.k8s.api.coordination.v1alpha1.NodeMaintenanceNodeStatus",
+        fields,
+    )
+}
+
+fn pods_left() -> Schema {
+    let selector = "PodSelector of the entry. None selects all pods of the type and priority.";
+    let fields = vec![
+        required("podType", 1, Schema { enumeration: POD_TYPES, ..string("PodType of the entry.") }),
+        required("priority", 2, int32("Priority is the podPriority of the entry.")),
+        field("podSelector", 3, label_selector(selector)),
+        required("count", 4, int32("Number of pods.")),
+    ];
+    object(
+        "PodsLeft is the number of pods that leave with one entry of the drain plan.",
+        "io.k8s.api.coordination.v1alpha1.PodsLeft",
+        fields,
+    )
+}
+
+fn blocker() -> Schema {
+    let pod = object(
+        "Pod that does not leave. Its fields are empty where the node itself blocks.",
+        "io.k8s.api.coordination.v1alpha1.PodReference",
+        vec![
+            required("namespace", 1, string("Namespace of the pod.")),
+            required("name", 2, string("Name of the pod.")),
+            required("uid", 3, string("UID of the pod.")),
+        ],
+    );
+    object(
+        "Blocker is a pod that something keeps from leaving its node, or a node that cannot be made unschedulable.",
+        "io.k8s.api.coordination.v1alpha1.Blocker",
+        vec![
+            required("pod", 1, pod),
+            required(
+                "reason",
+                2,
+                string(
+                    "Reason is one of PodDisruptionBudget, AdmissionWebhook, Interceptor, Terminating, Finalizer, WorkloadPod, WorkloadReturns, DaemonSetReturns, NodeUnreachable, NodeUpdateRefused, NoNodeAgent, RequestWithdrawn, WrongTarget, NoSchedulableNode, Other. Clients must accept unknown values.",
+                ),
+            ),
+            field(
+                "message",
+                3,
+                string(
+                    "Message provides human-readable details: which budget, webhook, interceptor, finalizer, workload or node, and why. What an interceptor says that is not Drydock's begins with its name, and its reason is Interceptor. While the same blocks, the message changes once a minute at most.",
+                ),
+            ),
+            field(
+                "sinceTime",
+                4,
+                Schema::new("SinceTime is when the pod or node was first seen to be blocked.", Shape::Time),
+            ),
+        ],
+    )
+}

@@ -1,0 +1,38 @@
+//! Which budgets guard the pods: it decides how fast the host itself can evict.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// The budgets of one drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// None.
+    None,
+    /// One for each of the twenty Deployments.
+    Twenty,
+    /// A single one over all pods.
+    One,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Form; 3] = [Form::None, Form::Twenty, Form::One];
+
+    /// Most CPU of the host for an eviction, by that of the bare loop. With budgets the host has more to do for both.
+    pub fn cpu_goal(self) -> f64 {
+        if self == Form::None { 1.2 } else { 1.1 }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As the command line has them: clap prints its defaults by this.
+        f.write_str(match self {
+            Form::None => "none",
+            Form::Twenty => "twenty",
+            Form::One => "one",
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! The benchmark of drains: one NodeMaintenance over many nodes, beside a bare loop of evictions, each on a fresh host.
+//!
+//! ```text
+//!   form       which budgets guard the pods              workload   nodes, pods, budgets
+//!   contender  who drains: Drydock, or the bare loop     trial      one drain, measured
+//!   figures    what the host's audit log tells of it     cpu        what the kernel tells of the processes
+//!   report     table, goals, drains.json
+//! ```
+
+mod form;
+
+mod contender;
+mod workload;
+
+mod cpu;
+mod figures;
+mod trial;
+
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+
+use self::contender::Contender;
+use self::form::Form;
+use self::workload::DEPLOYMENTS;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Arguments {
+    /// Which budgets guard the pods: none, twenty (one for each Deployment), one (over all)
+    #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = Form::ALL)]
+    pub forms: Vec<Form>,
+    /// How often each contender drains, in turn with the other
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Pods on the drained nodes, in 20 Deployments of the same size
+    #[arg(long, default_value_t = 600)]
+    pub pods: usize,
+    /// Drained nodes; there are as many others, with room for what replaces the pods
+    #[arg(long, default_value_t = 20)]
+    pub nodes: usize,
+    /// Percent of a budget's pods that may be away. The kubelets need about two seconds for a new pod: with 90 it is the
+    /// host that sets the pace, with much less the budgets
+    #[arg(long, value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub room: u8,
+    /// Where drains.json goes
+    #[arg(long, value_name = "DIR", default_value = "conformance/out")]
+    pub out: PathBuf,
+}
+
+/// Pods that a node takes, of the 110 that it says.
+const MOST_ON_A_NODE: usize = 100;
+
+/// Measures, prints, and fails if a pod was left behind or a budget broken; Ctrl-C ends it.
+pub async fn run(arguments: Arguments) -> Result<ExitCode> {
+    tokio::select! {
+        result = measure(&arguments) => result,
+        stopped = tokio::signal::ctrl_c() => {
+            stopped?;
+            eprintln!("stopping");
+            Ok(ExitCode::from(130))
+        }
+    }
+}
+
+async fn measure(arguments: &Arguments) -> Result<ExitCode> {
+    let Arguments { pods, nodes, rounds, .. } = arguments;
+    ensure!(*rounds > 0, "--rounds: at least 1");
+    ensure!(*pods > 0 && pods % DEPLOYMENTS == 0, "--pods: a multiple of {DEPLOYMENTS}");
+    ensure!(*nodes > 0 && *pods <= nodes * MOST_ON_A_NODE, "--nodes: a node takes {MOST_ON_A_NODE} pods");
+    let mut trials = Vec::new();
+    for round in 0..*rounds {
+        for form in &arguments.forms {
+            for contender in Contender::in_turn(round) {
+                eprintln!("==> round {}: {contender}, {form}", round + 1);
+                let trial = trial::run(contender, *form, arguments).await?;
+                eprintln!("    {}", trial.summary());
+                trials.push(trial);
+            }
+        }
+    }
+    report::write(arguments, &trials)?;
+    let failed = trials.iter().any(|trial| !trial.is_good());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

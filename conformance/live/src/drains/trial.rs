@@ -1,0 +1,141 @@
+//! One drain by one contender on a host of its own, measured.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use kube::Client;
+use serde::Serialize;
+
+use super::Arguments;
+use super::contender::Contender;
+use super::cpu::Cpu;
+use super::figures::Figures;
+use super::form::Form;
+use super::workload::{NAMESPACE, Size, Workload};
+use crate::drydock::{Drydock, Options};
+use crate::host::{Host, audit};
+use crate::playground::observer::ObserverProcess;
+use crate::wait::retry;
+
+/// How long our controller manager may take to get its lease.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// Which budgets there were.
+    pub form: Form,
+    /// Who drained.
+    pub contender: Contender,
+    /// How many pods there were.
+    pub pods: usize,
+    /// Until the nodes were empty.
+    pub seconds: f64,
+    /// By the host's audit log.
+    pub figures: Figures,
+    /// CPU seconds by process, until the nodes were empty and all Deployments complete again.
+    pub cpu: Cpu,
+    /// Pods that are still on the nodes.
+    pub left: Vec<String>,
+    /// Whether all budgets were kept at every moment.
+    pub budgets_kept: bool,
+    /// What the observer of the budgets said.
+    pub observer: String,
+    /// Why the drain did not end.
+    pub failure: Option<String>,
+}
+
+/// What is known when the drain has ended.
+struct Drained {
+    from: Timestamp,
+    seconds: f64,
+    cpu: Cpu,
+    failure: Option<String>,
+}
+
+/// Starts a host, and Drydock if it is the contender, and lets it drain.
+pub async fn run(contender: Contender, form: Form, arguments: &Arguments) -> Result<Trial> {
+    let host = Host::start_auditing_programs().await?;
+    let drydock = match contender {
+        Contender::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
+        Contender::Loop => None,
+    };
+    let size = Size { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
+    let workload = Workload::create(&host, form, size).await?;
+    if let Some(drydock) = &drydock {
+        let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.last_words());
+        retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
+    }
+    let client = contender.client(&host).await?;
+    contender.prepare(&client, &workload).await?;
+    let observer = observe(&host, form)?;
+    let drained = drain(contender, &host, &client, &workload).await?;
+    let left = workload.left().await?;
+    if drained.failure.is_none() {
+        contender.release(&client).await?;
+    }
+    let findings = observer.map_or_else(|| Ok(Vec::new()), ObserverProcess::finish)?;
+    let log = audit::requests(&host.audit_log())?;
+    Ok(Trial {
+        form,
+        contender,
+        pods: size.pods,
+        seconds: drained.seconds,
+        figures: Figures::read(&log, &workload.names(), drained.from),
+        cpu: drained.cpu,
+        left,
+        budgets_kept: findings.iter().all(|finding| finding.good),
+        observer: findings.into_iter().map(|finding| finding.what).collect(),
+        failure: drained.failure,
+    })
+}
+
+/// Without budgets there is nothing to observe.
+fn observe(host: &Host, form: Form) -> Result<Option<ObserverProcess>> {
+    if form == Form::None {
+        return Ok(None);
+    }
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    ObserverProcess::start(&program, &host.admin(), NAMESPACE).map(Some)
+}
+
+/// The host's clock and ours are one: both run on this machine.
+async fn drain(contender: Contender, host: &Host, client: &Client, workload: &Workload) -> Result<Drained> {
+    let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
+    let ended = contender.drain(client, workload).await;
+    let seconds = began.elapsed().as_secs_f64();
+    let ended = match ended {
+        Ok(()) => workload.complete().await,
+        failed => failed,
+    };
+    let cpu = Cpu::now(host)?.since(&before);
+    let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.obituaries()));
+    Ok(Drained { from, seconds, cpu, failure })
+}
+
+impl Trial {
+    /// No pod was left behind and no budget broken.
+    pub fn is_good(&self) -> bool {
+        self.failure.is_none() && self.left.is_empty() && self.budgets_kept
+    }
+
+    /// A number of the whole drain for each pod.
+    pub fn per_pod(&self, whole: f64) -> f64 {
+        whole / self.pods as f64
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> String {
+        let Figures { deletions, per_second, .. } = &self.figures;
+        let mut line = format!("{deletions} pods in {:.1} s, {per_second:.1} a second", self.seconds);
+        if !self.observer.is_empty() {
+            line += &format!("; {}", self.observer);
+        }
+        if !self.left.is_empty() {
+            line += &format!("; LEFT BEHIND: {}", self.left.len());
+        }
+        self.failure.iter().for_each(|failure| line += &format!("; FAILED: {failure}"));
+        line
+    }
+}

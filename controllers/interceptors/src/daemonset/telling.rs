@@ -1,0 +1,194 @@
+//! What is told of a request: the messages, and our entry in its status.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use drydock_api::eviction_request::blocked::{
+    ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, NODE_UPDATE_REFUSED, OTHER,
+};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
+use drydock_api::time::format_seconds;
+use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+
+use super::{Error, NAME};
+use crate::imperative::answer::{self, Answer, named_webhook};
+use crate::report::{self, News, Sent};
+use crate::taint::{Awaited, TAINT};
+
+/// Writes our entries, and remembers what it wrote: the cache may not show it yet, and an entry that is made from the one
+/// before would start the turn again, which is refused.
+#[derive(Default)]
+pub(super) struct Reporter {
+    /// With the UID of the request. No more than there are requests whose turn is ours.
+    written: Mutex<HashMap<ObjectKey, (String, InterceptorStatus)>>,
+}
+
+impl Reporter {
+    /// Whether an entry of the request is remembered.
+    pub(super) fn knows(&self, key: &ObjectKey) -> bool {
+        self.written.lock().contains_key(key)
+    }
+
+    /// The turn is over.
+    pub(super) fn forget(&self, key: &ObjectKey) {
+        self.written.lock().remove(key);
+    }
+
+    /// Reports, if the turn is ours.
+    pub(super) async fn tell(
+        &self,
+        context: &Context,
+        request: &EvictionRequest,
+        news: &News,
+        now: Timestamp,
+    ) -> Result<Outcome, Error> {
+        let Some(old) = self.entry(request) else { return Ok(Outcome::Done) };
+        match report::entry(&old, news, now) {
+            Some(entry) => self.send(context, request, entry, now).await,
+            None => Ok(at(report::next_heartbeat(&old), now)),
+        }
+    }
+
+    /// Passes the turn on: the pod is none of ours.
+    pub(super) async fn decline(
+        &self,
+        context: &Context,
+        request: &EvictionRequest,
+        now: Timestamp,
+    ) -> Result<Outcome, Error> {
+        let why = "The pod does not belong to a DaemonSet.".to_owned();
+        match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
+            Some(entry) => self.send(context, request, entry, now).await,
+            None => Ok(Outcome::Done),
+        }
+    }
+
+    /// Our entry as it was written last, while the turn is ours.
+    fn entry(&self, request: &EvictionRequest) -> Option<InterceptorStatus> {
+        let shown = request.active_interceptor_status().filter(|active| active.name == NAME)?;
+        let written = self.written.lock();
+        let written = written.get(&request.key()).filter(|(uid, _)| *uid == request.metadata.uid);
+        Some(written.map_or(shown, |(_, entry)| entry).clone())
+    }
+
+    async fn send(
+        &self,
+        context: &Context,
+        request: &EvictionRequest,
+        entry: InterceptorStatus,
+        now: Timestamp,
+    ) -> Result<Outcome, Error> {
+        if !context.may_write() {
+            return Err(Error::NoLease);
+        }
+        match report::send(context, request, &entry).await.map_err(Error::Report)? {
+            Sent::Written => {
+                let next = at(report::next_heartbeat(&entry), now);
+                self.written.lock().insert(request.key(), (request.metadata.uid.clone(), entry));
+                Ok(next)
+            }
+            // If the turn is over, the cache says so soon. Else it knows better what stands there.
+            Sent::NotOurs => {
+                self.forget(&request.key());
+                Ok(Outcome::Retry)
+            }
+        }
+    }
+}
+
+/// When to look again; never, if there is no such time.
+pub(super) fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
+    let wait = |wake: Timestamp| wake.duration_since(now).max(SignedDuration::from_millis(10));
+    wake.map_or(Outcome::Done, |wake| Outcome::After(Duration::try_from(wait(wake)).unwrap_or_default()))
+}
+
+/// The earlier of an outcome's wake-up and `until`.
+pub(super) fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
+    match (outcome, at(Some(until), now)) {
+        (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
+        (Outcome::Retry, _) => Outcome::Retry,
+        (_, wait) => wait,
+    }
+}
+
+/// The pod is gone.
+pub(super) fn gone() -> News {
+    News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() }
+}
+
+/// The seed's words. `why` names the maintenances that cover the pod.
+pub(super) fn terminating(pod: &Pod, why: &str) -> News {
+    let owner = owner(pod);
+    let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
+    News {
+        message: format!("{owner} is terminating the pod{because}."),
+        expected_finish: pod.deletion_timestamp,
+        ..News::default()
+    }
+}
+
+/// The taint that keeps the DaemonSet away does not stand, though it is asked for.
+pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
+    let (node, owner) = (&pod.node_name, owner(pod));
+    let (reason, why) = match awaited {
+        Awaited { refused: Some(words), .. } => {
+            (NODE_UPDATE_REFUSED, format!("The taint cannot be set: {words}"))
+        }
+        Awaited { taken: Some(times), .. } => (
+            OTHER,
+            format!(
+                "Others have taken it away {times} times in the last 10 minutes; it is set again, later each time. Whoever \
+                 manages the node's taints should leave this one alone."
+            ),
+        ),
+        Awaited { since, .. } => (
+            OTHER,
+            format!("It is to be set since {}, and the node does not show it.", format_seconds(*since)),
+        ),
+    };
+    let message = format!(
+        "Waiting for the taint {TAINT} on node {node}: without it DaemonSet {owner} would put the pod back. {why}"
+    );
+    let blocked = Blocked { reason: reason.to_owned(), name: node.clone(), ..Default::default() };
+    News { message, blocked: Some(blocked), ..News::default() }
+}
+
+/// The host refuses the deletion, if it does so for a reason that does not pass by itself.
+pub(super) fn refused(error: &kube::Error) -> Option<News> {
+    let (reason, name, words) = match answer::from_error(error) {
+        Answer::Admission(words) => (ADMISSION_WEBHOOK, named_webhook(&words).to_owned(), words),
+        Answer::Refused(words) => (OTHER, String::new(), words),
+        _ => return None,
+    };
+    let blocked = Blocked { reason: reason.to_owned(), name, ..Default::default() };
+    Some(News {
+        message: format!("The pod cannot be deleted: {words}"),
+        blocked: Some(blocked),
+        ..News::default()
+    })
+}
+
+/// The DaemonSet comes back as fast as its pods go, and the next deletion waits. Said of those only that tolerate our taint: the others do what they are
+/// for until it stands.
+pub(super) fn returned(pod: &Pod, times: u32) -> Option<News> {
+    let message = format!(
+        "DaemonSet {} has put a new pod on the node after its pod was deleted, {times} times in a row: it tolerates the \
+         taint {TAINT}. It is deleted again, later each time; a nodeAffinity or a narrower toleration of the DaemonSet \
+         ends this.",
+        owner(pod)
+    );
+    let blocked =
+        Blocked { reason: DAEMON_SET_RETURNS.to_owned(), name: owner(pod).to_owned(), ..Default::default() };
+    pod.tolerates_drain_taint.then(|| News { message, blocked: Some(blocked), ..News::default() })
+}
+
+/// Name of the DaemonSet.
+fn owner(pod: &Pod) -> &str {
+    pod.controller.as_ref().map_or("", |owner| owner.name.as_str())
+}
+
+#[cfg(test)]
+#[path = "telling_tests.rs"]
+mod tests;

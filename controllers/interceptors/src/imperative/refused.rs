@@ -1,0 +1,99 @@
+//! An eviction that was refused: what is said of it to people and to programs. Pure.
+
+use drydock_api::eviction_request::Blocked;
+use drydock_api::eviction_request::blocked::{
+    ADMISSION_WEBHOOK, MAX_NAME, OTHER, POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS, SHORT_NOW,
+};
+use drydock_api::eviction_request::refusal::{self, RefusedBy};
+use drydock_runtime::ObjectKey;
+
+use super::answer::{Answer, named_budget, named_webhook};
+use super::gate::Gate;
+
+/// The last refusal. Races that are lost and evictions that are throttled after it change nothing of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refused {
+    answer: Answer,
+    /// How many in a row were of this kind.
+    pub(super) in_a_row: u32,
+    /// What the cache knew of the budget then, with its numbers.
+    why: Option<String>,
+    /// The budget that was last seen closed, and its state.
+    closed: Option<(ObjectKey, &'static str)>,
+}
+
+impl Refused {
+    /// The refusal that `answer` is, after another one.
+    pub(super) fn new(answer: &Answer, asked_at: &Gate, before: Option<Self>) -> Self {
+        let in_a_row =
+            before.as_ref().filter(|before| before.answer.kind() == answer.kind()).map_or(0, |b| b.in_a_row);
+        let why = match asked_at {
+            Gate::Closed { why, .. } => Some(why.clone()),
+            _ => None,
+        };
+        let closed = before.and_then(|before| before.closed);
+        let mut refused = Self { answer: answer.clone(), in_a_row: in_a_row.saturating_add(1), why, closed };
+        refused.look(asked_at);
+        refused
+    }
+
+    /// Takes in how the budgets stand.
+    pub(super) fn look(&mut self, gate: &Gate) {
+        if let Gate::Closed { budget, state, .. } = gate {
+            self.closed = Some((budget.key.clone(), state));
+        }
+    }
+
+    /// The message of the status: the numbers are those of the refusal.
+    pub(super) fn message(&self, retries: u32, gate: &Gate) -> String {
+        let (by, words) = self.why(gate);
+        refusal::message(retries, by, &words)
+    }
+
+    /// Who refuses, and in which words.
+    pub(super) fn why(&self, gate: &Gate) -> (RefusedBy, String) {
+        match (&self.answer, gate) {
+            (Answer::Admission(words), _) => (RefusedBy::Admission, words.clone()),
+            (Answer::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
+            (Answer::Budget(words), _) => (RefusedBy::Budget, self.why.as_ref().unwrap_or(words).clone()),
+            // The one that is left.
+            (_, Gate::Closed { why, .. }) => (RefusedBy::Budget, why.clone()),
+            _ => (RefusedBy::Budget, several(gate)),
+        }
+    }
+
+    /// For programs: which one refuses, and in what way; without the time.
+    pub(super) fn blocked(&self, gate: &Gate) -> Blocked {
+        let (reason, name, state) = match (&self.answer, gate) {
+            (Answer::Admission(words), _) => (ADMISSION_WEBHOOK, named_webhook(words).to_owned(), ""),
+            (Answer::Refused(_), _) => (OTHER, String::new(), ""),
+            (_, Gate::Many([first, second])) => {
+                (POD_DISRUPTION_BUDGET, format!("{},{}", first.name, second.name), SEVERAL_BUDGETS)
+            }
+            (_, Gate::Closed { budget, state, .. }) => {
+                (POD_DISRUPTION_BUDGET, budget.key.name.to_string(), *state)
+            }
+            (Answer::ManyBudgets, Gate::Open(_)) => (POD_DISRUPTION_BUDGET, String::new(), SEVERAL_BUDGETS),
+            // It has room, and the next eviction may take it; or the cache does not have it yet.
+            (Answer::Budget(words), Gate::Open(_)) => {
+                let name =
+                    gate.budget().map_or_else(|| named_budget(words).to_owned(), |key| key.name.to_string());
+                let closed = self.closed.as_ref().filter(|(key, _)| *key.name == *name);
+                (POD_DISRUPTION_BUDGET, name, closed.map_or(SHORT_NOW, |(_, state)| state))
+            }
+            _ => (OTHER, String::new(), ""),
+        };
+        let name = name.chars().take(MAX_NAME).collect();
+        Blocked { reason: reason.to_owned(), name, state: state.to_owned(), since_time: None }
+    }
+}
+
+fn several(gate: &Gate) -> String {
+    let which = match gate {
+        Gate::Many([first, second]) => format!(" ({} and {} at least)", first.name, second.name),
+        _ => String::new(),
+    };
+    format!(
+        "more than one PodDisruptionBudget covers the pod{which}, which the eviction API does not support"
+    )
+}

@@ -1,0 +1,185 @@
+//! Who is woken by a budget, and that room is taken by somebody.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use drydock_runtime::Budget;
+use drydock_runtime::testing::context;
+
+use super::super::testing::{
+    Asked, Running, accepted, budget, denied, no_room, pod, request, several, withdrawn,
+};
+use super::*;
+
+/// Nobody was woken: the pod was looked at again with its next heartbeat, three minutes later.
+#[tokio::test]
+async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted() {
+    let budgets = [budget("a", "1", 1), budget("b", "2", 1)];
+    let mut running = Running::start(&budgets, &["p"], |_| several());
+    running.until_evicted("p").await;
+    running.until_kept("p", 1).await;
+    running.context.caches.budgets.remove(&budgets[0].key());
+    running.until_evicted("p").await;
+}
+
+#[tokio::test]
+async fn what_is_left_of_several_budgets_is_waited_for() {
+    let budgets = [budget("a", "1", 1), budget("b", "2", 0)];
+    let mut running = Running::start(&budgets, &["p"], |_| several());
+    running.until_evicted("p").await;
+    running.until_kept("p", 1).await;
+    running.context.caches.budgets.remove(&budgets[0].key());
+    // It allows nothing, which is told.
+    running.until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("b allows 0"))).await;
+    running.context.caches.budgets.apply(budget("b", "3", 1));
+    running.until_evicted("p").await;
+}
+
+/// As many are woken as a budget may have room for. Had these all been denied by a webhook, the budget did not change
+/// again, and those behind them waited for their heartbeats.
+#[tokio::test]
+async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
+    let names: Vec<String> = (0..80).map(|i| format!("p{i:02}")).collect();
+    let pods: Vec<&str> = names.iter().map(String::as_str).collect();
+    let has_room = Arc::new(AtomicBool::new(false));
+    let opened = has_room.clone();
+    let mut running =
+        Running::start(
+            &[budget("b", "1", 0)],
+            &pods,
+            move |_| {
+                if opened.load(SeqCst) { denied() } else { no_room() }
+            },
+        );
+    let mut kept = BTreeSet::new();
+    while kept.len() < pods.len() {
+        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
+            kept.insert(name);
+        }
+    }
+    has_room.store(true, SeqCst);
+    running.context.caches.budgets.apply(budget("b", "2", 1));
+    let mut asked = BTreeSet::new();
+    while asked.len() < pods.len() {
+        if let Asked::Eviction(name) = running.until(|asked| matches!(asked, Asked::Eviction(_))).await {
+            asked.insert(name);
+        }
+    }
+}
+
+/// As many are woken as a budget may have room for. Those whose requests were withdrawn did not take it, and those behind
+/// them waited for up to a quarter of an hour.
+#[tokio::test]
+async fn room_of_those_whose_requests_are_withdrawn_is_for_the_next() {
+    let names: Vec<String> = (0..100).map(|i| format!("p{i:02}")).collect();
+    let pods: Vec<&str> = names.iter().map(String::as_str).collect();
+    let has_room = Arc::new(AtomicBool::new(false));
+    let opened = has_room.clone();
+    let mut running = Running::start(&[budget("b", "1", 0)], &pods, move |_| {
+        if opened.load(SeqCst) { accepted() } else { no_room() }
+    });
+    let mut kept = Vec::new();
+    while kept.len() < pods.len() {
+        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await
+            && !kept.contains(&name)
+        {
+            kept.push(name);
+        }
+    }
+    has_room.store(true, SeqCst);
+    // Nothing runs in between: those who are woken are withdrawn before they are looked at.
+    running.context.caches.budgets.apply(budget("b", "2", 1));
+    let (first, rest) = kept.split_at(64);
+    first.iter().for_each(|name| running.context.caches.requests.apply(withdrawn(name)));
+    let asked = running.until(|asked| matches!(asked, Asked::Eviction(_))).await;
+    assert!(rest.iter().any(|name| asked == Asked::Eviction(name.clone())), "{asked:?}");
+}
+
+/// The same while they wait for a place in the pool, or while the host was asked in vain.
+#[tokio::test]
+async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
+    let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
+    context.caches.budgets.apply(budget("b", "1", 0));
+    let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
+    let worker = Worker::new(context.clone(), queue.clone());
+    let key = |name: &str| ObjectKey::new("ns", name);
+    for name in ["first", "next"] {
+        context.caches.pods.apply(pod(name));
+        context.caches.requests.apply(request(name));
+        worker.reconcile(key(name)).await.unwrap();
+    }
+    let gate = || worker.look(&key("next")).unwrap().1.gate;
+    worker.answered(&key("next"), Some((Answer::Budget("b".into()), gate())));
+    worker.reconcile(key("next")).await.unwrap();
+    let woken = async || {
+        let mut woken = BTreeSet::new();
+        while queue.depth() > 0 {
+            let key = queue.get().await.unwrap();
+            queue.done(&key);
+            woken.insert(key.name.to_string());
+        }
+        woken
+    };
+    assert_eq!(woken().await, ["next".to_owned()].into());
+    worker.answered(&key("first"), None);
+    assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
+    worker.reconcile(key("first")).await.unwrap();
+    worker.answered(&key("first"), Some((Answer::TryAgain, gate())));
+    context.caches.requests.apply(withdrawn("first"));
+    worker.reconcile(key("first")).await.unwrap();
+    assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
+}
+
+/// With each healthy pod more, all that were woken and refused again were told so: 64 writes for each eviction.
+#[tokio::test]
+async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
+    let names: Vec<String> = (0..600).map(|i| format!("p{i:03}")).collect();
+    let pods: Vec<&str> = names.iter().map(String::as_str).collect();
+    let room = Arc::new(AtomicUsize::new(0));
+    let left = room.clone();
+    let takes = move |_: &str| match left.fetch_update(SeqCst, SeqCst, |room| room.checked_sub(1)) {
+        Ok(_) => accepted(),
+        Err(_) => no_room(),
+    };
+    let healthy = |version: &str, current_healthy: i32| Budget {
+        current_healthy,
+        desired_healthy: 599,
+        expected_pods: 700,
+        ..budget("b", version, (current_healthy - 599).max(0))
+    };
+    let mut running = Running::start(&[healthy("1", 598)], &pods, takes);
+    let mut written = BTreeSet::new();
+    while written.len() < pods.len() {
+        if let Asked::Report(name, _) = running.until(|asked| matches!(asked, Asked::Report(..))).await {
+            written.insert(name);
+        }
+    }
+    // No room yet, then some for one, of which 64 hear, then none: what is asked for is answered before the last look.
+    running.context.caches.budgets.apply(healthy("2", 599));
+    room.store(1, SeqCst);
+    running.context.caches.budgets.apply(healthy("3", 600));
+    let (mut asked, mut told) = (0, BTreeSet::new());
+    while asked < 64 || told.is_empty() {
+        match running.until(|_| true).await {
+            Asked::Eviction(_) => asked += 1,
+            Asked::Report(name, message) => {
+                assert_eq!(message, "The eviction was accepted.");
+                told.insert(name);
+            }
+        }
+    }
+    running.context.caches.budgets.apply(healthy("4", 599));
+    let mut looks = 0;
+    while looks < 64 {
+        tokio::task::yield_now().await;
+        looks += 1;
+    }
+    while let Ok(more) = running.asked.try_recv() {
+        if let Asked::Report(name, _) = more {
+            told.insert(name);
+        }
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+}

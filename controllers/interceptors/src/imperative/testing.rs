@@ -1,0 +1,169 @@
+//! A running interceptor for tests, against a host that is a function.
+
+// Compiled for tests alone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
+use drydock_runtime::cache::Phase;
+use drydock_runtime::testing::{context, failure};
+use drydock_runtime::{Budget, Cacheable, Caches, Context, Pod};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::{NAME, run};
+
+/// Far more than anything here takes.
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
+
+/// What the host was asked: evictions by the pod's name, and reports by the request's and their message.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Asked {
+    Eviction(String),
+    Report(String, String),
+}
+
+/// A running interceptor.
+pub(super) struct Running {
+    pub(super) context: Context,
+    pub(super) asked: Receiver<Asked>,
+}
+
+impl Running {
+    /// `answer` gives code and body for the eviction of the pod of this name.
+    pub(super) fn start(
+        budgets: &[Budget],
+        pods: &[&str],
+        answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
+    ) -> Self {
+        let (tell, asked) = channel(4096);
+        let context = context(move |method, path, body| {
+            if method == "GET" {
+                return live(path);
+            }
+            let name = path.split('/').nth_back(1).unwrap_or_default().to_owned();
+            if path.contains("/eviction?") || path.ends_with("/eviction") {
+                let answered = answer(&name);
+                let _ = tell.try_send(Asked::Eviction(name));
+                return answered;
+            }
+            let message = body["status"]["interceptors"][0]["message"].as_str().unwrap_or_default();
+            let _ = tell.try_send(Asked::Report(name.clone(), message.to_owned()));
+            (200, serde_json::to_value(request(&name)).unwrap())
+        });
+        budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
+        pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
+        pods.iter().for_each(|name| context.caches.requests.apply(request(name)));
+        let Caches { pods, budgets, requests, .. } = &context.caches;
+        pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
+        budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
+        requests.finish_list(&requests.all().iter().map(|request| request.key()).collect());
+        tokio::spawn(run(context.clone()));
+        Self { context, asked }
+    }
+
+    /// Waits until the host was asked this.
+    pub(super) async fn until(&mut self, is_it: impl Fn(&Asked) -> bool) -> Asked {
+        let found = async {
+            loop {
+                let asked = self.asked.recv().await.expect("it runs");
+                if is_it(&asked) {
+                    return asked;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, found).await.expect("asked in time")
+    }
+
+    /// Waits until it is said that so many evictions of this pod failed: then it waits.
+    pub(super) async fn until_kept(&mut self, name: &str, retries: u32) {
+        let said = format!("retries: {retries}");
+        self.until(
+            |asked| matches!(asked, Asked::Report(n, message) if n == name && message.contains(&said)),
+        )
+        .await;
+    }
+
+    pub(super) async fn until_evicted(&mut self, name: &str) {
+        self.until(|asked| *asked == Asked::Eviction(name.to_owned())).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.context.shutdown.cancel();
+    }
+}
+
+/// A pod's UID is its name here.
+pub(super) fn pod(name: &str) -> Pod {
+    Pod {
+        name: name.into(),
+        namespace: "ns".into(),
+        uid: name.into(),
+        phase: Phase::Running,
+        ready: true,
+        ..Default::default()
+    }
+}
+
+/// What the host says of a pod: that of one called `going` it is on its way out, which the cache does not know.
+pub(super) fn live(path: &str) -> (u16, Value) {
+    let name = path.split(['/', '?']).skip_while(|part| *part != "pods").nth(1).unwrap_or_default();
+    let mut metadata = json!({"name": name, "namespace": "ns", "uid": name});
+    if name == "going" {
+        metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+    (200, json!({"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}))
+}
+
+pub(super) fn request(pod: &str) -> EvictionRequest {
+    let mut request = EvictionRequest::named("ns", pod);
+    request.metadata.uid = format!("request-{pod}");
+    request.spec.target.pod = Some(LocalPodReference { name: pod.into(), uid: pod.into() });
+    request.spec.requesters = vec![Requester { name: "r.example.com".into() }];
+    request.status.active_interceptors = vec![NAME.into()];
+    request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
+    request
+}
+
+pub(super) fn budget(name: &str, version: &str, disruptions_allowed: i32) -> Budget {
+    Budget {
+        name: name.into(),
+        namespace: "ns".into(),
+        resource_version: version.into(),
+        selector: Some(Default::default()),
+        disruptions_allowed,
+        ..Default::default()
+    }
+}
+
+pub(super) fn accepted() -> (u16, Value) {
+    (201, json!({"kind": "Status", "status": "Success"}))
+}
+
+/// With HTTP 201, as the host does it.
+pub(super) fn several() -> (u16, Value) {
+    (
+        201,
+        json!({"kind": "Status", "status": "Failure", "code": 500, "message":
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}),
+    )
+}
+
+pub(super) fn no_room() -> (u16, Value) {
+    let (code, mut body) = failure(429, "TooManyRequests");
+    body["details"] = json!({"causes": [{"reason": "DisruptionBudget", "message": "b needs 2"}]});
+    (code, body)
+}
+
+pub(super) fn denied() -> (u16, Value) {
+    let (code, mut body) = failure(403, "Forbidden");
+    body["message"] = json!("admission webhook \"w.example.com\" denied the request: not now");
+    (code, body)
+}
+
+pub(super) fn withdrawn(pod: &str) -> EvictionRequest {
+    EvictionRequest { spec: Default::default(), ..request(pod) }
+}

@@ -1,0 +1,249 @@
+//! A NoSchedule taint of our own on nodes whose drain has come to DaemonSet pods, so that these do not come straight back:
+//! the DaemonSet controller tolerates a cordon for its pods, but not this taint. Never NoExecute, which would kill pods
+//! outside their tier. It goes when no maintenance in Drain has the node's DaemonSet pods among its targets.
+//!
+//! An admission policy that refuses those pods could tell DaemonSets apart, but each refused create fails the sync of its
+//! whole DaemonSet, which tries one node at random and backs off to 1,000 s: beside one, five or fifty drained nodes, a node
+//! that joined could be without its pod after two minutes (Kubernetes 1.36).
+
+mod waits;
+mod wanted;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_runtime::cache::DRAIN_TAINT;
+use drydock_runtime::queue::{Backoff, Queue};
+use drydock_runtime::{
+    Change, Context, Failure, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
+};
+use futures::FutureExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node as HostNode;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use parking_lot::Mutex;
+use tracing::info;
+
+use crate::daemonset::{Returns, Targets, changed_nodes};
+use waits::Waits;
+use wanted::{is_wanted, patch, taken_from};
+pub(crate) use wanted::{nodes_of, stands};
+
+/// Key of the taint.
+pub const TAINT: &str = DRAIN_TAINT;
+/// Its effect.
+pub const EFFECT: &str = "NoSchedule";
+/// Field manager of the taint.
+const MANAGER: &str = "drydock-daemonset-taint";
+
+/// A change that the cache does not show within this time is looked at again.
+const SHOWS_WITHIN: Duration = Duration::from_secs(30);
+
+/// A failed write.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("changing the node's taints: {0}")]
+    Patch(#[source] kube::Error),
+    #[error("the lease is not held")]
+    NoLease,
+}
+
+impl WorkError for Error {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Patch(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
+}
+
+/// What the taint and the deletion of pods know together.
+pub(crate) struct Shared {
+    /// Which pods were deleted, and which DaemonSets put new ones there.
+    pub(crate) returns: Mutex<Returns>,
+    /// What the nodes are drained of.
+    pub(crate) targets: Targets,
+    /// Nodes whose taint is looked at.
+    pub(crate) queue: Queue<String>,
+    /// Nodes whose taints cannot be changed.
+    refusals: Refusals,
+    /// Nodes whose taint does not stand yet.
+    waits: Waits,
+}
+
+/// Why a taint that is wanted does not stand yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    /// Since when it is wanted.
+    pub(crate) since: Timestamp,
+    /// The words with which it was refused.
+    pub(crate) refused: Option<String>,
+    /// How often others took it away lately, if they do so again and again.
+    pub(crate) taken: Option<usize>,
+}
+
+impl Shared {
+    pub(crate) fn new(context: &Context) -> Self {
+        Self {
+            returns: Mutex::default(),
+            targets: Targets::default(),
+            queue: Queue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
+            refusals: Refusals::default(),
+            waits: Waits::default(),
+        }
+    }
+
+    /// Why the taint of a node does not stand; none if nobody has looked yet whether it is wanted.
+    pub(crate) fn awaited(&self, node: &str) -> Option<Awaited> {
+        let (since, taken) = self.waits.of(node)?;
+        Some(Awaited { since, refused: self.refusals.of(node), taken })
+    }
+
+    /// The taint of a node is wanted since then.
+    #[cfg(test)]
+    pub(crate) fn wanted(&self, node: &str, since: Timestamp) {
+        self.waits.wanted(node, since);
+    }
+
+    fn over(&self, node: &str, is_drained: bool) {
+        self.refusals.forget(node);
+        self.waits.over(node, is_drained);
+        if !is_drained {
+            self.returns.lock().over(node);
+        }
+    }
+}
+
+/// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is called with each
+/// node whose taint is refused with words that are new, or taken away again and again.
+pub(crate) async fn run(
+    context: Context,
+    shared: Arc<Shared>,
+    blocked: impl Fn(&str) + Send + Sync + 'static,
+) {
+    let (queue, stop) = (shared.queue.clone(), context.shutdown.clone());
+    context.caches.nodes.wait_until_synced().await;
+    context.caches.pods.wait_until_synced().await;
+    context.caches.maintenances.wait_until_synced().await;
+    subscribe(&context, &shared);
+    let blocked = Arc::new(blocked);
+    let work = move |node: String| {
+        let (context, shared, blocked) = (context.clone(), shared.clone(), blocked.clone());
+        async move { reconcile(&context, &shared, &*blocked, node).await }.boxed()
+    };
+    run_workers(queue, 8, stop, work).await;
+}
+
+/// Whether a node's taint is wanted and does not stand yet, as far as the caches know.
+pub(crate) fn is_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
+    may_be_awaited(context, shared, node)
+        && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, shared, &node))
+}
+
+/// Whether a node is drained of DaemonSet pods and its taint does not stand.
+pub(crate) fn may_be_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
+    shared.targets.has_drained(node) && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
+}
+
+fn is_wanted_now(context: &Context, shared: &Shared, node: &Node) -> bool {
+    let on_node = shared.targets.on(&node.name);
+    let pods = context.caches.pods.on_node(&node.name);
+    is_wanted(node, &pods, &on_node, &shared.returns.lock(), clock::now())
+}
+
+fn subscribe(context: &Context, shared: &Arc<Shared>) {
+    let nodes = shared.clone();
+    context.caches.nodes.subscribe(move |change: &Change<Node>| {
+        if let Some(node) = taken_from(change).filter(|node| nodes.targets.has_drained(&node.name)) {
+            nodes.waits.taken(&node.name, clock::now());
+        }
+        if let Some(node) = change.latest()
+            && change.old.as_ref().map(|old| &old.taints) != change.new.as_ref().map(|new| &new.taints)
+        {
+            nodes.queue.add(node.name.clone());
+        }
+    });
+    let pods = shared.queue.clone();
+    context.caches.pods.subscribe(move |change: &Change<Pod>| {
+        for node in nodes_of(change) {
+            pods.add(node.to_owned());
+        }
+    });
+    let maintenances = shared.queue.clone();
+    context.caches.maintenances.subscribe(move |change: &Change<NodeMaintenance>| {
+        changed_nodes(change).into_iter().for_each(|node| maintenances.add(node));
+    });
+}
+
+async fn reconcile(
+    context: &Context,
+    shared: &Shared,
+    blocked: &(impl Fn(&str) + Sync),
+    name: String,
+) -> Result<Outcome, Error> {
+    let is_drained = shared.targets.has_drained(&name);
+    let Some(node) = context.caches.nodes.find("", &name) else {
+        shared.over(&name, false);
+        return Ok(Outcome::Done);
+    };
+    let wanted = is_wanted_now(context, shared, &node);
+    let Some(patch) = patch(&node, wanted) else {
+        shared.over(&name, is_drained);
+        return Ok(Outcome::Done);
+    };
+    if wanted && let Some(wait) = pause(context, shared, blocked, &node) {
+        return Ok(Outcome::After(wait));
+    }
+    if !context.may_write() {
+        return Err(Error::NoLease);
+    }
+    let api: Api<HostNode> = Api::all(context.client.clone());
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+    match api.patch(&name, &params, &Patch::Merge(patch)).await {
+        Ok(_) => {
+            shared.refusals.forget(&name);
+            let change = if wanted { "added" } else { "removed" };
+            info!(node = name, taint = TAINT, "{change} the taint of drains");
+            // What others undo before the cache has shown it brings no change.
+            Ok(Outcome::After(SHOWS_WITHIN))
+        }
+        Err(error) => match classify(&error) {
+            Failure::NotFound => Ok(Outcome::Done),
+            Failure::Conflict => Ok(Outcome::Retry),
+            _ => {
+                if shared.refusals.note(&name, &error) {
+                    blocked(&name);
+                    if !wanted {
+                        tell_it_stays(context, &node, &shared.refusals);
+                    }
+                }
+                Err(Error::Patch(error))
+            }
+        },
+    }
+}
+
+/// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
+fn tell_it_stays(context: &Context, node: &Node, refusals: &Refusals) {
+    let words = refusals.of(&node.name).unwrap_or_default();
+    let message = format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {words}");
+    context.recorder.warning(node, NODE_UPDATE_REFUSED, message);
+}
+
+/// How long the taint is not to be set yet, if others have taken it away again and again, of which the node is told.
+fn pause(context: &Context, shared: &Shared, blocked: &impl Fn(&str), node: &Node) -> Option<Duration> {
+    let now = clock::now();
+    let due = shared.waits.wanted(&node.name, now);
+    if let Some(times) = due.tell {
+        let message = format!(
+            "The taint {TAINT} was taken away {times} times in the last 10 minutes while DaemonSet pods are drained from \
+             the node; it is set again, later each time, and pods that it keeps away are not deleted without it"
+        );
+        context.recorder.warning(node, "TaintConflict", message);
+        blocked(&node.name);
+    }
+    Duration::try_from(due.at.duration_since(now)).ok().filter(|wait| !wait.is_zero())
+}

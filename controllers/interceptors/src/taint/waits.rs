@@ -1,0 +1,127 @@
+//! Nodes whose taint is wanted and does not stand: since when, and how often others have taken it away.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use drydock_runtime::Conflict;
+use drydock_runtime::queue::Backoff;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+/// How long a taint that others took away twice is not set again, then twice as long each time: pods wait for it meanwhile.
+const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
+
+/// The nodes, by name: those only that are drained of DaemonSet pods.
+#[derive(Default)]
+pub(super) struct Waits(Mutex<HashMap<String, Wait>>);
+
+#[derive(Default)]
+struct Wait {
+    since: Option<Timestamp>,
+    taken: Conflict,
+}
+
+/// A taint that is to be set.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// Not before.
+    pub(super) at: Timestamp,
+    /// How often others took it away, if that is to be told now.
+    pub(super) tell: Option<usize>,
+}
+
+impl Waits {
+    /// Others took the taint of a node away.
+    pub(super) fn taken(&self, node: &str, now: Timestamp) {
+        self.0.lock().entry(node.to_owned()).or_default().taken.undone(1, now);
+    }
+
+    /// The taint of a node is wanted, and does not stand.
+    pub(super) fn wanted(&self, node: &str, now: Timestamp) -> Due {
+        let mut waits = self.0.lock();
+        let wait = waits.entry(node.to_owned()).or_default();
+        wait.since.get_or_insert(now);
+        wait.taken.forget(now);
+        let delay = wait.times().map(|times| AGAIN.delay(u32::try_from(times - 2).unwrap_or(u32::MAX)));
+        let at = wait.taken.last().zip(delay).and_then(|(last, delay)| last.checked_add(delay).ok());
+        Due { at: at.unwrap_or(now), tell: wait.taken.tell(now) }
+    }
+
+    /// The taint of a node stands, or is not wanted. What others did is remembered while the node is drained.
+    pub(super) fn over(&self, node: &str, is_drained: bool) {
+        let mut waits = self.0.lock();
+        if let Some(wait) = waits.get_mut(node) {
+            wait.since = None;
+            if !is_drained {
+                waits.remove(node);
+            }
+        }
+    }
+
+    /// Since when the taint of a node is waited for, if it is; and how often others took it away, if they do so again and
+    /// again.
+    pub(super) fn of(&self, node: &str) -> Option<(Timestamp, Option<usize>)> {
+        let waits = self.0.lock();
+        let wait = waits.get(node)?;
+        Some((wait.since?, wait.times()))
+    }
+}
+
+impl Wait {
+    /// Once may be a mistake.
+    fn times(&self) -> Option<usize> {
+        Some(self.taken.times()).filter(|times| *times > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// It was set again at once each time, for as long as the drain lasted, and nobody was told.
+    #[test]
+    fn a_taint_that_others_take_away_is_set_later_each_time() {
+        let (waits, mut now, mut waited) = (Waits::default(), at(0), Vec::new());
+        for _ in 0..9 {
+            waits.taken("n", now);
+            let due = waits.wanted("n", now);
+            waited.push(due.at.duration_since(now).as_secs());
+            now = due.at;
+            waits.over("n", true);
+        }
+        assert_eq!(waited, [0, 1, 2, 4, 8, 16, 30, 30, 30]);
+        waits.over("n", false);
+        assert_eq!(waits.wanted("n", now), Due { at: now, tell: None }, "another drain");
+    }
+
+    #[test]
+    fn a_conflict_is_told_of_once_a_minute_and_shown_while_it_lasts() {
+        let waits = Waits::default();
+        let told = |second| {
+            waits.taken("n", at(second));
+            (waits.wanted("n", at(second)).tell, waits.of("n"))
+        };
+        assert_eq!(told(0), (None, Some((at(0), None))));
+        assert_eq!(told(1), (Some(2), Some((at(0), Some(2)))));
+        assert_eq!(told(2), (None, Some((at(0), Some(3)))));
+        waits.over("n", true);
+        assert_eq!(waits.of("n"), None);
+        assert_eq!(told(61), (Some(4), Some((at(61), Some(4)))));
+    }
+
+    #[test]
+    fn memory_is_of_nodes_that_are_drained() {
+        let waits = Waits::default();
+        for node in ["a", "b"] {
+            waits.taken(node, at(0));
+            waits.wanted(node, at(0));
+            waits.over(node, false);
+        }
+        assert!(waits.0.lock().is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! Which taint stands when, and how it is written.
+
+#![allow(clippy::unwrap_used)]
+use drydock_api::node_maintenance::{
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeReference, PodType, Stage,
+};
+use drydock_runtime::cache::OwnerRef;
+
+use super::*;
+
+fn node(taint: Option<&str>) -> Node {
+    let ours = |effect: &str| Taint { key: TAINT.into(), effect: effect.into(), ..Taint::default() };
+    Node {
+        name: "n".into(),
+        uid: "u".into(),
+        resource_version: "7".into(),
+        taints: [Some(other()), taint.map(ours)].into_iter().flatten().collect(),
+        ..Default::default()
+    }
+}
+
+fn other() -> Taint {
+    serde_json::from_value(other_on_the_wire()).unwrap()
+}
+
+fn other_on_the_wire() -> Value {
+    json!({"key": "other", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"})
+}
+
+/// The list has no merge key: a strategic merge patch of ours alone took everybody else's taints off the node, and
+/// the removal of ours was refused for ever (422, `taints[0].effect: Required value`).
+#[test]
+fn only_our_own_taint_changes_in_the_list_which_is_written_as_a_whole() {
+    assert_eq!(patch(&node(Some(EFFECT)), true), None);
+    assert_eq!(patch(&node(None), false), None);
+    let added = patch(&node(None), true).unwrap();
+    assert_eq!(added["spec"]["taints"], json!([other_on_the_wire(), {"key": TAINT, "effect": "NoSchedule"}]));
+    let removed = patch(&node(Some(EFFECT)), false).unwrap();
+    assert_eq!(removed["spec"]["taints"], json!([other_on_the_wire()]));
+}
+
+#[test]
+fn the_patch_holds_for_the_version_that_was_seen_only() {
+    for (present, wanted) in [(Some(EFFECT), false), (None, true)] {
+        let seen = patch(&node(present), wanted).unwrap()["metadata"].clone();
+        assert_eq!(seen, json!({"uid": "u", "resourceVersion": "7"}));
+    }
+}
+
+#[test]
+fn foreign_effect_under_our_key_is_put_right() {
+    let put_right = patch(&node(Some("NoExecute")), true).unwrap();
+    assert_eq!(put_right["spec"]["taints"][1], json!({"key": TAINT, "effect": "NoSchedule"}));
+}
+
+fn drained_to(pod_priority: i32) -> OnNode {
+    let mut m = NodeMaintenance::default();
+    m.spec.stage = Stage::Drain;
+    m.status.node_statuses = vec![NodeMaintenanceNodeStatus {
+        node_ref: NodeReference { name: "n".into() },
+        drain_targets: vec![DrainPlanEntry {
+            pod_priority,
+            pod_type: PodType::DaemonSet,
+            ..Default::default()
+        }],
+        ..Default::default()
+    }];
+    OnNode::of("n", &[Arc::new(m)])
+}
+
+fn pod(uid: &str, priority: i32) -> Pod {
+    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
+    Pod { uid: uid.into(), node_name: "n".into(), priority, controller: Some(owner), ..Default::default() }
+}
+
+fn wanted(node: &Node, pods: &[&Pod], to: i32, returns: &Returns) -> bool {
+    let pods: Vec<Arc<Pod>> = pods.iter().map(|pod| Arc::new((*pod).clone())).collect();
+    is_wanted(node, &pods, &drained_to(to), returns, Timestamp::UNIX_EPOCH)
+}
+
+/// It came with the first DaemonSet entry, and a higher DaemonSet whose pod was lost did not get it back, though its turn had
+/// not come.
+#[test]
+fn the_taint_comes_when_the_targets_cover_all_daemon_set_pods_that_it_keeps_away() {
+    let (low, high, none) = (pod("low", 10), pod("high", 1000), Returns::default());
+    assert!(!wanted(&node(None), &[&low, &high], 10, &none));
+    assert!(wanted(&node(None), &[&low, &high], 1000, &none));
+    assert!(wanted(&node(None), &[&low], 10, &none));
+    let stops = Pod { deletion_timestamp: Some(Timestamp::UNIX_EPOCH), ..high };
+    assert!(!wanted(&node(None), &[&low, &stops], 10, &none), "it is to come back");
+}
+
+#[test]
+fn pods_that_tolerate_the_taint_neither_hold_it_up_nor_need_it() {
+    let (low, none) = (pod("low", 10), Returns::default());
+    let tolerates = |priority| Pod { tolerates_drain_taint: true, ..pod("tolerates", priority) };
+    assert!(wanted(&node(None), &[&low, &tolerates(1000)], 10, &none));
+    assert!(!wanted(&node(None), &[&tolerates(5)], 10, &none));
+}
+
+#[test]
+fn pods_of_other_types_and_terminal_ones_play_no_part() {
+    let (low, none) = (pod("low", 10), Returns::default());
+    let free = Pod { controller: None, ..pod("free", 1000) };
+    let ended = Pod { phase: drydock_runtime::cache::Phase::Failed, ..pod("ended", 1000) };
+    let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
+    let mirror = Pod { annotations: [mirror].into(), ..pod("mirror", 1000) };
+    assert!(wanted(&node(None), &[&low, &free, &ended, &mirror], 10, &none));
+    assert!(!wanted(&node(None), &[&free], 10, &none));
+}
+
+/// Without it the lower tier never ends, and the higher ones, for which the taint would wait, are never reached.
+#[test]
+fn the_taint_comes_before_its_time_for_a_pod_that_has_come_back() {
+    let (low, high) = (pod("low", 10), pod("high", 1000));
+    let mut returns = Returns::default();
+    returns.deleted(&low, Timestamp::UNIX_EPOCH);
+    assert!(!wanted(&node(None), &[&low, &high], 10, &returns));
+    assert!(wanted(&node(None), &[&pod("low-again", 10), &high], 10, &returns));
+}
+
+#[test]
+fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
+    let none = Returns::default();
+    assert!(wanted(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
+    assert!(!is_wanted(&node(Some(EFFECT)), &[], &OnNode::default(), &none, Timestamp::UNIX_EPOCH));
+}

@@ -1,0 +1,132 @@
+//! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
+
+use std::time::Duration;
+
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_api::node_maintenance::PodType;
+use drydock_api::node_maintenance::blocker::{
+    ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, INTERCEPTOR, NO_NODE_AGENT, NODE_UPDATE_REFUSED, OTHER,
+    POD_DISRUPTION_BUDGET,
+};
+use drydock_api::time::format_seconds;
+use drydock_runtime::Pod;
+use jiff::{SignedDuration, Timestamp};
+
+use super::why::Why;
+use crate::actions::Decision;
+use crate::world::View;
+
+/// How long a pod that nothing else keeps may be there before it is shown as blocked, whatever its interceptors report.
+const LONG: SignedDuration = SignedDuration::from_hours(1);
+/// The same for a pod that no interceptor deals with.
+const UNASKED: SignedDuration = SignedDuration::from_mins(5);
+/// The interceptors that are Drydock's.
+const OURS: [&str; 3] = [IMPERATIVE_EVICTION, DAEMON_SET, KUBELET];
+/// An interceptor that has never reported is shown after this.
+const FIRST_REPORT: Duration = Duration::from_secs(10);
+
+/// The active interceptor says what keeps it from evicting the pod. The reason and the bare words are believed of our own
+/// ones alone. Anybody may register an interceptor for pods of his and write anything: from others, a budget's name would
+/// send people to a budget that is not to blame, and so it is the interceptor that they are sent to.
+pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
+    let active = request.active_interceptor_status()?;
+    let blocked = active.blocked.as_ref()?;
+    if !OURS.contains(&active.name.as_str()) {
+        let message = format!("{} says: {}", active.name, active.message);
+        return Some(Why::new(INTERCEPTOR, message).of(&active.name));
+    }
+    let known = [POD_DISRUPTION_BUDGET, ADMISSION_WEBHOOK, NODE_UPDATE_REFUSED, DAEMON_SET_RETURNS];
+    let known = known.into_iter().find(|known| *known == blocked.reason);
+    Some(Why::new(known.unwrap_or(OTHER), &active.message).of(format!("{} {}", active.name, blocked.name)))
+}
+
+/// A static pod whose node has no agent.
+pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) -> Option<Why> {
+    let active = request.active_interceptor_status()?;
+    let passed_over = request.status.processed_interceptors.iter().any(|p| p == KUBELET);
+    let is_silent = || {
+        let begun = active.name == KUBELET && active.start_time.is_none();
+        begun && silent_at(view, request, active).is_some_and(|at| at <= view.now)
+    };
+    if pod.pod_type() != PodType::Static || !(passed_over || is_silent()) {
+        return None;
+    }
+    let message = format!("No node agent on {} responds to the eviction of static pods", pod.node_name);
+    Some(Why::new(NO_NODE_AGENT, message))
+}
+
+/// An interceptor that reports no progress, or is later than it expected. One that works is none.
+pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mut Decision) -> Option<Why> {
+    let active = request.active_interceptor_status()?;
+    let (silent, expected) = (silent_at(view, request, active), active.expected_finish_time);
+    let is_over = |at: &Timestamp| *at <= view.now;
+    let times = [silent, expected].into_iter().flatten();
+    times.filter(|at| !is_over(at)).for_each(|at| decision.wake_at(at));
+    if let Some(at) = expected.filter(is_over) {
+        return Some(waiting_for(active, &format!(", which expected to finish at {}", format_seconds(at))));
+    }
+    silent.filter(is_over)?;
+    let last =
+        last_sign(request, active).map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
+    let passed_over = deadline(view, request, active);
+    let then = passed_over.map(|at| format!(" and is passed over at {}", format_seconds(at)));
+    Some(waiting_for(active, &format!(", which has not reported{last}{}", then.unwrap_or_default())))
+}
+
+/// A pod that nothing explains and that is there for so long that people should look: its request may be made anew again and
+/// again, or reported on for ever.
+pub(super) fn unexplained(
+    view: &View<'_>,
+    pod: &Pod,
+    since: Timestamp,
+    decision: &mut Decision,
+) -> Option<Why> {
+    // Terminating pods are explained when they are late.
+    if pod.is_terminating() {
+        return None;
+    }
+    let request = view.world.request(pod);
+    let active = request.and_then(|request| request.active_interceptor_status());
+    let after = if active.is_some() { LONG } else { UNASKED };
+    let late = since.checked_add(after).unwrap_or(Timestamp::MAX);
+    if view.now < late {
+        decision.wake_at(late);
+        return None;
+    }
+    let since = format_seconds(since);
+    let what = match (active, request) {
+        (Some(active), _) => return Some(waiting_for(active, &format!(" since {since}"))),
+        (None, Some(_)) => "The pod's EvictionRequest has no active interceptor",
+        (None, None) => "The pod has no EvictionRequest",
+    };
+    let message = format!(
+        "{what}, though the pod is to leave since {since}: see the log of drydock-controller-manager for what keeps it from that"
+    );
+    Some(Why::new(OTHER, message))
+}
+
+fn waiting_for(active: &InterceptorStatus, how: &str) -> Why {
+    let said = if active.message.is_empty() { "it has not reported yet" } else { active.message.as_str() };
+    Why::new(INTERCEPTOR, format!("Waiting for {}{how}: {said}", active.name)).of(&active.name)
+}
+
+/// When an interceptor that reports nothing more is shown. Ours report a pod that they can do nothing about yet seldom, and
+/// may have many.
+fn silent_at(view: &View<'_>, request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {
+    let is_ours = [IMPERATIVE_EVICTION, DAEMON_SET].contains(&active.name.as_str());
+    let has_begun = active.start_time.is_some() || is_ours;
+    let after =
+        if has_begun { view.config.silent_after() } else { view.config.silent_after().min(FIRST_REPORT) };
+    Some(last_sign(request, active)?.checked_add(after).unwrap_or(Timestamp::MAX))
+}
+
+/// When the turn passes on if nothing more is heard. The last interceptor has no deadline.
+fn deadline(view: &View<'_>, request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {
+    let last = last_sign(request, active).filter(|_| active.name != IMPERATIVE_EVICTION)?;
+    last.checked_add(view.config.heartbeat_deadline).ok()
+}
+
+fn last_sign(request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {
+    active.heartbeat_time.or(request.status.activation_time)
+}

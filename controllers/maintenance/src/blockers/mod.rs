@@ -1,0 +1,169 @@
+//! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
+
+mod interceptor;
+mod request;
+mod terminating;
+mod why;
+
+use std::collections::HashMap;
+
+use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
+use drydock_api::time::truncate_to_seconds;
+use drydock_runtime::Pod;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::actions::Decision;
+use crate::nodes::uncordoned;
+use crate::world::View;
+
+use why::why;
+pub(crate) use why::{Known, Why};
+
+/// Longest message of a blocker.
+const MAX_MESSAGE: usize = 256;
+/// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
+/// those of anybody.
+const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
+
+/// What blocks, with memory of since when.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blocked {
+    /// By node, the longest blocked first.
+    nodes: HashMap<String, Vec<Shown>>,
+    /// Since when nothing explains why pods are there, by UID.
+    unexplained: HashMap<String, Timestamp>,
+}
+
+/// A blocker as it is shown.
+#[derive(Clone, Debug)]
+struct Shown {
+    blocker: Blocker,
+    about: String,
+    /// When its message was taken.
+    worded: Timestamp,
+}
+
+impl Shown {
+    /// The longest blocked first.
+    fn order(&self) -> (Option<Timestamp>, &PodReference) {
+        (self.blocker.since_time, &self.blocker.pod)
+    }
+}
+
+/// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
+type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
+
+impl Blocked {
+    /// Works out what blocks at this moment.
+    pub(crate) fn look(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
+        self.recall(view);
+        let nodes = std::mem::take(&mut self.nodes);
+        let mut before = Before::new();
+        for (node, shown) in &nodes {
+            before.extend(shown.iter().map(|shown| ((node.as_str(), shown.blocker.pod.uid.as_str()), shown)));
+        }
+        let mut silent = HashMap::new();
+        for (node, pods) in view.counted.iter().filter(|(node, _)| view.is_draining(node)) {
+            let mut blockers = Vec::new();
+            for pod in pods.iter().filter(|p| view.targeted.contains(p.uid.as_str())) {
+                let why = why(view, pod, known, decision).or_else(|| {
+                    let since = self.unexplained_since(view, pod);
+                    silent.insert(pod.uid.clone(), since);
+                    interceptor::unexplained(view, pod, since, decision)
+                });
+                let Some(why) = why else { continue };
+                let before = before.get(&(*node, &*pod.uid)).copied();
+                blockers.push(show(view, before, reference(pod), why, decision));
+            }
+            blockers.sort_by(|a, b| a.order().cmp(&b.order()));
+            // First of all: it keeps every pod.
+            if let Some(message) = uncordoned::why(view, known.flips, node) {
+                let why = Why::new(NODE_UPDATE_REFUSED, message);
+                let before = before.get(&(*node, "")).copied();
+                blockers.insert(0, show(view, before, PodReference::default(), why, decision));
+            }
+            self.nodes.insert((*node).to_owned(), blockers);
+        }
+        self.unexplained = silent;
+    }
+
+    /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are.
+    pub(crate) fn of_node(&self, node: &str, share: usize) -> (Vec<Blocker>, i32) {
+        let all = self.nodes.get(node).map(Vec::as_slice).unwrap_or_default();
+        let shown = all.iter().take(MAX_BLOCKERS.min(share)).map(|shown| shown.blocker.clone()).collect();
+        (shown, i32::try_from(all.len()).unwrap_or(i32::MAX))
+    }
+
+    /// How many blockers there are in all.
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.values().map(Vec::len).sum()
+    }
+
+    /// After a restart: since when, from what the statuses show.
+    fn recall(&mut self, view: &View<'_>) {
+        if !self.nodes.is_empty() {
+            return;
+        }
+        let statuses = view.world.maintenances.iter().flat_map(|m| &m.status.node_statuses);
+        for status in statuses {
+            let shown = |blocker: &Blocker| Shown {
+                blocker: blocker.clone(),
+                about: String::new(),
+                worded: Timestamp::MIN,
+            };
+            let known = self.nodes.entry(status.node_ref.name.clone()).or_default();
+            known.extend(status.blockers.iter().map(shown));
+        }
+    }
+
+    /// Since when a pod that is asked to leave is there without a reason. After a restart this begins anew, but for the turn
+    /// of an interceptor.
+    fn unexplained_since(&self, view: &View<'_>, pod: &Pod) -> Timestamp {
+        if !view.may_ask_on(&pod.node_name) {
+            return view.now;
+        }
+        let turn = || view.world.request(pod).and_then(|request| request.status.activation_time);
+        let known = self.unexplained.get(&pod.uid).copied().or_else(turn);
+        known.map_or(view.now, |at| truncate_to_seconds(at).min(view.now))
+    }
+}
+
+fn reference(pod: &Pod) -> PodReference {
+    PodReference { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() }
+}
+
+/// A blocker, after what was shown of the same pod or node before.
+fn show(
+    view: &View<'_>,
+    before: Option<&Shown>,
+    pod: PodReference,
+    why: Why,
+    decision: &mut Decision,
+) -> Shown {
+    let before = before.filter(|before| before.blocker.reason == why.reason);
+    let since = before.and_then(|before| before.blocker.since_time);
+    let (mut message, mut worded) = (one_line(&why.message), view.now);
+    if let Some(before) = before.filter(|before| before.about == why.about) {
+        let until = before.worded.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
+        let differs = before.blocker.message != message;
+        if differs && view.now < until {
+            decision.wake_at(until);
+        }
+        if !differs || view.now < until {
+            (message, worded) = (before.blocker.message.clone(), before.worded);
+        }
+    }
+    let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
+    let blocker = Blocker { pod, reason: why.reason.to_owned(), message, since_time };
+    Shown { blocker, about: why.about, worded }
+}
+
+/// A message without line breaks, cut if it is long: its words may be those of others, and stand in tables.
+fn one_line(message: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    if message.chars().count() <= MAX_MESSAGE {
+        return message.chars().map(plain).collect();
+    }
+    let cut = message.chars().take(MAX_MESSAGE - 1).map(plain);
+    cut.chain(std::iter::once('\u{2026}')).collect()
+}

@@ -1,0 +1,111 @@
+//! Requests that stand in the way of a pod's eviction: they have the name that the pod's own must have, and serve nobody.
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::time::format_seconds;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Characters of a name that are shown.
+const LONGEST_NAME: usize = 64;
+
+/// What is said of a request that was deleted and that finalizers keep. Its deletion cancelled the eviction, and another
+/// request can be made only when it is gone.
+pub(super) fn why_held(request: &EvictionRequest) -> Option<String> {
+    let finalizers = &request.metadata.finalizers;
+    if !request.is_being_deleted() || finalizers.is_empty() {
+        return None;
+    }
+    let named = |finalizer: &String| {
+        let member = format!("v:{}", Value::from(finalizer.as_str()));
+        owned(finalizer, &managers(request, &["f:metadata", "f:finalizers", &member]))
+    };
+    let named: Vec<String> = finalizers.iter().map(named).collect();
+    Some(format!(
+        "The pod's EvictionRequest is being deleted and kept by its finalizers: {}",
+        named.join(", ")
+    ))
+}
+
+/// What is said of a request that has the name of a pod's own and targets another pod; and when it is replaced, if that is
+/// not now.
+pub(super) fn why_astray(request: &EvictionRequest, replaced_at: Option<Timestamp>) -> String {
+    let target = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
+    let target = owned(&format!("pod {target}"), &managers(request, &["f:spec", "f:target"]));
+    let mut message =
+        format!("The EvictionRequest that has the pod's UID as its name targets another pod: {target}");
+    if let Some(at) = replaced_at {
+        message.push_str(&format!("; it is replaced at {}", format_seconds(at)));
+    }
+    message
+}
+
+/// A name beside those of the field managers that own it, which are of the writers' own choice. Each is cut, so that none
+/// keeps the others out of the message.
+fn owned(what: &str, managers: &[&str]) -> String {
+    let cut = |name: &str| name.chars().take(LONGEST_NAME).collect::<String>();
+    let named: Vec<String> = managers.iter().map(|manager| cut(manager)).collect();
+    match named.as_slice() {
+        [] => cut(what),
+        [one] => format!("{} (field manager {one})", cut(what)),
+        all => format!("{} (field managers {})", cut(what), all.join(", ")),
+    }
+}
+
+/// Field managers of the field at this path of FieldsV1.
+fn managers<'r>(request: &'r EvictionRequest, path: &[&str]) -> Vec<&'r str> {
+    let owns = |entry: &&Value| {
+        let field = path.iter().try_fold(&entry["fieldsV1"], |fields, element| fields.get(element));
+        field.is_some()
+    };
+    let owners = request.metadata.managed_fields.iter().filter(owns);
+    owners.filter_map(|entry| entry["manager"].as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(metadata: &Value) -> EvictionRequest {
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    #[test]
+    fn each_finalizer_is_named_with_those_who_set_it() {
+        let owns = |manager: &str, finalizers: &[&str]| {
+            let set = finalizers.iter().map(|f| (format!("v:\"{f}\""), json!({})));
+            let set: serde_json::Map<String, Value> = set.collect();
+            json!({ "manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+                "fieldsV1": { "f:metadata": { "f:finalizers": set } } })
+        };
+        let mut metadata = json!({
+            "deletionTimestamp": "2026-01-01T12:00:00Z",
+            "finalizers": ["a.example.com/x", "b.example.com/y", "foregroundDeletion"],
+            "managedFields": [owns("kubectl-edit", &["a.example.com/x"]),
+                owns("operator", &["a.example.com/x", "b.example.com/y"])],
+        });
+        let expected = "The pod's EvictionRequest is being deleted and kept by its finalizers: a.example.com/x (field \
+                        managers kubectl-edit, operator), b.example.com/y (field manager operator), foregroundDeletion";
+        assert_eq!(why_held(&request(&metadata)).as_deref(), Some(expected));
+        metadata["deletionTimestamp"] = Value::Null;
+        assert_eq!(why_held(&request(&metadata)), None, "it is not being deleted");
+    }
+
+    #[test]
+    fn a_request_for_another_pod_is_told_with_who_made_it_and_when_it_goes() {
+        let mut squat = request(&json!({ "managedFields": [
+            { "manager": "squatter", "fieldsV1": { "f:spec": { "f:target": { "f:pod": {} } } } },
+            { "manager": "other", "fieldsV1": { "f:spec": { "f:requesters": {} } } },
+        ] }));
+        squat.spec.target.pod = serde_json::from_value(json!({ "name": "q", "uid": "u" })).unwrap();
+        let expected = "The EvictionRequest that has the pod's UID as its name targets another pod: pod q (field manager squatter)";
+        assert_eq!(why_astray(&squat, None), expected);
+        let at = "2026-01-01T12:00:00Z".parse().unwrap();
+        assert_eq!(
+            why_astray(&squat, Some(at)),
+            format!("{expected}; it is replaced at 2026-01-01T12:00:00Z")
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! Pods that terminate and do not end.
+
+use drydock_api::node_maintenance::blocker::{FINALIZER, NODE_UNREACHABLE, TERMINATING};
+use drydock_api::time::format_seconds;
+use drydock_runtime::Pod;
+use jiff::{SignedDuration, Timestamp};
+
+use super::why::Why;
+use crate::actions::Decision;
+use crate::world::View;
+
+/// How long after its grace period a terminating pod is shown as blocked.
+const SLOW_TO_DIE: SignedDuration = SignedDuration::from_secs(10);
+/// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
+const LONG_GRACE: SignedDuration = SignedDuration::from_mins(5);
+
+/// What a node says that is not ready, for the end of a message: whoever is to stop the pod may be in trouble.
+fn not_ready(view: &View<'_>, node: &str) -> String {
+    let ready = view.world.nodes.get(node).and_then(|node| node.condition("Ready"));
+    ready.filter(|ready| ready.status != "True").map_or_else(String::new, |ready| {
+        format!("; node {node} is not ready ({}: {})", ready.reason, ready.message)
+    })
+}
+
+/// A terminating pod on a node whose kubelet does not answer: it stays, and the drain waits.
+pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<Why> {
+    let node = &pod.node_name;
+    // A kubelet that says itself that the node is not ready still stops its pods.
+    let ready = view.world.nodes.get(node)?.condition("Ready").filter(|ready| ready.status == "Unknown")?;
+    let message = format!(
+        "The kubelet of node {node} does not answer (Ready=Unknown: {}), so that the pod cannot finish terminating. Once the node \
+         is known to be off: kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        ready.reason
+    );
+    Some(Why::new(NODE_UNREACHABLE, message))
+}
+
+/// A pod that takes longer to terminate than its grace period, or has a very long one.
+pub(super) fn slow_to_die(
+    view: &View<'_>,
+    pod: &Pod,
+    ends: Timestamp,
+    decision: &mut Decision,
+) -> Option<Why> {
+    let grace = SignedDuration::from_secs(pod.deletion_grace_period_seconds.unwrap_or_default().max(0));
+    let over = ends.checked_add(SLOW_TO_DIE).unwrap_or(Timestamp::MAX);
+    let long = ends.checked_sub(grace).and_then(|begun| begun.checked_add(LONG_GRACE)).unwrap_or(over);
+    if view.now < over.min(long) {
+        decision.wake_at(over.min(long));
+        return None;
+    }
+    let ill = not_ready(view, &pod.node_name);
+    if view.now < over {
+        decision.wake_at(over);
+        let message =
+            format!("The pod is terminating, and its grace period ends at {}{ill}", format_seconds(ends));
+        return Some(Why::new(TERMINATING, message));
+    }
+    if pod.finalizers.is_empty() {
+        let message = format!("The pod is still terminating after its grace period{ill}");
+        return Some(Why::new(TERMINATING, message));
+    }
+    let message = format!("The pod is kept by its finalizers: {}", pod.finalizers.join(", "));
+    Some(Why::new(FINALIZER, message))
+}

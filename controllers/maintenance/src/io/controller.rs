@@ -1,0 +1,257 @@
+//! The controller around the machine: one planning task, woken by any change, and workers that write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_runtime::{Cacheable, Context, Failure, Node, Outcome, Store, WorkError, classify, clock};
+use futures::FutureExt;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::{debug, error};
+
+use super::lanes::{Job, Lanes};
+use super::metrics::Gauges;
+use super::pending::Pending;
+use super::telling::{log, tell};
+use super::writer::{Writer, Written};
+use crate::actions::{Action, Decision, Task};
+use crate::machine::{Config, Memory, step};
+use crate::observed::Observed;
+use crate::world::World;
+use crate::world::selects;
+
+/// Least time between two plannings; a planning that took long is followed by a pause of three times as long.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest pause after a planning.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// A write that waits for the world to change is tried again after this.
+const NOT_YET: Duration = Duration::from_secs(1);
+/// A write that was decided on an old version is tried again after this, if no cache shows a newer one before.
+const STALE: Duration = Duration::from_secs(10);
+
+/// How the controller runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The machine's.
+    pub config: Config,
+    /// Requests that are written at once.
+    pub parallel: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { config: Config::default(), parallel: 32 }
+    }
+}
+
+/// Runs until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches that are fed.
+pub async fn run(context: Context, options: Options) {
+    let controller = Arc::new(Controller::new(&context, options.config));
+    context.caches.maintenances.wait_until_synced().await;
+    context.caches.nodes.wait_until_synced().await;
+    context.caches.pods.wait_until_synced().await;
+    context.caches.requests.wait_until_synced().await;
+    controller.subscribe();
+    let planning = controller.clone().plan_until_stopped();
+    let work = {
+        let controller = controller.clone();
+        move |job: Job| {
+            let controller = controller.clone();
+            async move { controller.work(&job.task).await }.boxed()
+        }
+    };
+    futures::future::join(planning, controller.lanes.run(options.parallel, &context, work)).await;
+}
+
+struct Controller {
+    writer: Writer,
+    pending: Mutex<Pending>,
+    observed: Observed,
+    wake: Notify,
+    lanes: Lanes,
+    gauges: Gauges,
+}
+
+impl Controller {
+    fn new(context: &Context, config: Config) -> Self {
+        let observed = Observed::default();
+        Self {
+            gauges: Gauges::register(&context.metrics),
+            pending: Mutex::default(),
+            observed: observed.clone(),
+            wake: Notify::new(),
+            lanes: Lanes::new(&context.metrics),
+            writer: Writer { context: context.clone(), config, observed },
+        }
+    }
+
+    fn subscribe(self: &Arc<Self>) {
+        let caches = &self.writer.context.caches;
+        // Before the wake-up: the planning that follows is to see it.
+        self.observed.subscribe(caches);
+        self.wake_on(&caches.maintenances);
+        self.wake_on(&caches.nodes);
+        self.wake_on(&caches.requests);
+        self.wake_on(&caches.pods);
+    }
+
+    fn wake_on<T: Cacheable>(self: &Arc<Self>, store: &Store<T>) {
+        // The stores outlive no controller by much, and a wake-up that is late finds nobody.
+        let controller = Arc::downgrade(self);
+        store.subscribe(move |_| {
+            if let Some(controller) = controller.upgrade() {
+                controller.wake.notify_one();
+            }
+        });
+    }
+
+    async fn plan_until_stopped(self: Arc<Self>) {
+        let stop = self.writer.context.shutdown.clone();
+        let mut memory = Memory::default();
+        let mut next: Option<Instant> = Some(Instant::now());
+        while !stop.is_cancelled() {
+            let timer =
+                tokio::time::sleep_until(next.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600)));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.wake.notified() => {}
+                () = timer => {}
+            }
+            let started = Instant::now();
+            let controller = self.clone();
+            let planned = tokio::task::spawn_blocking(move || controller.plan(memory)).await;
+            let Ok((remembered, wake)) = planned else {
+                // A bug. The objects hold all that matters, so a fresh memory can go on.
+                error!("planning panicked; it starts again from what the objects show");
+                memory = Memory::default();
+                next = Some(Instant::now() + MAX_PAUSE);
+                tokio::time::sleep(MAX_PAUSE).await;
+                continue;
+            };
+            memory = remembered;
+            next = wake;
+            let took = started.elapsed();
+            self.gauges.planned(took);
+            tokio::time::sleep((took * 3).clamp(PAUSE, MAX_PAUSE)).await;
+        }
+    }
+
+    /// One planning. Returns the memory and when to plan again at the latest.
+    fn plan(&self, mut memory: Memory) -> (Memory, Option<Instant>) {
+        let context = &self.writer.context;
+        let mut world = World::look(&context.caches, is_looked_at);
+        // After the look: what it shows to be lost has been noted by now.
+        world.since = self.observed.take();
+        world.refused = self.observed.refusals.all();
+        let now = clock::now();
+        let decision = step(&world, &mut memory, now, &self.writer.config);
+        self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
+        self.gauges.look(&world, memory.blocked.count());
+        decision.notes.iter().for_each(|note| tell(context, note));
+        let wake = self.hand_over(&world, decision, now);
+        (memory, wake)
+    }
+
+    fn hand_over(&self, world: &World, decision: Decision, now: Timestamp) -> Option<Instant> {
+        let started = Instant::now();
+        let seen = |task: &Task| version_of(world, task);
+        let mut pending = self.pending.lock();
+        for (job, delay) in pending.replace(decision.actions, seen, started) {
+            self.lanes.add_after(job, delay);
+        }
+        let due =
+            decision.wake.map(|at| started + Duration::try_from(at.duration_since(now)).unwrap_or_default());
+        due.into_iter().chain(pending.wake()).min()
+    }
+
+    async fn work(&self, task: &Task) -> Result<Outcome, Failed> {
+        let Some(action) = self.pending.lock().begin(task, Instant::now()) else { return Ok(Outcome::Done) };
+        if !self.writer.context.may_write() {
+            self.pending.lock().failed(task);
+            return Err(Failed::NoLease);
+        }
+        match self.writer.write(&action).await {
+            Ok(Written::At(version)) => {
+                debug!(?task, version, "written");
+                log(&action);
+                if let Action::Conditions { notes, .. } | Action::Status { notes, .. } = &action {
+                    notes.iter().for_each(|note| tell(&self.writer.context, note));
+                }
+                if let Action::Cordon { node, .. } = &action {
+                    self.observed.refusals.forget(&node.name);
+                }
+                self.pending.lock().done(&action, version, Instant::now());
+                Ok(Outcome::Done)
+            }
+            Ok(Written::NotYet) => Ok(Outcome::After(NOT_YET)),
+            Err(error) => self.failed(&action, error),
+        }
+    }
+
+    fn failed(&self, action: &Action, error: kube::Error) -> Result<Outcome, Failed> {
+        if let Action::Cordon { node, .. } = action
+            && self.observed.refusals.note(&node.name, &error)
+        {
+            self.wake.notify_one();
+        }
+        match classify(&error) {
+            // What was to be written is gone, and the cache will say so.
+            Failure::NotFound => Ok(Outcome::Retry),
+            // The next planning decides anew on what the cache shows then; what that does not change is tried again.
+            Failure::Conflict => Ok(Outcome::After(STALE)),
+            _ => {
+                self.pending.lock().failed(&action.task());
+                Err(Failed::Write(error))
+            }
+        }
+    }
+}
+
+/// Why an action was not carried out.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("{0}")]
+    Write(#[source] kube::Error),
+    #[error("the lease is not held")]
+    NoLease,
+}
+
+impl WorkError for Failed {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Write(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
+}
+
+/// Whether the pods of a node matter: some maintenance selects it whose work is not done.
+fn is_looked_at(node: &Node, maintenances: &[Arc<NodeMaintenance>]) -> bool {
+    let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || crate::release::has_finalizer(m);
+    maintenances.iter().any(|m| works(m) && selects(m, node))
+}
+
+/// The version of a task's object in the cache, 0 if it is not there.
+fn version_of(world: &World, task: &Task) -> u64 {
+    let version = match task {
+        Task::Cordon(name) | Task::Conditions(name) => {
+            world.nodes.get(name).map(|n| n.resource_version.as_str())
+        }
+        Task::Request(namespace, uid) => {
+            let request = world.requests.get(&(namespace.clone(), uid.clone()));
+            request.map(|r| r.metadata.resource_version.as_str())
+        }
+        Task::Status(name) | Task::Finalizer(name) => {
+            let maintenance = world.maintenances.iter().find(|m| m.metadata.name == *name);
+            maintenance.map(|m| m.metadata.resource_version.as_str())
+        }
+    };
+    version.and_then(|v| v.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! Queues of the writes, each with workers of its own: tens of thousands of requests keep no cordon and no status waiting.
+//!
+//! ```text
+//!   cordons ──▶ workers      requests wait for these
+//!   statuses ─▶ workers      statuses and finalizers of maintenances: what is targeted stands there before the requests
+//!   nodes ────▶ workers      conditions of nodes, which may have to be confirmed
+//!   requests ─▶ workers      maintenances take turns, and within each its nodes
+//! ```
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drydock_runtime::metrics::Metrics;
+use drydock_runtime::queue::{Backoff, Key, Queue};
+use drydock_runtime::{Context, Outcome, WorkError, run_workers};
+use futures::future::{BoxFuture, join_all};
+
+use crate::actions::{Action, Task, Turn};
+
+/// Workers of every lane but that of the requests.
+const PARALLEL: usize = 16;
+
+/// The queues.
+pub(crate) struct Lanes {
+    cordons: Queue<Job>,
+    statuses: Queue<Job>,
+    conditions: Queue<Job>,
+    requests: Queue<Job>,
+}
+
+/// A task that waits, with whom it takes turns. It is the same whoever that is.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    turn: Option<(Arc<str>, Arc<str>)>,
+}
+
+impl Lanes {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        let queue = |name: &str| Queue::new(name, metrics, Backoff::WRITES);
+        Self {
+            cordons: queue("nodemaintenance_cordons"),
+            statuses: queue("nodemaintenances"),
+            conditions: queue("nodemaintenance_conditions"),
+            requests: queue("nodemaintenance_requests"),
+        }
+    }
+
+    /// Adds a task when `delay` is over.
+    pub(crate) fn add_after(&self, job: Job, delay: Duration) {
+        self.of(&job.task).add_after(job, delay);
+    }
+
+    /// Works until shutdown, on at most `requests` of the requests at once.
+    pub(crate) async fn run<E, F>(&self, requests: usize, context: &Context, work: F)
+    where
+        E: WorkError,
+        F: Fn(Job) -> BoxFuture<'static, Result<Outcome, E>> + Clone + Send + Sync + 'static,
+    {
+        let lane = |queue: &Queue<Job>, parallel| {
+            run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
+        };
+        let most = [&self.cordons, &self.statuses, &self.conditions].map(|queue| lane(queue, PARALLEL));
+        join_all(most.into_iter().chain([lane(&self.requests, requests)])).await;
+    }
+
+    fn of(&self, task: &Task) -> &Queue<Job> {
+        match task {
+            Task::Cordon(_) => &self.cordons,
+            Task::Status(_) | Task::Finalizer(_) => &self.statuses,
+            Task::Conditions(_) => &self.conditions,
+            Task::Request(..) => &self.requests,
+        }
+    }
+}
+
+impl Job {
+    /// The task of an action.
+    pub(crate) fn of(action: &Action) -> Self {
+        let turn = match action {
+            Action::Request { turn: Turn { maintenance, within }, .. } => {
+                Some((maintenance.as_str().into(), within.as_str().into()))
+            }
+            _ => None,
+        };
+        Self { task: action.task(), turn }
+    }
+}
+
+impl Key for Job {
+    fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
+        self.turn.clone()
+    }
+}
+
+impl PartialEq for Job {
+    fn eq(&self, other: &Self) -> bool {
+        self.task == other.task
+    }
+}
+
+impl Eq for Job {}
+
+impl Hash for Job {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.task.hash(state);
+    }
+}
+
+#[cfg(test)]
+#[path = "lanes_tests.rs"]
+mod tests;

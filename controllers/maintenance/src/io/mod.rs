@@ -1,0 +1,9 @@
+//! The controller around the machine: what it reads, and how its actions are carried out.
+
+pub(crate) mod controller;
+
+mod lanes;
+mod metrics;
+mod pending;
+mod telling;
+mod writer;

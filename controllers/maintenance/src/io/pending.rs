@@ -1,0 +1,182 @@
+//! Which actions wait, and which have been written but not seen yet.
+//!
+//! An action that was written is not decided again on a cache that has not heard of it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::lanes::Job;
+use crate::actions::{Action, Task};
+
+/// A write that no watch shows within this time is decided again.
+const SHOWS_WITHIN: Duration = Duration::from_secs(10);
+/// Status writes of one object are at least this far apart, but for those that move the plan on.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Actions of all tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    waiting: HashMap<Task, Action>,
+    written: HashMap<Task, Written>,
+    /// When the write of a status was tried last.
+    statuses_tried: HashMap<Task, Instant>,
+    /// Those whose last write failed: their queue has them tried again, later each time, whatever is to be written then.
+    failed: HashSet<Task>,
+}
+
+#[derive(Debug)]
+struct Written {
+    version: u64,
+    at: Instant,
+}
+
+impl Pending {
+    /// Takes over what is to be done now. Returns what is to be queued, each with a delay. `seen` is the version of
+    /// the task's object in the cache.
+    pub(crate) fn replace(
+        &mut self,
+        actions: BTreeMap<Task, Action>,
+        seen: impl Fn(&Task) -> u64,
+        now: Instant,
+    ) -> Vec<(Job, Duration)> {
+        self.written.retain(|task, w| seen(task) < w.version && now.duration_since(w.at) < SHOWS_WITHIN);
+        self.statuses_tried.retain(|_, at| now.duration_since(*at) < STATUS_INTERVAL);
+        self.failed.retain(|task| actions.contains_key(task));
+        let mut queue = Vec::new();
+        let mut waiting = HashMap::new();
+        for (task, action) in actions {
+            if self.written.contains_key(&task) {
+                continue;
+            }
+            if self.waiting.get(&task) != Some(&action) && !self.failed.contains(&task) {
+                let last = self.statuses_tried.get(&task).filter(|_| !action.is_urgent());
+                let since = last.map(|at| now.duration_since(*at));
+                let delay = since.map_or(Duration::ZERO, |since| STATUS_INTERVAL.saturating_sub(since));
+                queue.push((Job::of(&action), delay));
+            }
+            waiting.insert(task, action);
+        }
+        self.waiting = waiting;
+        queue
+    }
+
+    /// The present action of a task, if it is still wanted: it is tried now.
+    pub(crate) fn begin(&mut self, task: &Task, now: Instant) -> Option<Action> {
+        self.failed.remove(task);
+        if matches!(task, Task::Status(_)) {
+            self.statuses_tried.insert(task.clone(), now);
+        }
+        self.waiting.get(task).cloned()
+    }
+
+    /// The write failed, and its queue has it tried again.
+    pub(crate) fn failed(&mut self, task: &Task) {
+        self.failed.insert(task.clone());
+    }
+
+    /// An action was written; the object has this version since.
+    pub(crate) fn done(&mut self, action: &Action, version: u64, now: Instant) {
+        let task = action.task();
+        if self.waiting.get(&task) == Some(action) {
+            self.waiting.remove(&task);
+        }
+        self.written.insert(task, Written { version, at: now });
+    }
+
+    /// When writes that were not seen are to be decided again.
+    pub(crate) fn wake(&self) -> Option<Instant> {
+        self.written.values().map(|w| w.at + SHOWS_WITHIN).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_api::node_maintenance::NodeMaintenance;
+
+    use super::*;
+    use crate::actions::{RequestChange, Turn};
+
+    fn ask(pod: &str) -> Action {
+        let change = RequestChange::Ask { pod: pod.to_owned(), request: None };
+        Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() }
+    }
+
+    fn status(generation: i64) -> Action {
+        let mut maintenance = NodeMaintenance::default();
+        maintenance.metadata.name = "m".into();
+        maintenance.metadata.generation = generation;
+        Action::Status {
+            maintenance: maintenance.into(),
+            status: Box::default(),
+            confirm: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn actions(list: &[Action]) -> BTreeMap<Task, Action> {
+        list.iter().map(|action| (action.task(), action.clone())).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_action_is_queued_once_and_again_only_when_it_changes() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        assert_eq!(pending.replace(actions(&[ask("a")]), |_| 0, now).len(), 1);
+        assert!(pending.replace(actions(&[ask("a")]), |_| 0, now).is_empty());
+        assert_eq!(pending.replace(actions(&[ask("b")]), |_| 0, now).len(), 1);
+        assert!(pending.replace(BTreeMap::new(), |_| 0, now).is_empty());
+        assert_eq!(pending.begin(&ask("b").task(), now), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_written_is_not_decided_again_until_it_is_seen_or_lost() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        let all = || actions(&[ask("a")]);
+        pending.replace(all(), |_| 0, now);
+        pending.done(&ask("a"), 7, now);
+        assert!(pending.replace(all(), |_| 6, now).is_empty());
+        assert_eq!(pending.wake(), Some(now + SHOWS_WITHIN));
+        assert_eq!(pending.replace(all(), |_| 7, now).len(), 1);
+        pending.done(&ask("a"), 9, now);
+        assert_eq!(pending.replace(all(), |_| 7, now + SHOWS_WITHIN).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_status_goes_at_once_and_the_next_after_a_second() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        assert_eq!(
+            pending.replace(actions(&[status(1)]), |_| 0, now),
+            [(Job::of(&status(1)), Duration::ZERO)]
+        );
+        pending.begin(&status(1).task(), now);
+        pending.done(&status(1), 1, now);
+        let soon = now + Duration::from_millis(300);
+        let queued = pending.replace(actions(&[status(2)]), |_| 1, soon);
+        assert_eq!(queued, [(Job::of(&status(2)), Duration::from_millis(700))]);
+    }
+
+    /// Whatever else the write said at each planning, it was sent again at each, to a host that refused it.
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_failed_waits_for_its_queue_though_it_is_another_one_by_then() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        pending.replace(actions(&[ask("a")]), |_| 0, now);
+        pending.begin(&ask("a").task(), now);
+        pending.failed(&ask("a").task());
+        assert!(pending.replace(actions(&[ask("b")]), |_| 0, now).is_empty());
+        assert_eq!(pending.begin(&ask("a").task(), now), Some(ask("b")));
+        assert_eq!(pending.replace(actions(&[ask("c")]), |_| 0, now).len(), 1);
+        pending.failed(&ask("a").task());
+        pending.replace(BTreeMap::new(), |_| 0, now);
+        assert_eq!(pending.replace(actions(&[ask("c")]), |_| 0, now).len(), 1, "it is wanted anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_that_was_not_written_is_not_tried_again_within_the_second_either() {
+        let (mut pending, now) = (Pending::default(), Instant::now());
+        pending.replace(actions(&[status(1)]), |_| 0, now);
+        pending.begin(&status(1).task(), now);
+        let queued = pending.replace(actions(&[status(2)]), |_| 0, now + Duration::from_millis(300));
+        assert_eq!(queued, [(Job::of(&status(2)), Duration::from_millis(700))]);
+    }
+}

@@ -1,0 +1,251 @@
+//! Carries actions out. Writes to the host carry UID and resourceVersion; requests are applied as our own entry.
+
+use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester};
+use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus};
+use drydock_api::time::format_seconds;
+use drydock_runtime::cache::{api, api_all};
+use drydock_runtime::{Cacheable, Context, Node, Pod, clock};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+
+use crate::actions::{Action, NodeCondition, RequestChange};
+use crate::machine::Config;
+use crate::observed::Observed;
+use crate::{CORDONED_BY, REQUESTER};
+
+/// Nodes that are read at once to confirm that they are empty.
+const CONFIRM_AT_ONCE: usize = 8;
+
+/// How a write ended, when nothing failed.
+pub(crate) enum Written {
+    /// The object has this version since.
+    At(u64),
+    /// Nothing was written, because the world is not as it was believed to be; look again.
+    NotYet,
+}
+
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub(crate) context: Context,
+    pub(crate) config: Config,
+    /// Where nodes are noted that are seen to be empty.
+    pub(crate) observed: Observed,
+}
+
+impl Writer {
+    pub(crate) async fn write(&self, action: &Action) -> Result<Written, kube::Error> {
+        match action {
+            Action::Cordon { node, unschedulable, annotation } => {
+                self.cordon(node, *unschedulable, *annotation).await
+            }
+            Action::Conditions { node, uid, set, remove, confirm, .. } => {
+                if *confirm && !self.are_empty(std::slice::from_ref(node)).await? {
+                    return Ok(Written::NotYet);
+                }
+                self.conditions(node, uid, set, remove).await
+            }
+            Action::Request { namespace, pod, change, .. } => self.request(namespace, pod, change).await,
+            Action::Status { maintenance, status, confirm, .. } => {
+                self.status(maintenance, status, confirm).await
+            }
+            Action::Finalizer { maintenance } => self.finalizer(maintenance).await,
+        }
+    }
+
+    async fn request(
+        &self,
+        namespace: &str,
+        uid: &str,
+        change: &RequestChange,
+    ) -> Result<Written, kube::Error> {
+        match change {
+            RequestChange::Ask { pod, request } => {
+                let requesters = vec![Requester { name: REQUESTER.to_owned() }];
+                let applied = self.apply_request(namespace, uid, pod, request.as_deref(), requesters);
+                Ok(at(&applied.await?))
+            }
+            RequestChange::Withdraw { pod, request } => self.withdraw(namespace, uid, pod, request).await,
+            RequestChange::Replace { request } => self.delete_request(namespace, uid, request).await,
+        }
+    }
+
+    async fn cordon(
+        &self,
+        node: &Node,
+        unschedulable: Option<bool>,
+        annotation: Option<&str>,
+    ) -> Result<Written, kube::Error> {
+        let mut patch = json!({
+            "metadata": {
+                "uid": node.uid, "resourceVersion": node.resource_version, "annotations": { CORDONED_BY: annotation },
+            },
+        });
+        if let Some(unschedulable) = unschedulable {
+            patch["spec"] = json!({ "unschedulable": unschedulable });
+        }
+        let written =
+            api::<Node>(&self.context.client, "").patch(&node.name, &params(), &Patch::Merge(patch)).await?;
+        Ok(at(&written.object))
+    }
+
+    async fn conditions(
+        &self,
+        node: &str,
+        uid: &str,
+        set: &[NodeCondition],
+        remove: &[&str],
+    ) -> Result<Written, kube::Error> {
+        let set = set.iter().map(condition);
+        let gone = remove.iter().map(|type_| json!({ "type": type_, "$patch": "delete" }));
+        let conditions: Vec<Value> = set.chain(gone).collect();
+        let patch = json!({ "metadata": { "uid": uid }, "status": { "conditions": conditions } });
+        let nodes = api::<Node>(&self.context.client, "");
+        let written = nodes.patch_status(node, &params(), &Patch::Strategic(patch)).await?;
+        Ok(at(&written.object))
+    }
+
+    /// Our whole part of a request. The UID keeps an apply from making anew what was deleted meanwhile.
+    async fn apply_request(
+        &self,
+        namespace: &str,
+        uid: &str,
+        pod: &str,
+        request: Option<&str>,
+        requesters: Vec<Requester>,
+    ) -> Result<EvictionRequest, kube::Error> {
+        let mut body = EvictionRequest::named(namespace, uid);
+        body.metadata.uid = request.unwrap_or_default().to_owned();
+        body.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
+        body.spec.requesters = requesters;
+        let requests = api::<EvictionRequest>(&self.context.client, namespace);
+        let params = PatchParams::apply(REQUESTER).force();
+        Ok(requests.patch(uid, &params, &Patch::Apply(body)).await?.object)
+    }
+
+    /// Withdraws our entry by no longer applying it. An entry that somebody else has set too stays then, and would keep
+    /// the maintenance from its end: it is ours all the same, and is taken out of the list.
+    async fn withdraw(
+        &self,
+        namespace: &str,
+        uid: &str,
+        pod: &str,
+        request: &str,
+    ) -> Result<Written, kube::Error> {
+        let left = self.apply_request(namespace, uid, pod, Some(request), Vec::new()).await?;
+        if !left.has_requester(REQUESTER) {
+            return Ok(at(&left));
+        }
+        let others: Vec<&Requester> = left.spec.requesters.iter().filter(|r| r.name != REQUESTER).collect();
+        let patch = json!({
+            "metadata": { "uid": left.metadata.uid, "resourceVersion": left.metadata.resource_version },
+            "spec": { "requesters": others },
+        });
+        let requests = api::<EvictionRequest>(&self.context.client, namespace);
+        Ok(at(&requests.patch(uid, &params(), &Patch::Merge(patch)).await?.object))
+    }
+
+    async fn delete_request(&self, namespace: &str, name: &str, uid: &str) -> Result<Written, kube::Error> {
+        let precondition = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams::default().preconditions(precondition);
+        api::<EvictionRequest>(&self.context.client, namespace).delete(name, &params).await?;
+        Ok(Written::At(0))
+    }
+
+    async fn status(
+        &self,
+        maintenance: &NodeMaintenance,
+        status: &NodeMaintenanceStatus,
+        confirm: &[String],
+    ) -> Result<Written, kube::Error> {
+        if !self.are_empty(confirm).await? {
+            return Ok(Written::NotYet);
+        }
+        let patch = status_patch(maintenance, status);
+        let maintenances = api::<NodeMaintenance>(&self.context.client, "");
+        let name = &maintenance.metadata.name;
+        let written = maintenances.patch_status(name, &params(), &Patch::Merge(patch)).await?;
+        Ok(at(&written.object))
+    }
+
+    /// Whether the host itself knows of no counted pod on these nodes: a cache may lag, and people power off on it.
+    async fn are_empty(&self, nodes: &[String]) -> Result<bool, kube::Error> {
+        let reads: Vec<_> = nodes.iter().map(|node| self.clone().confirm_empty(node.clone())).collect();
+        let mut reads = stream::iter(reads).buffer_unordered(CONFIRM_AT_ONCE);
+        while let Some(is_empty) = reads.try_next().await? {
+            if !is_empty {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn confirm_empty(self, node: String) -> Result<bool, kube::Error> {
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = api_all::<Pod>(&self.context.client).list(&params).await?;
+        let is_empty = !pods.items.iter().any(|pod| self.config.counts(&pod.object));
+        if is_empty {
+            self.observed.confirm(&node);
+        }
+        Ok(is_empty)
+    }
+
+    async fn finalizer(&self, maintenance: &NodeMaintenance) -> Result<Written, kube::Error> {
+        let meta = &maintenance.metadata;
+        let others: Vec<&String> = meta.finalizers.iter().filter(|f| *f != FINALIZER).collect();
+        let patch = json!({
+            "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": others },
+        });
+        let maintenances = api::<NodeMaintenance>(&self.context.client, "");
+        let written = maintenances.patch(&meta.name, &params(), &Patch::Merge(patch)).await?;
+        Ok(at(&written.object))
+    }
+}
+
+/// Every field of the status, those that are empty removed, on the version that was decided on.
+fn status_patch(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Value {
+    let meta = &maintenance.metadata;
+    let mut fields = serde_json::to_value(status).unwrap_or_else(|_| json!({}));
+    for field in [
+        "observedGeneration",
+        "stageStatuses",
+        "nodeStatuses",
+        "conditions",
+        "drainPlanPosition",
+        "drainedNodes",
+        "outcomes",
+        "goneNodes",
+    ] {
+        if fields.get(field).is_none() {
+            fields[field] = Value::Null;
+        }
+    }
+    json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version }, "status": fields })
+}
+
+fn condition(condition: &NodeCondition) -> Value {
+    let now = format_seconds(clock::now());
+    let mut value = json!({
+        "type": condition.type_,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastHeartbeatTime": now,
+    });
+    if condition.turns {
+        value["lastTransitionTime"] = now.into();
+    }
+    value
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(REQUESTER.to_owned()), ..Default::default() }
+}
+
+fn at<T: Cacheable>(object: &T) -> Written {
+    Written::At(object.resource_version().parse().unwrap_or_default())
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

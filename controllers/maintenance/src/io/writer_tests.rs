@@ -1,0 +1,99 @@
+//! What is written to the host, and what the host is asked first.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use drydock_runtime::testing::context;
+
+use super::*;
+use crate::actions::Turn;
+
+type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
+
+/// A writer whose API server answers each request with what `answer` makes of its number, method and path.
+fn writer(answer: impl Fn(usize, &str, &str) -> Value + Send + Sync + 'static) -> (Writer, Seen) {
+    let seen = Seen::default();
+    let log = seen.clone();
+    let context = context(move |method, path, body| {
+        let mut log = log.lock().unwrap();
+        log.push((method.to_owned(), path.to_owned(), body));
+        (200, answer(log.len(), method, path))
+    });
+    (Writer { context, config: Config::default(), observed: Observed::default() }, seen)
+}
+
+fn request(requesters: &[&str], version: &str) -> Value {
+    let requesters: Vec<Value> = requesters.iter().map(|name| json!({ "name": name })).collect();
+    json!({ "metadata": { "name": "u", "namespace": "ns", "uid": "own", "resourceVersion": version },
+        "spec": { "target": { "pod": { "name": "p", "uid": "u" } }, "requesters": requesters } })
+}
+
+fn withdrawal() -> Action {
+    let change = RequestChange::Withdraw { pod: "p".into(), request: "own".into() };
+    Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() }
+}
+
+#[tokio::test]
+async fn a_withdrawal_is_an_apply_without_our_entry() {
+    let (writer, seen) = writer(|_, _, _| request(&["other.example.com"], "8"));
+    let action = withdrawal();
+    assert!(matches!(writer.write(&action).await.unwrap(), Written::At(8)));
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].2["metadata"]["uid"], "own");
+    assert!(seen[0].2["spec"].get("requesters").is_none());
+}
+
+/// An entry of our name that somebody had set with kubectl too stayed in the list: the maintenance never ended, and
+/// each planning applied anew.
+#[tokio::test]
+async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
+    let (writer, seen) = writer(|n, _, _| match n {
+        1 => request(&[REQUESTER, "other.example.com"], "8"),
+        _ => request(&["other.example.com"], "9"),
+    });
+    let action = withdrawal();
+    assert!(matches!(writer.write(&action).await.unwrap(), Written::At(9)));
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 2);
+    let wanted = json!({ "metadata": { "uid": "own", "resourceVersion": "8" },
+        "spec": { "requesters": [{ "name": "other.example.com" }] } });
+    assert_eq!(seen[1].2, wanted);
+}
+
+fn drained(confirm: bool) -> Action {
+    let (node, uid) = ("n".into(), "n".into());
+    Action::Conditions { node, uid, set: vec![], remove: vec![], confirm, notes: vec![] }
+}
+
+#[tokio::test]
+async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
+    for (phase, written) in [("Running", false), ("Succeeded", true)] {
+        let (writer, seen) = writer(move |_, _, path| {
+            if path.starts_with("/api/v1/nodes") {
+                return json!({ "metadata": { "name": "n", "resourceVersion": "5" } });
+            }
+            let pod = json!({ "metadata": { "name": "p", "namespace": "ns" }, "status": { "phase": phase } });
+            json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [pod] })
+        });
+        let action = drained(true);
+        let result = writer.write(&action).await.unwrap();
+        assert_eq!(matches!(result, Written::At(5)), written, "{phase}");
+        assert_eq!(writer.observed.take().confirmed.contains("n"), written, "{phase}");
+        let seen = seen.lock().unwrap();
+        assert!(seen[0].1.contains("fieldSelector=spec.nodeName%3Dn"), "{}", seen[0].1);
+        assert!(!seen[0].1.contains("resourceVersion"), "the read must not be served from an old state");
+    }
+}
+
+/// A merge patch leaves what it does not name.
+#[test]
+fn a_count_that_goes_back_is_written() {
+    let maintenance = NodeMaintenance::default();
+    let mut status = NodeMaintenanceStatus::default();
+    assert_eq!(status_patch(&maintenance, &status)["status"]["goneNodes"], Value::Null);
+    status.gone_nodes.drained = 2;
+    let wanted = json!({ "drained": 2, "undrained": 0 });
+    assert_eq!(status_patch(&maintenance, &status)["status"]["goneNodes"], wanted);
+}

@@ -1,0 +1,108 @@
+//! Cordoning and uncordoning: `spec.unschedulable`, and the annotation that remembers who set it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_runtime::{Conflict, Node};
+
+use crate::actions::{About, Action, Decision, Note};
+use crate::world::View;
+use crate::{CORDONED_BY, OTHERS, OURS};
+
+/// When someone else made nodes schedulable that are under maintenance.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flips(HashMap<String, Conflict>);
+
+/// Decides about every node.
+pub(crate) fn decide(view: &View<'_>, flips: &mut Flips, decision: &mut Decision) {
+    flips.0.retain(|node, _| view.is_held(node));
+    flips.0.values_mut().for_each(|conflict| conflict.forget(view.now));
+    let straight = straight(view);
+    for node in view.world.nodes.values() {
+        let by = node.annotations.get(CORDONED_BY).map(String::as_str);
+        let action = if view.is_held(&node.name) {
+            if let Some(times) = view.world.since.flipped.get(&node.name) {
+                flips.note(view, node, *times, decision);
+            }
+            hold(node, by)
+        } else {
+            release(node, by).or_else(|| straight_release(&straight, node))
+        };
+        if let Some(action) = action {
+            decision.add(action);
+        }
+    }
+}
+
+/// A node under maintenance is unschedulable. Who uncordons one that he had cordoned before wants it schedulable
+/// afterwards.
+fn hold(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
+    match (by, node.unschedulable) {
+        (Some(_), true) => None,
+        (None, true) => Some(cordon(node, None, Some(OTHERS))),
+        (_, false) => Some(cordon(node, Some(true), Some(OURS))),
+    }
+}
+
+/// A node that no maintenance holds any more, whatever became of them.
+fn release(node: &Arc<Node>, by: Option<&str>) -> Option<Action> {
+    let ours = by? == OURS;
+    Some(cordon(node, (ours && node.unschedulable).then_some(false), None))
+}
+
+/// Nodes of the maintenances that went from Idle straight to Complete.
+fn straight<'a>(view: &View<'a>) -> HashSet<&'a str> {
+    let all = view.world.maintenances.iter().zip(&view.selected);
+    all.filter(|(m, _)| is_straight(m)).flat_map(|(_, nodes)| nodes.iter().map(|n| n.name.as_str())).collect()
+}
+
+/// Makes a node of such a maintenance schedulable, whoever cordoned it.
+fn straight_release(straight: &HashSet<&str>, node: &Arc<Node>) -> Option<Action> {
+    let due = node.unschedulable && straight.contains(node.name.as_str());
+    due.then(|| cordon(node, Some(false), None))
+}
+
+/// Whether a maintenance went from Idle straight to Complete and still has its finalizer. False for one that was created in
+/// Complete, and for one that is being deleted: it may have been in any stage. The API server notes each stage in the write
+/// that sets it, so that no stage is missed however short it was.
+pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
+    let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
+    maintenance.spec.stage == Stage::Complete
+        && maintenance.metadata.deletion_timestamp.is_none()
+        && crate::release::has_finalizer(maintenance)
+        && was(&[Stage::Idle])
+        && !was(&[Stage::Cordon, Stage::Drain])
+}
+
+fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'static str>) -> Action {
+    Action::Cordon { node: node.clone(), unschedulable, annotation }
+}
+
+impl Flips {
+    /// How often someone else made a node schedulable lately.
+    pub(crate) fn count(&self, node: &str) -> Option<usize> {
+        self.0.get(node).map(Conflict::times)
+    }
+
+    fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut Decision) {
+        let conflict = self.0.entry(node.name.clone()).or_default();
+        conflict.undone(times, view.now);
+        let Some(count) = conflict.tell(view.now) else { return };
+        let message = |who: &str| {
+            format!(
+                "{who} was made schedulable {count} times in the last 10 minutes while under maintenance; it is made unschedulable again"
+            )
+        };
+        let mut tell = |about, message| {
+            decision.notes.push(Note { about, warning: true, reason: "CordonConflict", message });
+        };
+        tell(About::Node(node.name.clone()), message("The node"));
+        for maintenance in view.holders_of(&node.name) {
+            tell(
+                About::Maintenance(maintenance.metadata.name.clone()),
+                message(&format!("Node {}", node.name)),
+            );
+        }
+    }
+}

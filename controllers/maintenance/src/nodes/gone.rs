@@ -1,0 +1,242 @@
+//! Nodes that leave the cluster during a drain. A node that was recorded as drained counts as drained; any other keeps Drained
+//! False, so that nobody takes the maintenance for a success.
+//!
+//! Recorded is what a live read has shown, which the node's own condition says too. A node that only leaves the selection is
+//! still there, and none of these. One that comes back under its name has not gone.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use drydock_api::meta::{find_condition, is_condition_true};
+use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::{
+    DRAINED, NodeMaintenance, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceStatus,
+    NodeReference, NodeSelector, Stage, node_selector,
+};
+use drydock_runtime::Node;
+
+use crate::nodes::conditions::says_drained;
+use crate::nodes::emptied::Emptied;
+use crate::status::number;
+use crate::world::{View, selects};
+
+/// What the status says of a node that has gone undrained; it is known by this after a restart.
+const LEFT_UNDRAINED: &str = "The node left the cluster before it was drained";
+/// The label that the kubelet sets to the name of its node, unless it is told otherwise.
+const HOST_NAME: &str = "kubernetes.io/hostname";
+
+/// What is known of the nodes of each maintenance in Drain, by its UID.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gone {
+    maintenances: HashMap<String, Tally>,
+    /// Nodes that are drained as they were seen last, by name.
+    last: HashMap<String, Last>,
+}
+
+/// The nodes of a maintenance.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Those that have gone drained; at most as many as a status holds.
+    drained: HashSet<String>,
+    /// How many more have gone drained.
+    drained_unnamed: usize,
+    /// Those that have gone undrained, and how many pods they had; at most as many as a status holds.
+    undrained: BTreeMap<String, usize>,
+    /// How many more have gone undrained.
+    undrained_unnamed: usize,
+    /// Those that it selected at the last look.
+    selected: HashSet<String>,
+    /// How it selected them.
+    selector: Option<NodeSelector>,
+}
+
+impl Tally {
+    /// How many have gone.
+    pub(crate) fn counts(&self) -> NodeMaintenanceGoneNodes {
+        NodeMaintenanceGoneNodes {
+            drained: number(self.drained.len() + self.drained_unnamed),
+            undrained: number(self.undrained.len() + self.undrained_unnamed),
+        }
+    }
+
+    /// What the status says of those that have gone undrained, as far as they are known.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = NodeMaintenanceNodeStatus> {
+        self.undrained.iter().map(|(node, pods)| NodeMaintenanceNodeStatus {
+            node_ref: NodeReference { name: node.clone() },
+            drain_message: LEFT_UNDRAINED.to_owned(),
+            pods_pending_evacuation: number(*pods),
+            ..Default::default()
+        })
+    }
+
+    /// One that has gone undrained, with its pods if one had any.
+    pub(crate) fn example(&self) -> Option<(&str, usize)> {
+        let with_pods = self.undrained.iter().find(|(_, pods)| **pods > 0);
+        with_pods.or(self.undrained.first_key_value()).map(|(node, pods)| (node.as_str(), *pods))
+    }
+
+    fn has_gone_drained(&mut self, node: &str) {
+        if self.drained.len() < MAX_NODES {
+            self.drained.insert(node.to_owned());
+        } else {
+            self.drained_unnamed += 1;
+        }
+    }
+
+    fn has_gone_undrained(&mut self, node: &str, pods: usize) {
+        if self.undrained.len() < MAX_NODES {
+            self.undrained.insert(node.to_owned(), pods);
+        } else {
+            self.undrained_unnamed += 1;
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Last {
+    node: Arc<Node>,
+    pods: usize,
+    drained: bool,
+}
+
+impl Gone {
+    /// Takes in which nodes are there.
+    pub(crate) fn look(&mut self, view: &View<'_>, emptied: &Emptied) {
+        let mut before = std::mem::take(&mut self.maintenances);
+        for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
+            if maintenance.spec.stage == Stage::Drain {
+                let uid = &maintenance.metadata.uid;
+                let mut tally = before.remove(uid).unwrap_or_else(|| recall(view, maintenance));
+                self.count(view, maintenance, &mut tally);
+                let is_same = nodes.len() == tally.selected.len()
+                    && nodes.iter().all(|node| tally.selected.contains(&node.name));
+                if !is_same {
+                    tally.selected = nodes.iter().map(|node| node.name.clone()).collect();
+                }
+                self.maintenances.insert(uid.clone(), tally);
+            }
+        }
+        self.see(view, emptied);
+    }
+
+    /// What is known of a maintenance in Drain.
+    pub(crate) fn of(&self, maintenance: &NodeMaintenance) -> Option<&Tally> {
+        self.maintenances.get(&maintenance.metadata.uid)
+    }
+
+    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, tally: &mut Tally) {
+        let is_there = |name: &str| view.world.nodes.contains_key(name);
+        tally.drained.retain(|name| !is_there(name));
+        let gone: Vec<String> = tally.selected.iter().filter(|name| !is_there(name)).cloned().collect();
+        for name in &gone {
+            match self.last.get(name) {
+                Some(last) if last.drained => tally.has_gone_drained(name),
+                last => tally.has_gone_undrained(name, last.map_or(0, |last| last.pods)),
+            }
+        }
+        self.let_go(maintenance, tally);
+        tally.undrained.retain(|name, _| !is_there(name));
+    }
+
+    /// Forgets those that a changed selector would not select any more. After a restart only their names are known: then those
+    /// go that are not selected by their name, if a part of the selector has gone. An edit that nobody has seen keeps all.
+    fn let_go(&self, maintenance: &NodeMaintenance, tally: &mut Tally) {
+        if tally.selector == maintenance.spec.node_selector {
+            return;
+        }
+        let before = std::mem::replace(&mut tally.selector, maintenance.spec.node_selector.clone());
+        let Some(before) = before else { return };
+        let terms = maintenance.spec.node_selector.iter().flat_map(|selector| &selector.node_selector_terms);
+        let terms: Vec<_> = terms.collect();
+        let is_narrower = !before.node_selector_terms.iter().all(|term| terms.contains(&term));
+        if is_narrower {
+            tally.undrained_unnamed = 0;
+        }
+        tally.undrained.retain(|name, _| match self.last.get(name) {
+            Some(last) => selects(maintenance, &last.node),
+            None => !is_narrower || selects_name(maintenance, name),
+        });
+    }
+
+    fn see(&mut self, view: &View<'_>, emptied: &Emptied) {
+        let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
+        self.last.retain(|name, _| view.is_draining(name) || kept.contains(name));
+        for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
+            let last = Last {
+                node: node.clone(),
+                pods: view.pods_on(&node.name).len(),
+                drained: is_drained(view, emptied, node),
+            };
+            match self.last.get_mut(&node.name) {
+                Some(known) => *known = last,
+                None => drop(self.last.insert(node.name.clone(), last)),
+            }
+        }
+    }
+}
+
+/// After a restart: what the status tells. Before Drain nodes may go as they like.
+fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
+    let (spec, status) = (&maintenance.spec, &maintenance.status);
+    if find_condition(&status.conditions, DRAINED).is_none() {
+        return Tally { selector: spec.node_selector.clone(), ..Tally::default() };
+    }
+    let count = |count: i32| usize::try_from(count).unwrap_or_default();
+    // What else may have changed meanwhile is not known.
+    let is_same = status.observed_generation == maintenance.metadata.generation;
+    let mut tally = Tally {
+        selector: spec.node_selector.clone().filter(|_| is_same),
+        drained_unnamed: count(status.gone_nodes.drained),
+        undrained_unnamed: count(status.gone_nodes.undrained),
+        ..Tally::default()
+    };
+    let (told, others): (Vec<_>, Vec<_>) =
+        status.node_statuses.iter().partition(|s| s.drain_message == LEFT_UNDRAINED);
+    tally.undrained_unnamed = tally.undrained_unnamed.saturating_sub(told.len());
+    let is_there = |s: &NodeMaintenanceNodeStatus| view.world.nodes.contains_key(&s.node_ref.name);
+    let (there, gone): (Vec<_>, Vec<_>) = others.into_iter().partition(|s| is_there(s));
+    let was_drained = were_drained(view, status, &there, &gone);
+    for status in told.into_iter().filter(|s| !is_there(s)).chain(gone) {
+        let (node, pods) = (&status.node_ref.name, left_on(status));
+        if pods == 0 && was_drained && status.drain_message != LEFT_UNDRAINED {
+            tally.has_gone_drained(node);
+        } else {
+            tally.has_gone_undrained(node, pods);
+        }
+    }
+    tally
+}
+
+/// Whether the nodes that have gone since the status was written, and had no pods then, were all drained: it says so of all
+/// nodes, or counts them beside those that are there. Where it counts fewer, nobody knows which of them were.
+fn were_drained(
+    view: &View<'_>,
+    status: &NodeMaintenanceStatus,
+    there: &[&NodeMaintenanceNodeStatus],
+    gone: &[&NodeMaintenanceNodeStatus],
+) -> bool {
+    let is_drained = |s: &NodeMaintenanceNodeStatus| {
+        view.world.nodes.get(&s.node_ref.name).is_some_and(|node| says_drained(node))
+    };
+    let empty = gone.iter().filter(|s| left_on(s) == 0).count();
+    let drained = there.iter().filter(|s| left_on(s) == 0 && is_drained(s)).count();
+    is_condition_true(&status.conditions, DRAINED)
+        || number(drained + empty) <= status.drained_nodes.saturating_sub(status.gone_nodes.drained)
+}
+
+fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
+    usize::try_from(status.pods_pending_evacuation.saturating_add(status.pods_evacuating)).unwrap_or_default()
+}
+
+/// Whether a node is recorded as drained, and still is.
+pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node) -> bool {
+    let is_recorded = says_drained(node) || emptied.contains(&node.name);
+    is_recorded && node.unschedulable && view.pods_on(&node.name).is_empty()
+}
+
+/// Whether a maintenance selects a node of this name of which nothing else is known.
+fn selects_name(maintenance: &NodeMaintenance, name: &str) -> bool {
+    let labels = BTreeMap::from([(HOST_NAME.to_owned(), name.to_owned())]);
+    let selector = maintenance.spec.node_selector.as_ref();
+    selector.is_some_and(|selector| node_selector::matches(selector, name, &labels))
+}

@@ -1,0 +1,7 @@
+//! Nodes under maintenance: that they take no pods, what their conditions say, and which of them are empty or gone.
+
+pub(crate) mod conditions;
+pub(crate) mod cordon;
+pub(crate) mod emptied;
+pub(crate) mod gone;
+pub(crate) mod uncordoned;

@@ -1,0 +1,97 @@
+//! Nodes under maintenance that are schedulable still: whose pods wait for that, and why they are not cordoned.
+//!
+//! The stage Cordon is always run first (KEP-4212, Supported Stage Transitions): a pod that is evicted earlier may be
+//! scheduled to a node that is to be drained next, and be evicted again. So the pods of a maintenance wait until each of its
+//! nodes is cordoned, or the first attempt has failed or takes too long: one node does not keep the others.
+
+use std::collections::{HashMap, HashSet};
+
+use drydock_api::node_maintenance::Stage;
+use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_runtime::Node;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::CORDONED_BY;
+use crate::actions::{About, Decision, Note};
+use crate::nodes::cordon::Flips;
+use crate::world::View;
+
+/// How long the pods of other nodes wait for the first attempt to cordon a node.
+const FIRST_ATTEMPT: SignedDuration = SignedDuration::from_secs(10);
+
+/// What is remembered of nodes under maintenance that are not cordoned, by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uncordoned {
+    /// Since when they are there without an attempt to cordon them.
+    untried: HashMap<String, Timestamp>,
+    /// The words of the refusals that have been told.
+    told: HashMap<String, String>,
+}
+
+impl Uncordoned {
+    /// Returns the nodes whose pods are not to be asked for now.
+    pub(crate) fn look<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
+        self.tell(view, decision);
+        let untried = |node: &&Node| view.is_held(&node.name) && !is_tried(view, node);
+        let untried: HashMap<&str, &Node> =
+            view.world.nodes.values().map(|n| &**n).filter(untried).map(|n| (n.name.as_str(), n)).collect();
+        self.untried.retain(|node, _| untried.contains_key(node.as_str()));
+        let mut young = HashSet::new();
+        for node in untried.keys() {
+            let since = *self.untried.entry((*node).to_owned()).or_insert(view.now);
+            let until = since.checked_add(FIRST_ATTEMPT).unwrap_or(Timestamp::MAX);
+            if view.now < until {
+                decision.wake_at(until);
+                young.insert(*node);
+            }
+        }
+        let mut waiting: HashSet<&str> =
+            view.world.nodes.values().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
+        for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
+            if maintenance.spec.stage == Stage::Drain && nodes.iter().any(|n| young.contains(n.name.as_str()))
+            {
+                waiting.extend(nodes.iter().map(|n| n.name.as_str()));
+            }
+        }
+        waiting
+    }
+
+    /// Tells of nodes that cannot be cordoned, or not be made schedulable again at the end, which keeps the finalizer; once for
+    /// each refusal that is another one.
+    fn tell(&mut self, view: &View<'_>, decision: &mut Decision) {
+        let refused = &view.world.refused;
+        self.told.retain(|node, _| refused.contains_key(node));
+        for (node, words) in refused {
+            if self.told.insert(node.clone(), words.clone()).as_ref() == Some(words) {
+                continue;
+            }
+            let mut note = |about, who: &str| {
+                let what = if view.is_held(node) { "unschedulable" } else { "schedulable again" };
+                let message = format!("{who} cannot be made {what}: {words}");
+                decision.notes.push(Note { about, warning: true, reason: NODE_UPDATE_REFUSED, message });
+            };
+            note(About::Node(node.clone()), "The node");
+            for maintenance in view.holders_of(node).chain(view.ending_on(node)) {
+                note(About::Maintenance(maintenance.metadata.name.clone()), &format!("Node {node}"));
+            }
+        }
+    }
+}
+
+/// Whether a node was cordoned, or an attempt to do so has failed.
+fn is_tried(view: &View<'_>, node: &Node) -> bool {
+    node.unschedulable
+        || node.annotations.contains_key(CORDONED_BY)
+        || view.world.refused.contains_key(&node.name)
+}
+
+/// Why a node under maintenance is schedulable still, if that is known.
+pub(crate) fn why(view: &View<'_>, flips: &Flips, node: &str) -> Option<String> {
+    view.world.nodes.get(node).filter(|node| !node.unschedulable && view.is_held(&node.name))?;
+    let refused = view.world.refused.get(node);
+    let refused = refused.map(|words| format!("Node {node} cannot be made unschedulable: {words}"));
+    refused.or_else(|| {
+        let times = flips.count(node).filter(|times| *times > 1)?;
+        Some(format!("Node {node} was made schedulable by others {times} times in the last 10 minutes"))
+    })
+}

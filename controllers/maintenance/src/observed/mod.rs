@@ -1,0 +1,71 @@
+//! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
+
+mod flipped;
+mod lost;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use drydock_runtime::{Caches, Refusals};
+use parking_lot::Mutex;
+
+use crate::requests::outcomes::RequestStep;
+
+pub(crate) use flipped::flipped_by;
+pub(crate) use lost::Lost;
+
+/// What watches and writes note for the next planning.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observed {
+    since: Arc<Mutex<Since>>,
+    /// Nodes that could not be cordoned when it was last tried.
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+/// What has happened since the last planning.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Since {
+    /// Requests that lost our requester, by namespace and name.
+    pub(crate) lost: HashMap<(String, String), Lost>,
+    /// What became of our requests.
+    pub(crate) steps: Vec<RequestStep>,
+    /// How often others made nodes schedulable; those alone that are under maintenance.
+    pub(crate) flipped: HashMap<String, usize>,
+    /// Nodes that a live read has shown to be empty.
+    pub(crate) confirmed: HashSet<String>,
+}
+
+impl Observed {
+    /// Notes the changes of these caches from now on.
+    pub(crate) fn subscribe(&self, caches: &Caches) {
+        let since = self.since.clone();
+        caches.requests.subscribe(move |change| {
+            let lost = Lost::by(change).zip(change.latest());
+            let step = RequestStep::of(change);
+            if lost.is_none() && step.is_none() {
+                return;
+            }
+            let mut since = since.lock();
+            since.steps.extend(step);
+            since.lost.extend(lost.map(|(lost, request)| {
+                ((request.metadata.namespace.clone(), request.metadata.name.clone()), lost)
+            }));
+        });
+        let since = self.since.clone();
+        caches.nodes.subscribe(move |change| {
+            if let Some(node) = flipped_by(change) {
+                *since.lock().flipped.entry(node.name.clone()).or_default() += 1;
+            }
+        });
+    }
+
+    /// A live read has shown this node to be empty.
+    pub(crate) fn confirm(&self, node: &str) {
+        self.since.lock().confirmed.insert(node.to_owned());
+    }
+
+    /// Takes what was noted.
+    pub(crate) fn take(&self) -> Since {
+        std::mem::take(&mut *self.since.lock())
+    }
+}

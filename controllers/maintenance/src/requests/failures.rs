@@ -1,0 +1,250 @@
+//! Pods whose requests came to nothing, because they failed validation, others withdrew them or made them for another pod, or
+//! they ended and the pod is there still: why, and when the pods are asked for again.
+//!
+//! The eviction controller removes such a request after a while, as it shuts everybody else out of the pod. Withdrawing one
+//! costs whoever does it a single write, and asking again costs several: without backoff that would be a loop.
+
+use std::collections::{HashMap, HashSet};
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::time::format_seconds;
+use drydock_runtime::Pod;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::REQUESTER;
+use crate::world::View;
+
+/// How long after the first failure a pod is asked for again; doubled with each further one.
+const FIRST: SignedDuration = SignedDuration::from_mins(5);
+/// The longest time between a failure and the next request.
+const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+
+/// What is remembered of pods that are to leave. After a restart failed validations are learnt anew from the requests that
+/// are there; pods whose requests were withdrawn are asked for once more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failures {
+    /// By UID of the pod.
+    pods: HashMap<String, Failure>,
+    /// UIDs of the requests from which we withdraw ourselves; and whether the last look showed that we have.
+    withdrawn: HashMap<String, bool>,
+    /// UIDs of the requests that are there and from which we have withdrawn. Our requester in one of them is somebody else's:
+    /// its name is anybody's to write.
+    let_go: HashSet<String>,
+}
+
+/// The last request of a pod that came to nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// What happened to it.
+    pub(crate) cause: Cause,
+    /// UID of the request.
+    request: String,
+    /// How many have failed, one after the other.
+    count: u32,
+    /// For people.
+    pub(crate) message: String,
+    /// Nobody asks before.
+    pub(crate) again: Timestamp,
+}
+
+/// A request that has come to nothing.
+struct Failed<'a> {
+    cause: Cause,
+    /// UID of the request.
+    request: &'a str,
+    at: Timestamp,
+    /// The words of a failed validation.
+    why: &'a str,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It failed validation.
+    Validation,
+    /// Others took our requester out of it.
+    Withdrawn,
+    /// Others deleted it.
+    Deleted,
+    /// Others made it, and it targets another pod.
+    Astray,
+    /// It ended as Evicted, and the pod runs: whoever may write the pod's status can say for a moment that it does not.
+    Evicted,
+}
+
+impl Failures {
+    /// Takes in what became of the requests of the pods that are to leave.
+    pub(crate) fn look(&mut self, view: &View<'_>) {
+        let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
+        let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
+        self.pods.retain(|uid, _| present.contains(uid.as_str()));
+        for pod in pods() {
+            let key = (pod.namespace.clone(), pod.uid.clone());
+            // Our requester in a request for another pod was never ours.
+            let lost = view.world.since.lost.get(&key).filter(|lost| lost.target == pod.name);
+            if let Some(lost) = lost.filter(|lost| !self.withdrawn.contains_key(&lost.request)) {
+                let cause = if lost.deleted { Cause::Deleted } else { Cause::Withdrawn };
+                let failed = Failed { cause, request: &lost.request, at: view.now, why: "" };
+                self.learn(pod, &failed, view.now);
+            }
+            if let Some(request) = view.world.requests.get(&key) {
+                self.look_at(pod, request, view.now);
+            }
+        }
+        self.let_go(view);
+        self.forget_withdrawn(view);
+    }
+
+    /// We ask in this request again.
+    pub(crate) fn ask(&mut self, request: &str) {
+        self.let_go.remove(request);
+    }
+
+    /// We withdraw from this request: it is not lost by others.
+    pub(crate) fn withdraw(&mut self, request: &str) {
+        self.withdrawn.insert(request.to_owned(), false);
+    }
+
+    /// Whether we have withdrawn from this request, and have not asked in it again.
+    pub(crate) fn has_let_go(&self, request: &str) -> bool {
+        self.let_go.contains(request)
+    }
+
+    /// The failure of a pod whose last request failed.
+    pub(crate) fn of(&self, pod: &Pod) -> Option<&Failure> {
+        self.pods.get(&pod.uid)
+    }
+
+    fn look_at(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
+        let uid = &request.metadata.uid;
+        if is_astray(request, pod) {
+            self.learn(pod, &Failed { cause: Cause::Astray, request: uid, at: now, why: "" }, now);
+        } else if request.is_evicted() {
+            self.learn(pod, &Failed { cause: Cause::Evicted, request: uid, at: now, why: "" }, now);
+        } else if let Some(failed) = request.validation_failure() {
+            let at = failed.last_transition_time.map_or(now, |at| at.min(now));
+            self.learn(
+                pod,
+                &Failed { cause: Cause::Validation, request: uid, at, why: &failed.message },
+                now,
+            );
+        } else if request.is_taken_up() {
+            self.pods.retain(|uid, failure| *uid != pod.uid || failure.cause != Cause::Validation);
+        }
+    }
+
+    /// A request that failed validation or targets another pod is seen again until it is gone, and counts once.
+    fn learn(&mut self, pod: &Pod, failed: &Failed<'_>, now: Timestamp) {
+        let Failed { cause, request, at, why } = *failed;
+        let before = self.pods.get(&pod.uid);
+        let is_seen_again = matches!(cause, Cause::Validation | Cause::Astray | Cause::Evicted);
+        if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
+            return;
+        }
+        let in_a_row = before.filter(|before| now.duration_since(before.again) <= LONGEST);
+        let count = in_a_row.map_or(1, |before| before.count.saturating_add(1));
+        let again = at.checked_add(delay(cause, count)).unwrap_or(Timestamp::MAX);
+        let message = match cause {
+            Cause::Validation => why.to_owned(),
+            Cause::Withdrawn => {
+                let what =
+                    format!("Others took its requester out of the pod's EvictionRequest ({REQUESTER})");
+                told(&what, count, again)
+            }
+            Cause::Deleted => {
+                told(&format!("Others deleted the pod's EvictionRequest ({REQUESTER})"), count, again)
+            }
+            Cause::Evicted => {
+                told("The pod's EvictionRequest has ended as Evicted while the pod is there", count, again)
+            }
+            Cause::Astray => String::new(),
+        };
+        let failure = Failure { cause, request: request.to_owned(), count, message, again };
+        self.pods.insert(pod.uid.clone(), failure);
+    }
+
+    fn let_go(&mut self, view: &View<'_>) {
+        let lost = view.world.since.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
+        self.let_go.extend(lost.map(|lost| lost.request.clone()));
+        if !self.let_go.is_empty() {
+            let requests = view.world.requests.values().map(|request| request.metadata.uid.as_str());
+            let present: HashSet<&str> = requests.collect();
+            self.let_go.retain(|uid| present.contains(uid.as_str()));
+        }
+    }
+
+    /// Forgets requests that have lost our requester, one look later: the loss is noted a moment after it can be seen.
+    fn forget_withdrawn(&mut self, view: &View<'_>) {
+        if self.withdrawn.is_empty() {
+            return;
+        }
+        let requests = view.world.requests.values().filter(|request| request.has_requester(REQUESTER));
+        let ours: HashSet<&str> = requests.map(|request| request.metadata.uid.as_str()).collect();
+        self.withdrawn.retain(|uid, was_seen| {
+            let is_ours = ours.contains(uid.as_str());
+            is_ours || !std::mem::replace(was_seen, true)
+        });
+    }
+}
+
+impl Failure {
+    /// Whether a pod with this request, if it has one, is not to be asked for.
+    pub(crate) fn holds_back(&self, pod: &Pod, request: Option<&EvictionRequest>, now: Timestamp) -> bool {
+        let is_held_back = match self.cause {
+            Cause::Validation => {
+                request.is_none_or(|r| r.validation_failure().is_some() && !is_astray(r, pod))
+            }
+            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => true,
+            Cause::Astray => request.is_some_and(|r| is_astray(r, pod)),
+        };
+        is_held_back && now < self.again
+    }
+
+    /// Whether it is shown as what blocks the pod: a failed validation until a request is taken up. A request for another
+    /// pod shows by itself while it is there.
+    pub(crate) fn is_shown(&self, now: Timestamp) -> bool {
+        match self.cause {
+            Cause::Validation => true,
+            Cause::Withdrawn | Cause::Deleted | Cause::Evicted => now < self.again,
+            Cause::Astray => false,
+        }
+    }
+}
+
+/// Whether a request of this pod's UID names another pod: it serves no pod, and stands in the way of ours.
+pub(crate) fn is_astray(request: &EvictionRequest, pod: &Pod) -> bool {
+    request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name)
+}
+
+fn told(what: &str, count: u32, again: Timestamp) -> String {
+    let times = if count == 1 { String::new() } else { format!(" {count} times in a row") };
+    format!("{what}{times}; the pod is asked for again at {}", format_seconds(again))
+}
+
+/// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
+/// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
+/// replaced at once, because it may be a mistake.
+fn delay(cause: Cause, count: u32) -> SignedDuration {
+    let doublings = match (cause, count) {
+        (Cause::Deleted | Cause::Astray, 0 | 1) => return SignedDuration::ZERO,
+        (Cause::Deleted | Cause::Astray, _) => count - 2,
+        _ => count.saturating_sub(1),
+    };
+    let factor = 1i32.checked_shl(doublings.min(16)).unwrap_or(1);
+    FIRST.checked_mul(factor).map_or(LONGEST, |delay| delay.min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_doubles_from_five_minutes_to_an_hour() {
+        let minutes = |cause| [1, 2, 3, 4, 5, 6, u32::MAX].map(|count| delay(cause, count).as_mins());
+        assert_eq!(minutes(Cause::Validation), [5, 10, 20, 40, 60, 60, 60]);
+        assert_eq!(minutes(Cause::Withdrawn), minutes(Cause::Validation));
+        assert_eq!(minutes(Cause::Evicted), minutes(Cause::Validation));
+        assert_eq!(minutes(Cause::Deleted), [0, 5, 10, 20, 40, 60, 60]);
+        assert_eq!(minutes(Cause::Astray), minutes(Cause::Deleted));
+    }
+}

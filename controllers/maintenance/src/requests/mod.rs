@@ -1,0 +1,127 @@
+//! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
+
+pub(crate) mod failures;
+pub(crate) mod outcomes;
+pub(crate) mod returns;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_runtime::Pod;
+use jiff::Timestamp;
+
+use crate::REQUESTER;
+use crate::actions::{Action, Decision, RequestChange, Turn};
+use crate::requests::failures::{Failures, is_astray};
+use crate::requests::returns::Returns;
+use crate::world::View;
+
+/// Decides about the requests of all pods.
+pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
+    ask(view, failures, returns, decision);
+    withdraw(view, failures, decision);
+}
+
+fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
+    let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
+    let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
+    for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
+        if let Some(until) = returns.hold_back(pod, view.now) {
+            decision.wake_at(until);
+            continue;
+        }
+        let request = view.world.request(pod).map(|r| &**r);
+        match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
+            Some(failure) => decision.wake_at(failure.again),
+            None => {
+                let Some(change) = wanted(pod, request) else { continue };
+                if let RequestChange::Ask { request: Some(request), .. } = &change {
+                    failures.ask(request);
+                }
+                let turn = turn(view, Some(&pod.node_name), &pod.namespace);
+                decision.add(action(&pod.namespace, &pod.uid, change, turn));
+            }
+        }
+    }
+}
+
+/// What is to be done so that a pod is asked to leave.
+fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<RequestChange> {
+    let ask = |request| RequestChange::Ask { pod: pod.name.clone(), request };
+    let Some(request) = request else { return Some(ask(None)) };
+    // Its change wakes us when it is gone.
+    if request.is_being_deleted() {
+        return None;
+    }
+    if request.is_finished() || is_astray(request, pod) {
+        return Some(RequestChange::Replace { request: request.metadata.uid.clone() });
+    }
+    let joins = !request.has_requester(REQUESTER);
+    joins.then(|| ask(Some(request.metadata.uid.clone())))
+}
+
+fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
+    let mut withdrawn = Vec::new();
+    for request in view.world.requests.values().filter(|r| is_ours(r, failures)) {
+        let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
+            continue;
+        };
+        withdrawn.push(request.metadata.uid.as_str());
+        let meta = &request.metadata;
+        let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
+        let node = view.world.located.get(&meta.name).map(String::as_str);
+        decision.add(action(&meta.namespace, &meta.name, change, turn(view, node, &meta.namespace)));
+    }
+    withdrawn.into_iter().for_each(|request| failures.withdraw(request));
+}
+
+/// Whether a request has our requester, and it was us who asked.
+fn is_ours(request: &EvictionRequest, failures: &Failures) -> bool {
+    request.has_requester(REQUESTER) && !failures.has_let_go(&request.metadata.uid)
+}
+
+/// Whether our part in a request is over: it is Evicted, no maintenance drains the pod's node any more, or the pod is one
+/// of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
+fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
+    let uid = &request.metadata.name;
+    match view.world.located.get(uid) {
+        Some(node) => request.is_evicted() || !view.is_draining(node) || view.stays(uid),
+        None => request.is_finished(),
+    }
+}
+
+/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Our requester's name is anybody's to
+/// write, and whoever makes requests with it later keeps nothing from its end.
+pub(crate) fn is_open_on(
+    view: &View<'_>,
+    failures: &Failures,
+    node: &str,
+    maintenance: &NodeMaintenance,
+) -> bool {
+    let pods = view.world.pods.get(node).into_iter().flatten();
+    let mut requests = pods.filter_map(|pod| view.world.request(pod));
+    let is_earlier =
+        |request: &EvictionRequest| is_before_end(request.metadata.creation_timestamp, maintenance);
+    requests.any(|request| is_earlier(request) && is_ours(request, failures))
+}
+
+/// Whether a request that was made then may be of this maintenance: it was not made after its end.
+pub(crate) fn is_before_end(made: Option<Timestamp>, maintenance: &NodeMaintenance) -> bool {
+    match (made, maintenance.status.started(Stage::Complete)) {
+        (Some(made), Some(end)) => made <= end,
+        _ => true,
+    }
+}
+
+fn action(namespace: &str, uid: &str, change: RequestChange, turn: Turn) -> Action {
+    Action::Request { namespace: namespace.to_owned(), pod: uid.to_owned(), change, turn }
+}
+
+/// The maintenance that was created first of those that drain the pod's node.
+fn turn(view: &View<'_>, node: Option<&str>, namespace: &str) -> Turn {
+    let drains = |node| view.holders_of(node).find(|m| m.spec.stage == Stage::Drain).map(|m| (m, node));
+    let (maintenance, within) = match node.and_then(drains) {
+        Some((maintenance, node)) => (maintenance.metadata.name.clone(), node),
+        None => (String::new(), namespace),
+    };
+    Turn { maintenance, within: within.to_owned() }
+}

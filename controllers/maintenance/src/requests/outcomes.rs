@@ -1,0 +1,169 @@
+//! What became of the requests of each maintenance, counted: the requests are removed some time after their end.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, Stage};
+use drydock_runtime::Change;
+use jiff::Timestamp;
+
+use crate::REQUESTER;
+use crate::release::has_finalizer;
+use crate::requests::is_before_end;
+use crate::world::View;
+
+/// A change of a request of ours that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestStep {
+    /// UID of the pod.
+    pod: String,
+    /// Node of the pod; empty if no interceptor had its turn yet.
+    node: String,
+    end: Option<End>,
+    passed_over: i32,
+    /// When the request was made.
+    made: Option<Timestamp>,
+}
+
+/// How a request ended for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It is Evicted.
+    Evicted,
+    /// It is Canceled, or our requester is not in it any more.
+    Canceled,
+    /// It was removed, and its end was not seen.
+    Unseen,
+}
+
+impl RequestStep {
+    /// What a change means for a request in which we asked.
+    pub(crate) fn of(change: &Change<EvictionRequest>) -> Option<Self> {
+        let old = change.old.as_ref().filter(|old| old.has_requester(REQUESTER) && !old.is_finished())?;
+        let new = change.new.as_ref().filter(|new| new.metadata.uid == old.metadata.uid);
+        let end = match new {
+            None => Some(End::Unseen),
+            Some(new) if new.is_evicted() => Some(End::Evicted),
+            Some(new) if new.is_finished() || !new.has_requester(REQUESTER) => Some(End::Canceled),
+            Some(_) => None,
+        };
+        let passed_over = new.map_or(0, |new| passed_over(old, new));
+        let node = new.unwrap_or(old).status.pod_info.as_ref();
+        let node = node.map(|pod| pod.node_name.clone()).unwrap_or_default();
+        let counts = end.is_some() || passed_over > 0;
+        let made = old.metadata.creation_timestamp;
+        counts.then(|| Self { pod: old.metadata.name.clone(), node, end, passed_over, made })
+    }
+
+    fn add_to(&self, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
+        let is_there = || view.pods_on(node).iter().any(|pod| pod.uid == self.pod);
+        let count = match self.end {
+            Some(End::Evicted) => Some(&mut outcomes.evicted),
+            Some(End::Canceled) => Some(&mut outcomes.canceled),
+            Some(End::Unseen) if is_there() => Some(&mut outcomes.canceled),
+            Some(End::Unseen) => Some(&mut outcomes.evicted),
+            None => None,
+        };
+        if let Some(count) = count {
+            *count = count.saturating_add(1);
+        }
+        outcomes.passed_over = outcomes.passed_over.saturating_add(self.passed_over);
+    }
+}
+
+/// How many interceptors lost their turn with this change, without having completed it. An evicted pod ends every turn.
+fn passed_over(old: &EvictionRequest, new: &EvictionRequest) -> i32 {
+    if new.is_finished() {
+        return 0;
+    }
+    let before: HashSet<&String> = old.status.processed_interceptors.iter().collect();
+    let completed = |name: &String| {
+        let status = new.status.interceptors.iter().find(|status| status.name == *name);
+        status.is_some_and(|status| status.completion_time.is_some())
+    };
+    let processed = new.status.processed_interceptors.iter();
+    let count = processed.filter(|name| !before.contains(name) && !completed(name)).count();
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// The counts of each maintenance, by its UID. They go on from those in the status: what happens between the last write of
+/// a status and a restart is not counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    counts: HashMap<String, NodeMaintenanceOutcomes>,
+    /// Nodes of the pods of our requests at the last look, by the pod's UID.
+    located: Arc<HashMap<String, String>>,
+}
+
+impl Outcomes {
+    /// Takes in what became of requests, and on which nodes pods were put again.
+    pub(crate) fn look(&mut self, view: &View<'_>, returned: &[String]) {
+        let mut before = std::mem::take(&mut self.counts);
+        for maintenance in view.world.maintenances.iter().filter(|m| is_at_work(m)) {
+            let uid = &maintenance.metadata.uid;
+            let counts = before.remove(uid).unwrap_or_default();
+            self.counts.insert(uid.clone(), greatest(&counts, &maintenance.status.outcomes));
+        }
+        if !view.world.since.steps.is_empty() || !returned.is_empty() {
+            self.count(view, returned);
+        }
+        self.located = view.world.located.clone();
+    }
+
+    /// The counts of a maintenance, unless it is not at work.
+    pub(crate) fn of(&self, maintenance: &NodeMaintenance) -> Option<&NodeMaintenanceOutcomes> {
+        self.counts.get(&maintenance.metadata.uid)
+    }
+
+    fn count(&mut self, view: &View<'_>, returned: &[String]) {
+        let at_work = at_work(view);
+        let mut add = |node: &str, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
+            let at_work = at_work.get(node).into_iter().flatten();
+            for maintenance in at_work.filter(|maintenance| is_before_end(made, maintenance)) {
+                self.counts.get_mut(&maintenance.metadata.uid).into_iter().for_each(add);
+            }
+        };
+        for step in &view.world.since.steps {
+            let located = || self.located.get(&step.pod).map(String::as_str);
+            let node = if step.node.is_empty() { located() } else { Some(step.node.as_str()) };
+            if let Some(node) = node {
+                add(node, step.made, &|counts| step.add_to(counts, view, node));
+            }
+        }
+        for node in returned {
+            add(node, None, &|counts| counts.returned = counts.returned.saturating_add(1));
+        }
+    }
+}
+
+/// The status may have been an old one when the counts began.
+fn greatest(a: &NodeMaintenanceOutcomes, b: &NodeMaintenanceOutcomes) -> NodeMaintenanceOutcomes {
+    NodeMaintenanceOutcomes {
+        evicted: a.evicted.max(b.evicted),
+        canceled: a.canceled.max(b.canceled),
+        passed_over: a.passed_over.max(b.passed_over),
+        returned: a.returned.max(b.returned),
+    }
+}
+
+/// The maintenances that are at work on each node.
+fn at_work<'v>(view: &View<'v>) -> HashMap<&'v str, Vec<&'v NodeMaintenance>> {
+    let mut at_work: HashMap<&str, Vec<&NodeMaintenance>> = HashMap::new();
+    let maintenances = view.world.maintenances.iter().zip(&view.selected);
+    for (maintenance, nodes) in maintenances.filter(|(maintenance, _)| is_at_work(maintenance)) {
+        for node in nodes {
+            at_work.entry(node.name.as_str()).or_default().push(maintenance);
+        }
+    }
+    at_work
+}
+
+/// Whether a maintenance asks for evictions, or withdraws what it has asked for.
+fn is_at_work(maintenance: &NodeMaintenance) -> bool {
+    match maintenance.spec.stage {
+        Stage::Drain => true,
+        Stage::Complete => has_finalizer(maintenance),
+        _ => false,
+    }
+}

@@ -1,0 +1,156 @@
+//! Node statuses within what storage takes of one object: what is only help for people goes first, and what does not fit
+//! at all is counted, so that it can be told.
+
+use std::collections::{HashMap, HashSet};
+
+use drydock_api::json_len;
+use drydock_api::node_maintenance::validation::{
+    MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES,
+};
+use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType};
+
+/// Bytes that are kept for the rest of a status, and for what its write adds to the managed fields.
+const REST: usize = 32 * 1024;
+
+/// Node statuses that the API server takes.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Fitted {
+    pub(crate) statuses: Vec<NodeMaintenanceNodeStatus>,
+    /// Nodes that have none, because it would not fit.
+    pub(crate) left_out: usize,
+    /// Names of those that were left out now.
+    pub(crate) dropped: Vec<String>,
+    /// Whether the targets are those of the stored status, because higher ones would not fit: the drain stands still.
+    pub(crate) held: bool,
+}
+
+impl Fitted {
+    /// Adds statuses as long as there is room. They are only help for people.
+    pub(crate) fn add(&mut self, more: impl Iterator<Item = NodeMaintenanceNodeStatus>, room: usize) {
+        let mut size = json_len(&self.statuses);
+        for status in more {
+            size += json_len(&status) + 1;
+            if self.statuses.len() >= MAX_NODES || size > room {
+                break;
+            }
+            self.statuses.push(status);
+        }
+        self.statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
+    }
+}
+
+/// Bytes that the node statuses of a maintenance may have, beside the rest of the object.
+pub(crate) fn room(maintenance: &NodeMaintenance) -> usize {
+    let rest = json_len(&maintenance.metadata) + json_len(&maintenance.spec) + REST;
+    MAX_NODE_STATUSES_BYTES.min(MAX_OBJECT_BYTES.saturating_sub(rest))
+}
+
+/// Makes room: the counts by entry go first, then the blockers that were seen last (they are counted still), then all
+/// messages, then targets that another one covers, then nodes that the stored status (`old`) does not have. Recorded
+/// targets are never lowered, as the plan's progress stands in them: where higher ones do not fit, the stored ones stay.
+pub(crate) fn fit(
+    mut statuses: Vec<NodeMaintenanceNodeStatus>,
+    old: &HashMap<&str, &NodeMaintenanceNodeStatus>,
+    room: usize,
+) -> Fitted {
+    let all: Vec<String> = statuses.iter().map(|status| status.node_ref.name.clone()).collect();
+    let is_new = |s: &NodeMaintenanceNodeStatus| !old.contains_key(s.node_ref.name.as_str());
+    statuses.iter_mut().filter(|s| has_too_many(s)).for_each(drop_covered);
+    statuses.retain(|s| !(has_too_many(s) && is_new(s)));
+    let mut over = excess(&statuses, room);
+    if over > 0 {
+        statuses.iter_mut().for_each(|s| s.left.clear());
+        over = excess(&statuses, room);
+    }
+    if over > 0 {
+        over = drop_blockers(&mut statuses, over);
+    }
+    if over > 0 {
+        statuses.iter_mut().for_each(|s| s.drain_message.clear());
+        over = excess(&statuses, room);
+    }
+    if over > 0 {
+        statuses.iter_mut().for_each(drop_covered);
+        over = excess(&statuses, room);
+    }
+    while over > 0
+        && let Some(at) = statuses.iter().rposition(is_new)
+    {
+        over = over.saturating_sub(json_len(&statuses.remove(at)) + 1);
+    }
+    let held = over > 0 || statuses.iter().any(has_too_many);
+    if held {
+        hold(&mut statuses, old, room);
+    }
+    let kept: HashSet<&str> = statuses.iter().map(|status| status.node_ref.name.as_str()).collect();
+    let dropped: Vec<String> = all.into_iter().filter(|name| !kept.contains(name.as_str())).collect();
+    Fitted { left_out: dropped.len(), dropped, statuses, held }
+}
+
+/// Puts the stored targets back. Where even these do not fit beside the counts, which have grown, the stored counts do.
+fn hold(
+    statuses: &mut [NodeMaintenanceNodeStatus],
+    old: &HashMap<&str, &NodeMaintenanceNodeStatus>,
+    room: usize,
+) {
+    let stored = |status: &NodeMaintenanceNodeStatus| old.get(status.node_ref.name.as_str()).copied();
+    for status in statuses.iter_mut() {
+        if let Some(old) = stored(status) {
+            status.drain_targets.clone_from(&old.drain_targets);
+        }
+    }
+    if excess(statuses, room) == 0 {
+        return;
+    }
+    for status in statuses {
+        if let Some(old) = stored(status) {
+            status.pods_pending_evacuation = old.pods_pending_evacuation;
+            status.pods_evacuating = old.pods_evacuating;
+            status.blocked_pods = old.blocked_pods;
+        }
+    }
+}
+
+/// Drops targets with a selector that one without a selector covers. Nothing is lost: the plan adds them again.
+fn drop_covered(status: &mut NodeMaintenanceNodeStatus) {
+    let all = status.drain_targets.iter().filter(|target| target.pod_selector.is_none());
+    let wide: Vec<(PodType, i32)> = all.map(|target| (target.pod_type, target.pod_priority)).collect();
+    let covers = |target: &DrainPlanEntry, (pod_type, priority): &(PodType, i32)| {
+        *pod_type == target.pod_type && *priority >= target.pod_priority
+    };
+    status
+        .drain_targets
+        .retain(|target| target.pod_selector.is_none() || !wide.iter().any(|wide| covers(target, wide)));
+}
+
+/// Bytes beyond the room there is.
+fn excess(statuses: &[NodeMaintenanceNodeStatus], room: usize) -> usize {
+    json_len(statuses).saturating_sub(room)
+}
+
+/// Whether a node has more targets than the API server takes: those of several plans may come together.
+fn has_too_many(status: &NodeMaintenanceNodeStatus) -> bool {
+    status.drain_targets.len() > MAX_DRAIN_PLAN
+}
+
+/// Drops blockers until `over` bytes are gone; returns what is still over.
+fn drop_blockers(statuses: &mut [NodeMaintenanceNodeStatus], mut over: usize) -> usize {
+    let each = statuses.iter().enumerate();
+    let mut youngest_first: Vec<_> =
+        each.flat_map(|(node, s)| s.blockers.iter().map(move |b| (b.since_time, node))).collect();
+    youngest_first.sort_unstable_by(|a, b| b.cmp(a));
+    for (_, node) in youngest_first {
+        if over == 0 {
+            break;
+        }
+        // A node's blockers are ordered by time.
+        if let Some(dropped) = statuses.get_mut(node).and_then(|s| s.blockers.pop()) {
+            over = over.saturating_sub(json_len(&dropped));
+        }
+    }
+    over
+}
+
+#[cfg(test)]
+#[path = "fit_tests.rs"]
+mod tests;

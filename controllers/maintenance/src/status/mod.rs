@@ -1,0 +1,197 @@
+//! The status of each maintenance.
+
+mod drained;
+mod fast_forwards;
+mod fit;
+pub(crate) mod left_out;
+pub(crate) mod settled;
+pub(crate) mod unscheduled;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use drydock_api::meta::set_condition;
+use drydock_api::node_maintenance::{
+    NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodsLeft, Stage,
+    StageStatus,
+};
+use drydock_api::time::truncate_to_seconds;
+use drydock_plan::{MaintenanceOutcome, NodeOutcome};
+use drydock_runtime::{Node, Pod};
+
+use crate::actions::{Action, Decision};
+use crate::machine::Memory;
+use crate::nodes::gone::{Tally, is_drained};
+use crate::world::View;
+use crate::world::recorded;
+
+use self::fit::Fitted;
+
+/// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
+const MAX_BLOCKERS_IN_ALL: usize = 1000;
+
+/// Decides about every maintenance.
+pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decision) {
+    memory.settled.look(view);
+    memory.left_out.look(view.world);
+    for (i, maintenance) in view.world.maintenances.iter().enumerate() {
+        if let Some(until) = memory.settled.rests_until(maintenance, view.nodes_of(i).len(), view.now) {
+            decision.wake_at(until);
+            continue;
+        }
+        let (mut status, dropped) = Status { view, memory, i, maintenance }.wanted();
+        memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
+        let unschedulable = memory.evicting.condition(view, maintenance, decision);
+        let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
+        if let Some(condition) = unschedulable {
+            set_condition(&mut status.conditions, condition);
+        }
+        if status == maintenance.status {
+            memory.settled.note(maintenance, view.now);
+            continue;
+        }
+        let confirm = drained::to_confirm(maintenance, &status, &memory.emptied, view.now);
+        let mut notes = fast_forwards::notes(view, i, maintenance);
+        notes.extend(unschedulable_note);
+        notes.extend(drained::too_large(maintenance, &status));
+        let (maintenance, status) = (maintenance.clone(), Box::new(status));
+        decision.add(Action::Status { maintenance, status, confirm, notes });
+    }
+}
+
+struct Status<'v, 'a> {
+    view: &'v View<'a>,
+    memory: &'v Memory,
+    i: usize,
+    maintenance: &'v NodeMaintenance,
+}
+
+impl Status<'_, '_> {
+    /// The status, and the names of nodes for which it has turned out to have no room.
+    fn wanted(&self) -> (NodeMaintenanceStatus, Vec<String>) {
+        let mut status = self.maintenance.status.clone();
+        status.observed_generation = self.maintenance.metadata.generation;
+        let stage = self.maintenance.spec.stage;
+        if !status.stage_statuses.iter().any(|s| s.name == stage) && stage != Stage::Unknown {
+            status.stage_statuses.push(StageStatus { name: stage, start_timestamp: None });
+        }
+        // The API server notes a stage when it is set; the time is ours to give.
+        for started in status.stage_statuses.iter_mut().filter(|s| s.start_timestamp.is_none()) {
+            started.start_timestamp = Some(truncate_to_seconds(self.view.now));
+        }
+        let kept = recorded::not_handed_over(self.view, self.i);
+        let fitted = self.node_statuses(&kept);
+        let is_held = fitted.held || !kept.is_empty();
+        if let Some(planned) = self.planned().filter(|_| !is_held) {
+            let last = self.maintenance.spec.drain_plan.len().checked_sub(1);
+            let next = last.map(|last| position(planned.cursor.min(last)));
+            // A node that was left out now does not send the plan back: the next planning does not know it.
+            let is_back = !fitted.dropped.is_empty() && next < status.drain_plan_position;
+            status.drain_plan_position = if is_back { status.drain_plan_position } else { next };
+        }
+        if let Some(gone) = self.gone() {
+            let nodes = self.view.nodes_of(self.i).iter();
+            let drained = nodes.filter(|n| is_drained(self.view, &self.memory.emptied, n)).count();
+            status.gone_nodes = gone.counts();
+            status.drained_nodes = number(drained).saturating_add(status.gone_nodes.drained);
+        }
+        if let Some(outcomes) = self.memory.outcomes.of(self.maintenance) {
+            status.outcomes.clone_from(outcomes);
+        }
+        if let Some(drained) = self.drained(&fitted) {
+            set_condition(&mut status.conditions, drained);
+        }
+        status.node_statuses = fitted.statuses;
+        (status, fitted.dropped)
+    }
+
+    /// What is known of the nodes that have gone while they were drained.
+    fn gone(&self) -> Option<&Tally> {
+        self.memory.gone.of(self.maintenance)
+    }
+
+    fn node_statuses(&self, kept: &[&NodeMaintenanceNodeStatus]) -> Fitted {
+        let old: HashMap<&str, &NodeMaintenanceNodeStatus> =
+            self.maintenance.status.node_statuses.iter().map(|s| (s.node_ref.name.as_str(), s)).collect();
+        if self.maintenance.spec.stage == Stage::Complete && !old.is_empty() {
+            return Fitted { statuses: self.frozen(), ..Fitted::default() };
+        }
+        let selected = self.view.nodes_of(self.i);
+        let nodes = recorded::with_room(self.view, self.i);
+        let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
+        let status = |n: &&Arc<Node>| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share);
+        let mut statuses: Vec<_> = nodes.iter().map(status).collect();
+        statuses.extend(kept.iter().copied().cloned());
+        statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
+        let room = fit::room(self.maintenance);
+        let mut fitted = fit::fit(statuses, &old, room);
+        fitted.left_out += selected.len() - nodes.len();
+        fitted.add(self.gone().into_iter().flat_map(Tally::statuses), room);
+        fitted
+    }
+
+    fn planned(&self) -> Option<&MaintenanceOutcome> {
+        self.view.planned.get(&self.i).and_then(|place| self.view.outcome.maintenances.get(*place))
+    }
+
+    /// As it was when it ended, without what is only true while it goes on.
+    fn frozen(&self) -> Vec<NodeMaintenanceNodeStatus> {
+        let mut statuses = self.maintenance.status.node_statuses.clone();
+        for status in &mut statuses {
+            status.drain_message.clear();
+            status.blockers.clear();
+            status.blocked_pods = 0;
+            status.left.clear();
+            // What was asked for is withdrawn.
+            let left = status.pods_pending_evacuation.saturating_add(status.pods_evacuating);
+            (status.pods_pending_evacuation, status.pods_evacuating) = (left, 0);
+        }
+        statuses
+    }
+
+    fn node_status(
+        &self,
+        node: &str,
+        old: Option<&NodeMaintenanceNodeStatus>,
+        share: usize,
+    ) -> NodeMaintenanceNodeStatus {
+        let pods = self.view.pods_on(node);
+        let has_request = |p: &&&Arc<Pod>| self.view.world.request(p).is_some_and(|r| !r.is_finished());
+        let evacuating = pods.iter().filter(has_request).count();
+        let mut status = NodeMaintenanceNodeStatus {
+            node_ref: NodeReference { name: node.to_owned() },
+            drain_targets: old.map(|o| o.drain_targets.clone()).unwrap_or_default(),
+            pods_pending_evacuation: number(pods.len() - evacuating),
+            pods_evacuating: number(evacuating),
+            ..Default::default()
+        };
+        if let Some(planned) = self.planned().and_then(|m| m.nodes.get(node)) {
+            status.drain_targets.clone_from(&planned.drain_targets);
+            status.drain_message.clone_from(&planned.drain_message);
+            status.left = self.left(planned);
+            (status.blockers, status.blocked_pods) = self.memory.blocked.of_node(node, share);
+        }
+        status
+    }
+
+    fn left(&self, node: &NodeOutcome) -> Vec<PodsLeft> {
+        let plan = &self.maintenance.spec.drain_plan;
+        let entries = node.by_entry.iter().filter_map(|(at, count)| Some((plan.get(*at)?, *count)));
+        let left = entries.map(|(entry, count)| PodsLeft {
+            pod_type: entry.pod_type,
+            priority: entry.pod_priority,
+            pod_selector: entry.pod_selector.clone(),
+            count: number(count),
+        });
+        left.collect()
+    }
+}
+
+fn position(cursor: usize) -> i32 {
+    i32::try_from(cursor).unwrap_or(i32::MAX)
+}
+
+/// A count as the API has it.
+pub(crate) fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

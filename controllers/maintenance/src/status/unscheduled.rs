@@ -1,0 +1,224 @@
+//! Pods that a drain has evicted and that find no other node: what their controllers put in their place is unschedulable.
+
+use std::collections::{BTreeMap, HashMap};
+
+use drydock_api::meta::{Condition, is_condition_true};
+use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, Stage};
+use drydock_api::time::truncate_to_seconds;
+use drydock_runtime::Pod;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::actions::{About, Decision, Note};
+use crate::world::View;
+
+/// How long the scheduler's words stay while the counts are the same: each change of them writes the whole status.
+const WORDS_STAY: SignedDuration = SignedDuration::from_mins(5);
+/// How long a pod may be unschedulable before it is told of: a node may be on its way.
+const SETTLES_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+/// Controllers that one message names.
+const NAMED: usize = 5;
+/// Characters of the scheduler's words that one message shows of a controller.
+const LONGEST_WHY: usize = 256;
+/// Characters of the kind and of the name of a controller that one message shows.
+const LONGEST_NAME: usize = 253;
+/// How long a controller is remembered that has no pods that are to leave or are unschedulable.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+/// Most controllers of a maintenance that are remembered without such pods; those that were seen last stay.
+const MAX_ABSENT: usize = 10_000;
+
+/// Namespace and UID of a controller.
+type Controller = (String, String);
+
+/// Whose pods each maintenance evicts, by UID of the maintenance.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evicting(HashMap<String, OfMaintenance>);
+
+#[derive(Clone, Debug, Default)]
+struct OfMaintenance {
+    controllers: HashMap<Controller, Evicted>,
+    told: Told,
+}
+
+/// A controller whose pods are evicted.
+#[derive(Clone, Debug)]
+struct Evicted {
+    since: Timestamp,
+    /// When it had pods last that were to leave or unschedulable.
+    last: Timestamp,
+}
+
+/// The message that was made last, and how many pods of which controllers it told of. The words of the scheduler in it are
+/// those of that moment: it counts the nodes anew in each attempt, and each change is a write of the whole status.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    counts: BTreeMap<Controller, usize>,
+    message: String,
+    /// When the message was taken.
+    at: Timestamp,
+}
+
+/// Unschedulable pods of one controller.
+#[derive(Debug)]
+struct Unscheduled<'a> {
+    count: usize,
+    /// One of them.
+    example: &'a Pod,
+}
+
+impl Evicting {
+    /// How many controllers are remembered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.values().map(|of| of.controllers.len()).sum()
+    }
+
+    /// Takes in whose pods are asked to leave.
+    pub(crate) fn look(&mut self, view: &View<'_>) {
+        let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
+        let mut before = std::mem::take(&mut self.0);
+        for (i, maintenance) in view.world.maintenances.iter().enumerate().filter(|(_, m)| draining(m)) {
+            let uid = &maintenance.metadata.uid;
+            let known = before.remove(uid);
+            let of = self.0.entry(uid.clone()).or_default();
+            *of = known.unwrap_or_else(|| recall(view, maintenance));
+            let pods = view.nodes_of(i).iter().flat_map(|node| view.pods_on(&node.name));
+            let leaving = pods.filter(|pod| view.targeted.contains(pod.uid.as_str()));
+            for controller in leaving.filter_map(|pod| controller(pod)) {
+                let evicted = of.controllers.entry(controller);
+                evicted.or_insert_with(|| Evicted::since(truncate_to_seconds(view.now))).last = view.now;
+            }
+            for controller in view.world.unscheduled.iter().filter_map(|pod| controller(pod)) {
+                of.controllers.get_mut(&controller).into_iter().for_each(|evicted| evicted.last = view.now);
+            }
+            of.forget_absent(view.now);
+        }
+    }
+
+    /// The condition that says it: absent until there was such a pod.
+    pub(crate) fn condition(
+        &mut self,
+        view: &View<'_>,
+        maintenance: &NodeMaintenance,
+        decision: &mut Decision,
+    ) -> Option<Condition> {
+        let OfMaintenance { controllers, told } = self.0.get_mut(&maintenance.metadata.uid)?;
+        let mut found: BTreeMap<Controller, Unscheduled<'_>> = BTreeMap::new();
+        for pod in &view.world.unscheduled {
+            let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
+                continue;
+            };
+            let told_at = pod.creation_timestamp.and_then(|made| made.checked_add(SETTLES_WITHIN).ok());
+            if let Some(at) = told_at.filter(|at| view.now < *at) {
+                decision.wake_at(at);
+                continue;
+            }
+            let of_controller = found.entry(controller).or_insert(Unscheduled { count: 0, example: pod });
+            of_controller.count += 1;
+        }
+        let was = maintenance.status.conditions.iter().any(|c| c.type_ == EVICTED_PODS_UNSCHEDULABLE);
+        let is = !found.is_empty();
+        (is || was).then(|| Condition {
+            type_: EVICTED_PODS_UNSCHEDULABLE.to_owned(),
+            status: if is { "True" } else { "False" }.to_owned(),
+            observed_generation: maintenance.metadata.generation,
+            last_transition_time: Some(truncate_to_seconds(view.now)),
+            reason: if is { "NoNodeFits" } else { "AllPodsScheduled" }.to_owned(),
+            message: if is {
+                told.message(&found, view.now, decision)
+            } else {
+                "The pods that replace the evicted ones are scheduled".to_owned()
+            },
+        })
+    }
+}
+
+impl OfMaintenance {
+    fn forget_absent(&mut self, now: Timestamp) {
+        self.controllers.retain(|_, evicted| now.duration_since(evicted.last) < REMEMBERED);
+        let absent = self.controllers.values().map(|evicted| evicted.last).filter(|last| *last != now);
+        let mut last: Vec<Timestamp> = absent.collect();
+        if last.len() > MAX_ABSENT {
+            last.sort_unstable_by(|a, b| b.cmp(a));
+            let oldest = last.get(MAX_ABSENT).copied().unwrap_or(Timestamp::MIN);
+            self.controllers.retain(|_, evicted| evicted.last > oldest);
+        }
+    }
+}
+
+impl Evicted {
+    fn since(since: Timestamp) -> Self {
+        Self { since, last: since }
+    }
+}
+
+impl Told {
+    /// The message: the one before while it counts the same, for some minutes.
+    fn message(
+        &mut self,
+        found: &BTreeMap<Controller, Unscheduled<'_>>,
+        now: Timestamp,
+        decision: &mut Decision,
+    ) -> String {
+        let counts = found.iter().map(|(controller, of)| (controller.clone(), of.count)).collect();
+        let until = self.at.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
+        if counts != self.counts || until <= now {
+            *self = Self { counts, message: message(found), at: now };
+        } else {
+            decision.wake_at(until);
+        }
+        self.message.clone()
+    }
+}
+
+/// What is told when pods of a maintenance turn out to be unschedulable.
+pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<Note> {
+    let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
+    let about = About::Maintenance(maintenance.metadata.name.clone());
+    let message = condition.message.clone();
+    (condition.is_true() && !was).then_some(Note {
+        about,
+        warning: true,
+        reason: "PodsUnschedulable",
+        message,
+    })
+}
+
+/// After a restart: what was unschedulable is so still, whoever evicted it.
+fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
+    let drain = maintenance.status.started(Stage::Drain);
+    let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
+    let Some(since) = drain.filter(|_| was) else { return OfMaintenance::default() };
+    let unscheduled = view.world.unscheduled.iter();
+    let controllers = unscheduled.filter_map(|pod| Some((controller(pod)?, Evicted::since(since)))).collect();
+    OfMaintenance { controllers, told: Told::default() }
+}
+
+fn controller(pod: &Pod) -> Option<Controller> {
+    pod.controller.as_ref().map(|owner| (pod.namespace.clone(), owner.uid.clone()))
+}
+
+/// Whether a pod was made since its controller's pods are evicted.
+fn is_replacement(pod: &Pod, evicted: Option<&Evicted>) -> bool {
+    evicted.is_some_and(|evicted| pod.creation_timestamp.is_none_or(|made| made >= evicted.since))
+}
+
+fn message(found: &BTreeMap<Controller, Unscheduled<'_>>) -> String {
+    let pods: usize = found.values().map(|one| one.count).sum();
+    let one = |unscheduled: &Unscheduled<'_>| {
+        let Unscheduled { count, example } = unscheduled;
+        let (kind, name) =
+            example.controller.as_ref().map_or(("", ""), |o| (o.kind.as_str(), o.name.as_str()));
+        let (kind, name) = (cut(kind, LONGEST_NAME), cut(name, LONGEST_NAME));
+        let why = cut(example.unschedulable.as_deref().unwrap_or_default(), LONGEST_WHY);
+        format!("{count} of {kind} {}/{name} ({why})", example.namespace)
+    };
+    let named: Vec<String> = found.values().take(NAMED).map(one).collect();
+    let more = found.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(" and those of {more} more controllers") } else { String::new() };
+    format!("{pods} of the pods that replace evicted ones find no node: {}{rest}", named.join(", "))
+}
+
+/// The first characters of words of others.
+fn cut(words: &str, longest: usize) -> String {
+    words.chars().take(longest).collect()
+}

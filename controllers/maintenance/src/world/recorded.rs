@@ -1,0 +1,134 @@
+//! What the statuses say of the plan: positions and drain targets, the only memory that planning has. A pod is asked to
+//! leave when the stored targets of its node cover it, so that no restart can find less than what has been done already.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use drydock_api::meta::LabelSelector;
+use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, Stage};
+use drydock_api::time::truncate_to_seconds;
+use drydock_plan::{Maintenance, TargetsByNode};
+use drydock_runtime::{Node, Pod};
+use jiff::Timestamp;
+
+use crate::release::has_finalizer;
+use crate::world::View;
+use crate::world::World;
+
+/// A maintenance in Drain, as the plan looks at it.
+pub(crate) fn plan_input(maintenance: &NodeMaintenance, nodes: &[&Arc<Node>], now: Timestamp) -> Maintenance {
+    let status = &maintenance.status;
+    let position = status.drain_plan_position.and_then(|at| usize::try_from(at).ok());
+    let planned = status.node_statuses.iter().filter(|s| !s.drain_targets.is_empty());
+    let started = status.started(Stage::Drain).unwrap_or_else(|| truncate_to_seconds(now));
+    Maintenance {
+        name: maintenance.metadata.name.clone(),
+        started: started.as_second(),
+        created: maintenance.metadata.creation_timestamp.map_or(i64::MAX, Timestamp::as_second),
+        plan: maintenance.spec.drain_plan.clone(),
+        nodes: nodes.iter().map(|n| n.name.clone()).collect(),
+        position,
+        recorded: planned.map(|s| (s.node_ref.name.clone(), s.drain_targets.clone())).collect(),
+    }
+}
+
+/// The nodes of a maintenance that its status has room for beside those that have left it: those that it shows already come
+/// first.
+pub(crate) fn with_room<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a Arc<Node>> {
+    let mut nodes = view.nodes_in(maintenance);
+    let statuses = view.world.maintenances.get(maintenance).map(|m| m.status.node_statuses.as_slice());
+    let statuses = statuses.unwrap_or_default();
+    if nodes.len() + statuses.len() <= MAX_NODES {
+        return nodes;
+    }
+    let room = MAX_NODES.saturating_sub(not_handed_over(view, maintenance).len());
+    if nodes.len() > room {
+        let shown: BTreeSet<&str> = statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
+        nodes.sort_by_key(|n| (!shown.contains(n.name.as_str()), n.name.as_str()));
+        nodes.truncate(room);
+        nodes.sort_by_key(|n| n.name.as_str());
+    }
+    nodes
+}
+
+/// What a maintenance shows of nodes that have left it, while no other one shows their targets. Until then the stored
+/// position stays: one of them that comes back is where it was.
+pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'a NodeMaintenanceNodeStatus> {
+    let selected: HashSet<&str> = view.nodes_of(maintenance).iter().map(|n| n.name.as_str()).collect();
+    let statuses = view.world.maintenances.get(maintenance).into_iter().flat_map(|m| &m.status.node_statuses);
+    let left = statuses.filter(|s| !selected.contains(s.node_ref.name.as_str()));
+    left.filter(|s| !is_handed_over(view, s)).collect()
+}
+
+/// Drain targets recorded by maintenances in Complete that still have their finalizer; only on nodes that a maintenance of
+/// `draining` had recorded before that one completed: to one that came later they mean nothing.
+pub(crate) fn ended(world: &World, draining: &[Maintenance]) -> TargetsByNode {
+    let mut ended = TargetsByNode::new();
+    let is_ending = |m: &&Arc<NodeMaintenance>| m.spec.stage == Stage::Complete && has_finalizer(m);
+    for maintenance in world.maintenances.iter().filter(is_ending) {
+        let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);
+        let was_there =
+            |node: &String| draining.iter().any(|m| m.started < at && m.recorded.contains_key(node));
+        for status in maintenance.status.node_statuses.iter().filter(|s| was_there(&s.node_ref.name)) {
+            let targets = ended.entry(status.node_ref.name.clone()).or_default();
+            targets.extend_from_slice(&status.drain_targets);
+        }
+    }
+    ended
+}
+
+/// The drain targets of each node, as the statuses of the maintenances in Drain that select it show them.
+pub(crate) struct Recorded<'a>(HashMap<&'a str, Vec<&'a [DrainPlanEntry]>>);
+
+impl<'a> Recorded<'a> {
+    pub(crate) fn of(view: &View<'a>) -> Self {
+        let mut targets: HashMap<&str, Vec<&[DrainPlanEntry]>> = HashMap::new();
+        for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
+            if maintenance.spec.stage != Stage::Drain {
+                continue;
+            }
+            let selected: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+            for status in &maintenance.status.node_statuses {
+                let node = status.node_ref.name.as_str();
+                if selected.contains(node) {
+                    targets.entry(node).or_default().push(&status.drain_targets);
+                }
+            }
+        }
+        Self(targets)
+    }
+
+    /// Whether these are the targets that the statuses of a node show.
+    pub(crate) fn is(&self, node: &str, targets: &[DrainPlanEntry]) -> bool {
+        self.0.get(node).is_some_and(|shown| shown.contains(&targets))
+    }
+
+    /// Whether the targets that a node's statuses show cover a pod.
+    pub(crate) fn cover(&self, pod: &Pod) -> bool {
+        let mut targets = self.0.get(pod.node_name.as_str()).into_iter().flatten().copied().flatten();
+        targets.any(|target| target.covers(pod.pod_type(), pod.priority, &pod.labels))
+    }
+}
+
+/// Whether what a maintenance shows of a node is not needed any more once the maintenance has left the node: the others that
+/// drain it show the same targets, or more. One whose status does not name the node has not begun there.
+pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
+    let node = status.node_ref.name.as_str();
+    let draining = view.holders_of(node).filter(|m| m.spec.stage == Stage::Drain);
+    let known = draining.filter(|m| m.status.drain_plan_position.is_some());
+    let others = known.filter_map(|m| m.status.of_node(node));
+    let shows = |other: &NodeMaintenanceNodeStatus, target: &DrainPlanEntry| {
+        other.drain_targets.iter().any(|shown| includes(shown, target))
+    };
+    others.into_iter().all(|other| status.drain_targets.iter().all(|target| shows(other, target)))
+}
+
+fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {
+    let selects_more = |selector: &LabelSelector| {
+        target.pod_selector.as_ref().is_some_and(|narrow| selector.includes(narrow))
+    };
+    shown.pod_type == target.pod_type
+        && shown.pod_priority >= target.pod_priority
+        && shown.pod_selector.as_ref().is_none_or(|selector| selector.is_empty() || selects_more(selector))
+}

@@ -1,0 +1,187 @@
+//! The world as the machine reads it: which maintenance holds which node, which pods count, which are to leave.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use drydock_api::node_maintenance::{NodeMaintenance, Stage, node_selector};
+use drydock_plan::{Maintenance, Outcome};
+use drydock_runtime::{Node, Pod};
+use jiff::Timestamp;
+
+use crate::machine::Config;
+use crate::release::has_finalizer;
+use crate::status::left_out::LeftOut;
+use crate::world::World;
+use crate::world::own;
+use crate::world::recorded::{self, Recorded};
+
+/// One look, worked out.
+pub(crate) struct View<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) config: &'a Config,
+    pub(crate) now: Timestamp,
+    /// The nodes that each maintenance selects, by name; in the order of `world.maintenances`.
+    pub(crate) selected: Vec<Vec<&'a Arc<Node>>>,
+    /// Maintenances in Cordon or Drain of each node, in the order of their creation.
+    pub(crate) holders: HashMap<&'a str, Vec<usize>>,
+    /// Pods that count, of each node that is looked at.
+    pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
+    /// The planning of the maintenances in Drain.
+    pub(crate) outcome: Outcome,
+    /// Place of a maintenance in `outcome`.
+    pub(crate) planned: HashMap<usize, usize>,
+    /// UIDs of the pods that are to leave now: the stored drain targets of their nodes cover them.
+    pub(crate) targeted: HashSet<&'a str>,
+    /// Nodes whose pods wait for nodes to be cordoned. None as long as nobody has looked.
+    pub(crate) waiting: Option<HashSet<&'a str>>,
+    /// Nodes that the statuses have no room for.
+    left_out: LeftOut,
+    /// UIDs of Drydock's own pods, if no node takes them.
+    staying: HashSet<&'a str>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(world: &'a World, config: &'a Config, now: Timestamp, left_out: LeftOut) -> Self {
+        let selected: Vec<Vec<&Arc<Node>>> = world
+            .maintenances
+            .iter()
+            .map(|m| world.nodes.values().filter(|n| selects(m, n)).collect())
+            .collect();
+        let count = |pods: &'a Vec<Arc<Pod>>| pods.iter().filter(|p| config.counts(p)).collect();
+        let counted = world.pods.iter().map(|(node, pods)| (node.as_str(), count(pods))).collect();
+        let holders = holders(world, &selected);
+        let mut view = Self {
+            world,
+            config,
+            now,
+            selected,
+            holders,
+            counted,
+            outcome: Outcome::default(),
+            planned: HashMap::new(),
+            targeted: HashSet::new(),
+            waiting: None,
+            left_out,
+            staying: HashSet::new(),
+        };
+        view.staying = own::staying(&view);
+        view.plan();
+        view
+    }
+
+    fn plan(&mut self) {
+        let draining =
+            self.world.maintenances.iter().enumerate().filter(|(_, m)| m.spec.stage == Stage::Drain);
+        let draining: Vec<(usize, &Arc<NodeMaintenance>)> = draining.collect();
+        let in_drain = |(i, m): &(usize, &Arc<NodeMaintenance>)| {
+            recorded::plan_input(m, &recorded::with_room(self, *i), self.now)
+        };
+        let input: Vec<Maintenance> = draining.iter().map(in_drain).collect();
+        let nodes: HashSet<&str> = input.iter().flat_map(|m| &m.nodes).map(String::as_str).collect();
+        let pods: Vec<&Arc<Pod>> = self
+            .counted
+            .iter()
+            .filter(|(node, _)| nodes.contains(*node))
+            .flat_map(|(_, pods)| pods.clone())
+            .collect();
+        let as_input = |pod: &&'a Arc<Pod>| drydock_plan::Pod {
+            node: &pod.node_name,
+            pod_type: pod.pod_type(),
+            priority: pod.priority,
+            labels: &pod.labels,
+        };
+        let ended = recorded::ended(self.world, &input);
+        self.outcome = drydock_plan::plan(&input, &ended, &pods.iter().map(as_input).collect::<Vec<_>>());
+        self.planned = draining.iter().enumerate().map(|(place, (i, _))| (*i, place)).collect();
+        self.targeted = self.stored_targets(&pods);
+    }
+
+    /// Of the pods that the plan targets, those that the stored targets cover: where a planning has raised a node's targets,
+    /// these are stored first.
+    fn stored_targets(&self, pods: &[&'a Arc<Pod>]) -> HashSet<&'a str> {
+        let recorded = Recorded::of(self);
+        let planned = self.outcome.maintenances.iter().flat_map(|m| &m.nodes);
+        let stored: HashSet<&str> = planned
+            .filter(|(name, node)| recorded.is(name, &node.drain_targets))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let leaving = pods.iter().zip(&self.outcome.targeted).filter(|(_, targeted)| **targeted);
+        let is_stored = |pod: &Pod| stored.contains(pod.node_name.as_str()) || recorded.cover(pod);
+        leaving.filter(|(pod, _)| is_stored(pod)).map(|(pod, _)| pod.uid.as_str()).collect()
+    }
+
+    /// The nodes that a maintenance selects.
+    pub(crate) fn nodes_of(&self, maintenance: usize) -> &[&'a Arc<Node>] {
+        self.selected.get(maintenance).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The nodes that a maintenance selects and that are not left out of it.
+    pub(crate) fn nodes_in(&self, maintenance: usize) -> Vec<&'a Arc<Node>> {
+        let nodes = self.nodes_of(maintenance);
+        let object = self.world.maintenances.get(maintenance);
+        let is_in = |node: &&&Arc<Node>| {
+            !object.is_some_and(|object| self.left_out.is(object, nodes.len(), &node.name))
+        };
+        nodes.iter().filter(is_in).copied().collect()
+    }
+
+    /// The pods that count on a node.
+    pub(crate) fn pods_on(&self, node: &str) -> &[&'a Arc<Pod>] {
+        self.counted.get(node).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Maintenances in Cordon or Drain of a node, in the order of their creation.
+    pub(crate) fn holders_of(&self, node: &str) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
+        let world = self.world;
+        self.holders.get(node).into_iter().flatten().filter_map(move |i| world.maintenances.get(*i))
+    }
+
+    /// Maintenances in Complete that select a node and are not released yet.
+    pub(crate) fn ending_on(&self, node: &str) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
+        let all = self.world.maintenances.iter().zip(&self.selected);
+        let ending = all.filter(|(m, _)| m.spec.stage == Stage::Complete && has_finalizer(m));
+        ending.filter(move |(_, nodes)| nodes.iter().any(|n| n.name == node)).map(|(m, _)| m)
+    }
+
+    pub(crate) fn is_held(&self, node: &str) -> bool {
+        self.holders.contains_key(node)
+    }
+
+    /// Whether pods of a node may be asked to leave: it is cordoned, and so is each node of its maintenances, or the first
+    /// attempt to cordon that one has failed or takes too long.
+    pub(crate) fn may_ask_on(&self, node: &str) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| !waiting.contains(node))
+    }
+
+    /// Whether a pod, by its UID, is one of Drydock's own that no other node takes.
+    pub(crate) fn stays(&self, uid: &str) -> bool {
+        self.staying.contains(uid)
+    }
+
+    /// Whether a maintenance in Drain selects a node.
+    pub(crate) fn is_draining(&self, node: &str) -> bool {
+        self.holders_of(node).any(|m| m.spec.stage == Stage::Drain)
+    }
+}
+
+/// Whether a maintenance selects a node.
+pub(crate) fn selects(maintenance: &NodeMaintenance, node: &Node) -> bool {
+    let selector = maintenance.spec.node_selector.as_ref();
+    selector.is_some_and(|s| node_selector::matches(s, &node.name, &node.labels))
+}
+
+fn holders<'a>(world: &'a World, selected: &[Vec<&'a Arc<Node>>]) -> HashMap<&'a str, Vec<usize>> {
+    let mut by_age: Vec<usize> = (0..world.maintenances.len()).collect();
+    let age =
+        |i: &usize| world.maintenances.get(*i).map(|m| (m.metadata.creation_timestamp, &m.metadata.name));
+    by_age.sort_by(|a, b| age(a).cmp(&age(b)));
+    let mut holders: HashMap<&str, Vec<usize>> = HashMap::new();
+    for i in by_age {
+        let holds =
+            world.maintenances.get(i).is_some_and(|m| matches!(m.spec.stage, Stage::Cordon | Stage::Drain));
+        for node in selected.get(i).into_iter().flatten().filter(|_| holds) {
+            holders.entry(node.name.as_str()).or_default().push(i);
+        }
+    }
+    holders
+}

@@ -1,0 +1,62 @@
+//! Maintenances that wait for each other in a cycle: one of them has to go on before its plan says so.
+
+use crate::advance::Progress;
+use crate::board::{Board, Node};
+use crate::drain::Drain;
+
+/// A maintenance that took an entry although its plan was not that far.
+pub(crate) struct Forced {
+    pub(crate) drain: usize,
+    /// The one of the cycle that it waited for.
+    pub(crate) waited_for: usize,
+}
+
+/// The maintenance that is to go on when none may: of those that are the youngest of a cycle and are finished, as is each that
+/// shares a node with them, the oldest. One that stands on no cycle is never forced, and one that is not finished elsewhere
+/// holds no cycle up.
+pub(crate) fn find(board: &Board, progress: &Progress) -> Option<Forced> {
+    let mut by_age: Vec<(usize, &Drain)> = board.drains.iter().enumerate().collect();
+    by_age.sort_by_key(|(_, drain)| drain.age);
+    let free = by_age.iter().filter(|(id, _)| progress.is_free(board, *id));
+    free.filter_map(|(id, _)| {
+        let waited_for = by_age.iter().map(|(other, _)| *other).find(|other| closes(board, *id, *other))?;
+        Some(Forced { drain: *id, waited_for })
+    })
+    .next()
+}
+
+/// Whether a maintenance waits for another one, which waits for it in turn, through older ones alone.
+fn closes(board: &Board, id: usize, first: usize) -> bool {
+    let Some(drain) = board.drains.get(id) else { return false };
+    if !waits_for(board, id, first) {
+        return false;
+    }
+    let is_older = |other: usize| board.drains.get(other).is_some_and(|d| d.age < drain.age);
+    let mut reached = vec![first];
+    let mut next = 0;
+    while let Some(at) = reached.get(next).copied().filter(|at| is_older(*at)) {
+        next += 1;
+        if waits_for(board, at, id) {
+            return true;
+        }
+        let further = (0..board.drains.len()).filter(|other| is_older(*other) && !reached.contains(other));
+        let further: Vec<usize> = further.filter(|other| waits_for(board, at, *other)).collect();
+        reached.extend(further);
+    }
+    false
+}
+
+/// Whether a maintenance waits for another one: on a node of both there is a pod that the one has reached and the other has
+/// not, so that it is not targeted.
+fn waits_for(board: &Board, id: usize, other: usize) -> bool {
+    let (Some(drain), Some(other_drain)) = (board.drains.get(id), board.drains.get(other)) else {
+        return false;
+    };
+    let holds = |node: &Node| {
+        node.drains.contains(&other)
+            && node.classes.keys().any(|class| {
+                drain.reach.covers(class) && !other_drain.reach.covers(class) && !board.targets(node, class)
+            })
+    };
+    id != other && board.nodes_of(drain).any(holds)
+}

@@ -1,0 +1,57 @@
+//! A maintenance with its place in its plan.
+
+use drydock_api::node_maintenance::PodType;
+
+use crate::catalog::{Class, Tier};
+use crate::targets::Reach;
+
+/// A maintenance in one planning.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    pub(crate) name: String,
+    /// Lower is older; no two are equal.
+    pub(crate) age: usize,
+    pub(crate) plan: Vec<Tier>,
+    pub(crate) cursor: usize,
+    /// What the entries up to the cursor cover.
+    pub(crate) reach: Reach,
+    /// Its nodes by index, in order of names.
+    pub(crate) nodes: Vec<usize>,
+}
+
+impl Drain {
+    /// One that stands at its first entry.
+    pub(crate) fn new(name: String, age: usize, plan: Vec<Tier>, nodes: Vec<usize>) -> Self {
+        let mut drain = Self { name, age, plan, cursor: 0, reach: Reach::default(), nodes };
+        drain.place(0);
+        drain
+    }
+
+    /// Places the cursor.
+    pub(crate) fn place(&mut self, cursor: usize) {
+        self.cursor = cursor;
+        self.reach = Reach::of(self.plan.get(..=cursor).unwrap_or(&self.plan));
+    }
+
+    /// Takes the next entry; returns it.
+    pub(crate) fn step(&mut self) -> Option<Tier> {
+        self.cursor += 1;
+        let tier = self.plan.get(self.cursor).copied();
+        tier.iter().for_each(|tier| self.reach.add(tier));
+        tier
+    }
+
+    /// Index of the first entry that covers these pods.
+    pub(crate) fn first_entry(&self, class: &Class) -> Option<usize> {
+        self.plan.iter().position(|tier| tier.covers(class))
+    }
+
+    pub(crate) fn at_end(&self) -> bool {
+        self.cursor + 1 >= self.plan.len()
+    }
+
+    /// Rank of the current entry.
+    pub(crate) fn rank(&self) -> Option<(PodType, i32, bool)> {
+        self.plan.get(self.cursor).map(Tier::rank)
+    }
+}

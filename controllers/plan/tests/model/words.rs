@@ -1,0 +1,128 @@
+//! What is told of a state: messages, counts and fast-forwards.
+
+use std::collections::BTreeSet;
+
+use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
+
+use super::targets::{covers, has_none};
+use super::{FastForward, MaintenanceOutcome, NodeOutcome, Outcome, State};
+
+pub fn outcome(state: &State<'_>, forced: BTreeSet<FastForward>) -> Outcome {
+    let mut fast_forwards: Vec<FastForward> = forced.into_iter().collect();
+    for m in state.indexes() {
+        let new = |n: &&String| !state.all[m].recorded.contains_key(*n);
+        let behind = |n: &&String| is_behind(state, m, n);
+        fast_forwards.extend(state.all[m].nodes.iter().filter(new).filter(behind).map(|n| FastForward {
+            maintenance: m,
+            node: Some(n.clone()),
+            other: forwarder(state, m, n).map(|k| state.other(m, k)),
+        }));
+    }
+    Outcome {
+        maintenances: state.indexes().map(|m| maintenance(state, m)).collect(),
+        targeted: state.pods.iter().map(|p| state.is_targeted(p)).collect(),
+        fast_forwards,
+    }
+}
+
+fn maintenance(state: &State<'_>, m: usize) -> MaintenanceOutcome {
+    let nodes = &state.all[m].nodes;
+    let node = |n: &String| NodeOutcome {
+        drain_targets: state.targets[n].clone(),
+        drain_message: message(state, m, n),
+    };
+    MaintenanceOutcome {
+        cursor: state.cursors[m],
+        nodes: nodes.iter().map(|n| (n.clone(), node(n))).collect(),
+    }
+}
+
+fn targeted(state: &State<'_>, node: &str) -> usize {
+    state.pods_on(node).filter(|p| state.is_targeted(p)).count()
+}
+
+/// drainMessage of a maintenance for a node.
+fn message(state: &State<'_>, m: usize, node: &str) -> String {
+    if state.pods_of(m).is_empty() {
+        return "Drained".to_owned();
+    }
+    if targeted(state, node) == 0 {
+        return waiting(state, m);
+    }
+    let name = |k: usize| &state.all[k].name;
+    if let Some(k) = limiter(state, m, node) {
+        return format!("Evacuating (limited by {})", name(k));
+    }
+    if !is_behind(state, m, node) {
+        return "Evacuating".to_owned();
+    }
+    match forwarder(state, m, node) {
+        Some(k) if state.other(m, k).is_older => {
+            format!("Evacuating (fast-forwarded by older {})", name(k))
+        }
+        Some(k) => format!("Evacuating (fast-forwarded by {})", name(k)),
+        None => "Evacuating (fast-forwarded)".to_owned(),
+    }
+}
+
+/// Whether a maintenance has reached a target: an entry up to its cursor covers all of it.
+fn has_reached(state: &State<'_>, m: usize, target: &DrainPlanEntry) -> bool {
+    state.entries(m).iter().any(|e| covers(e, target))
+}
+
+/// The place of a cursor in the order of entries: type, priority, selector before no selector.
+fn place(state: &State<'_>, m: usize) -> Option<(PodType, i32, bool)> {
+    let entry = state.entries(m).last()?;
+    Some((entry.pod_type, entry.pod_priority, has_none(entry)))
+}
+
+/// The one with the lowest cursor, the oldest among equals.
+fn lowest(state: &State<'_>, among: impl Iterator<Item = usize>) -> Option<usize> {
+    among.min_by_key(|k| (place(state, *k), state.all[*k].age()))
+}
+
+/// Of the maintenances on the node that have not reached a target which this one has reached and the node does not
+/// show.
+fn limiter(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
+    let shown = |e: &&DrainPlanEntry| state.targets[node].iter().any(|t| covers(t, e));
+    let ahead: Vec<_> = state.entries(m).iter().filter(|e| !shown(e)).collect();
+    let lags = |k: &usize| ahead.iter().any(|e| !has_reached(state, *k, e));
+    lowest(state, state.on(node).into_iter().filter(lags))
+}
+
+/// Whether the node is further along: it shows a target that the maintenance has not reached.
+fn is_behind(state: &State<'_>, m: usize, node: &str) -> bool {
+    state.targets[node].iter().any(|t| !has_reached(state, m, t))
+}
+
+/// Of the maintenances on the node that have reached a target of it which this one has not.
+fn forwarder(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
+    let missing: Vec<_> = state.targets[node].iter().filter(|t| !has_reached(state, m, t)).collect();
+    let leads = |k: &usize| missing.iter().any(|t| has_reached(state, *k, t));
+    lowest(state, state.on(node).into_iter().filter(leads))
+}
+
+/// The first node of its own that has targeted pods, else one of the nearest maintenance that has (hops over shared
+/// nodes, then node name, then age).
+fn waiting(state: &State<'_>, m: usize) -> String {
+    let first = |k: usize| state.all[k].nodes.iter().find(|n| targeted(state, n) > 0);
+    if let Some(node) = first(m) {
+        return format!("Waiting for node {node}.");
+    }
+    let mut near = BTreeSet::from([m]);
+    loop {
+        let next: BTreeSet<usize> = state
+            .indexes()
+            .filter(|k| !near.contains(k) && near.iter().any(|n| state.share_a_node(*n, *k)))
+            .collect();
+        let found = next.iter().filter_map(|k| Some((first(*k)?, state.all[*k].age())));
+        if let Some((node, (_, _, name))) = found.min() {
+            return format!("Waiting for node {node} ({name}).");
+        }
+        if next.is_empty() {
+            // Only plans that do not cover everything come here; the page does not say what they show.
+            return "Evacuating".to_owned();
+        }
+        near.extend(next);
+    }
+}

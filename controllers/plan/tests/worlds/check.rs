@@ -1,0 +1,160 @@
+//! What must hold in every world at every step.
+
+use std::collections::BTreeSet;
+
+use super::{Live, Member, World};
+use crate::model::compare::{list, within};
+use crate::model::{FastForward, Maintenance, Outcome, first_cursor};
+
+/// Of a planning, before it is written.
+pub fn planned(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
+    nothing_goes_back(world, input, outcome)?;
+    rises_after_all_around_is_finished(world, input, outcome)?;
+    for (pod, targeted) in world.pods.iter().zip(&outcome.targeted) {
+        let shown = outcome.maintenances.iter().find_map(|m| m.nodes.get(&pod.node));
+        if shown.is_some_and(|n| pod.is_covered(&n.drain_targets)) != *targeted {
+            return Err(format!("targeted {targeted} is not what is shown: {pod:?}"));
+        }
+    }
+    for told in &outcome.fast_forwards {
+        names_another(input, told)?;
+        if told.node.is_none() {
+            is_on_a_cycle(world, input, outcome, told.maintenance)?;
+        }
+    }
+    for (m, planned) in input.iter().zip(&outcome.maintenances) {
+        let own = format!(" {})", m.name);
+        if let Some(node) = planned.nodes.values().find(|n| n.drain_message.ends_with(&own)) {
+            return Err(format!("{} names itself: {}", m.name, node.drain_message));
+        }
+    }
+    Ok(())
+}
+
+/// No drain target goes back, and all that select a node show the same.
+fn nothing_goes_back(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
+    for (m, planned) in input.iter().zip(&outcome.maintenances) {
+        for (name, node) in &planned.nodes {
+            let before = world.counted(name);
+            if !within(&before, &node.drain_targets) {
+                let (old, new) = (list(&before), list(&node.drain_targets));
+                return Err(format!("{name} goes back on {}: {old} to {new}", m.name));
+            }
+            let others = outcome.maintenances.iter().filter_map(|o| o.nodes.get(name));
+            if others.clone().any(|o| o.drain_targets != node.drain_targets) {
+                return Err(format!("{name} is not the same for all"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A cursor rises, forced or not, only when no pod that was targeted is left on a node of its maintenance, nor on one of
+/// a maintenance that shares a node with it.
+fn rises_after_all_around_is_finished(
+    world: &World,
+    input: &[Maintenance],
+    outcome: &Outcome,
+) -> Result<(), String> {
+    let pods: Vec<_> = world.pods.iter().map(Live::pod).collect();
+    let busy: BTreeSet<&String> =
+        world.pods.iter().filter(|p| p.is_covered(&world.counted(&p.node))).map(|p| &p.node).collect();
+    for (m, planned) in input.iter().zip(&outcome.maintenances) {
+        let mut around = input.iter().filter(|k| k.name == m.name || !k.nodes.is_disjoint(&m.nodes));
+        let rises = planned.cursor > first_cursor(m, &pods);
+        if rises && around.any(|k| k.nodes.iter().any(|n| busy.contains(n))) {
+            return Err(format!("{} rises to {} while {busy:?} are busy", m.name, planned.cursor));
+        }
+    }
+    Ok(())
+}
+
+fn names_another(input: &[Maintenance], told: &FastForward) -> Result<(), String> {
+    let m = &input[told.maintenance];
+    let Some(other) = &told.other else {
+        return if told.node.is_some() { Ok(()) } else { Err(format!("a cycle with nobody: {told:?}")) };
+    };
+    let is_right =
+        |k: &&Maintenance| k.name == other.name && k.name != m.name && (k.age() < m.age()) == other.is_older;
+    input.iter().find(is_right).map(|_| ()).ok_or_else(|| format!("wrong other: {told:?}"))
+}
+
+/// A forced maintenance waits for itself, through maintenances no younger than itself. One waits for another at most
+/// where it has reached a pod at the end of the planning that the other had not reached at its beginning.
+fn is_on_a_cycle(
+    world: &World,
+    input: &[Maintenance],
+    outcome: &Outcome,
+    forced: usize,
+) -> Result<(), String> {
+    if !world.has_selectors {
+        return Err(format!("{} is forced without selectors", input[forced].name));
+    }
+    let pods: Vec<_> = world.pods.iter().map(Live::pod).collect();
+    let shown = |p: &Live| p.is_covered(&world.counted(&p.node));
+    let hidden: Vec<&Live> = world.pods.iter().filter(|p| !shown(p)).collect();
+    let reached = |p: &Live, m: usize, to: usize| p.place(&input[m].plan).is_some_and(|e| e <= to);
+    let waits = |m: usize, k: usize| {
+        hidden.iter().any(|p| {
+            let both = input[m].nodes.contains(&p.node) && input[k].nodes.contains(&p.node);
+            both && reached(p, m, outcome.maintenances[m].cursor)
+                && !reached(p, k, first_cursor(&input[k], &pods))
+        })
+    };
+    let mut found = BTreeSet::from([forced]);
+    loop {
+        let no_younger = (0..input.len()).filter(|k| input[*k].age() <= input[forced].age());
+        let next: BTreeSet<usize> = no_younger.filter(|k| found.iter().any(|m| waits(*m, *k))).collect();
+        if next.iter().any(|k| *k != forced && waits(*k, forced)) {
+            return Ok(());
+        }
+        if next.is_subset(&found) {
+            return Err(format!("{} is forced, and on no cycle", input[forced].name));
+        }
+        found.extend(next);
+    }
+}
+
+/// Of a pod that leaves now.
+pub fn left(world: &World, pod: &Live) -> Result<(), String> {
+    for member in world.on(&pod.node) {
+        is_reached(member, pod)?;
+        is_in_order(world, member, pod)?;
+    }
+    Ok(())
+}
+
+/// Nothing is evicted that a maintenance on its node had not reached, unless the node had been there before the
+/// maintenance came.
+fn is_reached(member: &Member, pod: &Live) -> Result<(), String> {
+    let (m, watch) = (&member.maintenance, &member.watch);
+    let kept = watch.kept.get(&pod.node).is_some_and(|t| pod.is_covered(t));
+    if kept || pod.place(&m.plan).is_some_and(|e| e <= watch.reached) {
+        return Ok(());
+    }
+    Err(format!("{} had not reached {pod:?}, up to {}", m.name, watch.reached))
+}
+
+/// No pod leaves while a pod of an earlier entry is left on a node of the maintenance that was there when the entry
+/// was taken, or when its node joined. What a node showed before another node joined may go on there, and what it
+/// showed before it joined itself where that was told.
+fn is_in_order(world: &World, member: &Member, pod: &Live) -> Result<(), String> {
+    let (m, watch) = (&member.maintenance, &member.watch);
+    let since = watch.joined[&pod.node];
+    let may_go_on = |node: &str| {
+        let was_there = since < watch.joined[node] || watch.told.contains(&pod.node);
+        was_there && watch.held[node].get(&pod.node).is_some_and(|t| pod.is_covered(t))
+    };
+    if watch.told.contains(&pod.node) && may_go_on(&pod.node) {
+        return Ok(());
+    }
+    let place = pod.place(&m.plan).ok_or("plans cover everything")?;
+    let taken = watch.taken.get(&place).copied().unwrap_or(world.step);
+    let was_there = |q: &&Live| m.nodes.contains(&q.node) && q.came <= taken.max(watch.joined[&q.node]);
+    let is_earlier = |q: &&Live| q.place(&m.plan).is_some_and(|e| e < place);
+    let earlier = world.pods.iter().filter(is_earlier).filter(was_there);
+    match earlier.filter(|q| !watch.excused.contains(&q.id)).find(|q| !may_go_on(&q.node)) {
+        Some(q) => Err(format!("{}: {pod:?} leaves before {q:?}, taken {taken}", m.name)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,85 @@
+//! Others undo what a controller does, again and again: how often lately, and whether that is to be told.
+
+use std::collections::VecDeque;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// What was undone within this time counts.
+const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// A conflict is told again after this.
+const QUIET: SignedDuration = SignedDuration::from_secs(60);
+/// Most times that are remembered.
+const MAX_TIMES: usize = 16;
+
+/// A conflict about one thing.
+#[derive(Clone, Debug, Default)]
+pub struct Conflict {
+    undone: VecDeque<Timestamp>,
+    told: Option<Timestamp>,
+}
+
+impl Conflict {
+    /// Others undid it so many times since the last call.
+    pub fn undone(&mut self, times: usize, now: Timestamp) {
+        self.undone.extend(std::iter::repeat_n(now, times.min(MAX_TIMES)));
+        self.forget(now);
+    }
+
+    /// Forgets what was more than ten minutes ago.
+    pub fn forget(&mut self, now: Timestamp) {
+        let is_old = |at: &Timestamp| now.duration_since(*at) > WINDOW;
+        while self.undone.len() > MAX_TIMES || self.undone.front().is_some_and(is_old) {
+            self.undone.pop_front();
+        }
+    }
+
+    /// How often it was undone, as far as that is remembered.
+    pub fn times(&self) -> usize {
+        self.undone.len()
+    }
+
+    /// When it was undone last.
+    pub fn last(&self) -> Option<Timestamp> {
+        self.undone.back().copied()
+    }
+
+    /// How often it was undone, if that is to be told now: once may be a mistake, and each further time within a minute is no
+    /// news.
+    pub fn tell(&mut self, now: Timestamp) -> Option<usize> {
+        let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
+        let times = Some(self.times()).filter(|times| *times > 1 && is_quiet)?;
+        self.told = Some(now);
+        Some(times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_conflict_is_told_from_the_second_time_on_and_once_a_minute() {
+        let mut conflict = Conflict::default();
+        let mut told = |second| {
+            conflict.undone(1, at(second));
+            conflict.tell(at(second))
+        };
+        assert_eq!([told(0), told(1), told(60), told(61)], [None, Some(2), None, Some(4)]);
+        assert_eq!(told(700), None, "the others are long ago");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut conflict = Conflict::default();
+        conflict.undone(1000, at(0));
+        conflict.undone(1000, at(1));
+        assert_eq!((conflict.times(), conflict.last()), (MAX_TIMES, Some(at(1))));
+        conflict.forget(at(602));
+        assert_eq!((conflict.times(), conflict.last()), (0, None));
+    }
+}

@@ -1,0 +1,51 @@
+//! Nodes whose last write was refused, noted when it happens: whoever decides reads them with the rest of the world.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
+use crate::error::with_causes;
+use crate::{Failure, classify};
+
+/// Longest words that are kept of a refusal, in characters.
+const MAX_WORDS: usize = 256;
+
+/// The words with which the last write of each node was refused, by node.
+#[derive(Debug, Default)]
+pub struct Refusals(Mutex<HashMap<String, String>>);
+
+impl Refusals {
+    /// Notes why a write failed; returns whether that is news. A race that was lost and a host that asks to wait are no
+    /// refusals.
+    pub fn note(&self, node: &str, error: &kube::Error) -> bool {
+        if matches!(classify(error), Failure::Conflict | Failure::NotFound | Failure::Throttled) {
+            return false;
+        }
+        let words = match error {
+            kube::Error::Api(status) => status.message.clone(),
+            error => with_causes(error),
+        };
+        let words: String = words.chars().take(MAX_WORDS).collect();
+        self.0.lock().insert(node.to_owned(), words.clone()) != Some(words)
+    }
+
+    /// A write of the node has succeeded, or is not wanted any more.
+    pub fn forget(&self, node: &str) {
+        self.0.lock().remove(node);
+    }
+
+    /// The words of the last refusal of a node.
+    pub fn of(&self, node: &str) -> Option<String> {
+        self.0.lock().get(node).cloned()
+    }
+
+    /// All that are known.
+    pub fn all(&self) -> HashMap<String, String> {
+        self.0.lock().clone()
+    }
+
+    /// Forgets the nodes that are not to be written any more.
+    pub fn retain(&self, is_wanted: impl Fn(&str) -> bool) {
+        self.0.lock().retain(|node, _| is_wanted(node));
+    }
+}
