@@ -1,13 +1,13 @@
 //! What a maintenance selects at this moment: no more nodes than its status can name, else it is refused when it is asked
-//! for, because later nobody could tell how far it is (the limit is `node_maintenance::validation::MAX_NODES`); a selection
-//! of all nodes is warned of (KEP-4212, NodeMaintenance Admission).
+//! for, because later nobody could tell how far it is (the limit is `node_maintenance::validation::MAX_NODES`). A selection
+//! of all nodes (KEP-4212, NodeMaintenance Admission) and a term that selects none get a warning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use drydock_api::node_maintenance::node_selector;
 use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::{NodeSelector, node_selector};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
@@ -17,6 +17,9 @@ use super::node_delete::selector_of;
 use crate::host::HostNodes;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// Most empty terms that are warned of by one write: a selector may have any number of them.
+const MOST_EMPTY_TERMS: usize = 10;
 
 type Nodes = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -40,21 +43,32 @@ impl Admission for NodeSelection {
             return Err(ApiError::service_unavailable("the host's nodes are not known yet; try again"));
         }
         let nodes = self.nodes.all();
-        let selected = matching(new, &nodes)?;
+        let selector = selector_of(new)?;
+        let selected = matching(&selector, &nodes);
         if let Some(error) = too_many(selected.len()).filter(|_| is_asked_for(new, attributes.old)) {
             let names = attributes.names;
             return Err(ApiError::invalid(names.group, names.kind, attributes.object_name(), vec![error]));
         }
+        empty_terms(&selector).take(MOST_EMPTY_TERMS).for_each(|path| {
+            attributes.warnings.add(format!("{path}: selects no node, as it has no requirements"));
+        });
         warn(attributes, &selected, &nodes);
         Ok(())
     }
 }
 
 /// The nodes that a maintenance selects.
-fn matching<'n>(object: &Object, nodes: &'n Nodes) -> Result<Vec<&'n str>, ApiError> {
-    let selector = selector_of(object)?;
-    let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(&selector, name, labels));
-    Ok(selected.map(|(name, _)| name.as_str()).collect())
+fn matching<'n>(selector: &NodeSelector, nodes: &'n Nodes) -> Vec<&'n str> {
+    let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(selector, name, labels));
+    selected.map(|(name, _)| name.as_str()).collect()
+}
+
+/// Paths of the terms without requirements, which select no node (core/v1, NodeSelectorTerm).
+fn empty_terms(selector: &NodeSelector) -> impl Iterator<Item = Path> {
+    let path = Path::new("spec").child("nodeSelector").child("nodeSelectorTerms");
+    let terms = selector.node_selector_terms.iter().enumerate();
+    let empty = terms.filter(|(_, term)| term.match_expressions.is_empty() && term.match_fields.is_empty());
+    empty.map(move |(i, _)| path.index(i))
 }
 
 /// Whether the write asks for something that it did not ask for before. One that has come to select too many because the
@@ -104,6 +118,20 @@ mod tests {
         assert_eq!(too_many(MAX_NODES), None);
         let body = too_many(MAX_NODES + 1).map(|e| e.body()).unwrap_or_default();
         assert!(body.contains("selects 4001 nodes") && body.contains("at most 4000"), "{body}");
+    }
+
+    #[test]
+    fn only_terms_without_requirements_are_empty() {
+        let selector = json!({ "nodeSelectorTerms": [
+            { "matchExpressions": [{ "key": "rack", "operator": "Exists" }] },
+            {},
+            { "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["a"] }] },
+            { "matchExpressions": [] },
+        ] });
+        let selector: NodeSelector = serde_json::from_value(selector).unwrap_or_default();
+        let paths: Vec<_> = empty_terms(&selector).map(|path| path.to_string()).collect();
+        let terms = "spec.nodeSelector.nodeSelectorTerms";
+        assert_eq!(paths, [format!("{terms}[1]"), format!("{terms}[3]")]);
     }
 
     #[test]

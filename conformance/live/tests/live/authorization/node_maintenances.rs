@@ -126,3 +126,16 @@ async fn a_selection_of_all_nodes_is_warned_of() -> Result<()> {
     assert!(kubectl.refused(&["get", "nm", "authz-all"]).await?.contains("NotFound"));
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_term_that_selects_no_node_is_warned_of() -> Result<()> {
+    let shared = shared().await?;
+    let mut object = node_maintenance("authz-none", "Idle", &[]);
+    object["spec"]["nodeSelector"]["nodeSelectorTerms"] = json!([{}]);
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    let said = shared.kubectl().run(&create, &object.to_string()).await?;
+    assert_eq!(said.code, 0, "{said:?}");
+    let words = "Warning: spec.nodeSelector.nodeSelectorTerms[0]: selects no node, as it has no requirements";
+    assert!(said.err.contains(words), "{said:?}");
+    Ok(())
+}
