@@ -19,6 +19,7 @@ use crate::requests::returns::Returns;
 use crate::status::left_out::LeftOut;
 use crate::status::settled::Settled;
 use crate::status::unscheduled::Evicting;
+use crate::status::will_be_lost::Lost;
 use crate::world::View;
 use crate::world::World;
 use crate::{release, requests, status};
@@ -82,6 +83,7 @@ pub struct Memory {
     pub(crate) evicting: Evicting,
     pub(crate) outcomes: Outcomes,
     pub(crate) left_out: LeftOut,
+    pub(crate) lost: Lost,
 }
 
 /// One step over all maintenances.

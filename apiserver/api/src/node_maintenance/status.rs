@@ -10,6 +10,10 @@ use crate::time;
 
 /// Condition: no pods are left on any selected node.
 pub const DRAINED: &str = "Drained";
+/// Condition: every selected node is unschedulable.
+pub const CORDONED: &str = "Cordoned";
+/// Condition: pods without a controller, or with an emptyDir volume, are to leave.
+pub const PODS_WILL_BE_LOST: &str = "PodsWillBeLost";
 /// Condition: pods that replace evicted ones find no node.
 pub const EVICTED_PODS_UNSCHEDULABLE: &str = "EvictedPodsUnschedulable";
 
@@ -27,7 +31,7 @@ pub struct NodeMaintenanceStatus {
     /// selection and is not handed over to another maintenance yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_statuses: Vec<NodeMaintenanceNodeStatus>,
-    /// `Drained` and `EvictedPodsUnschedulable`.
+    /// `Cordoned`, `Drained`, `PodsWillBeLost` and `EvictedPodsUnschedulable`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Index of the current entry of `spec.drainPlan`. None before the Drain stage.

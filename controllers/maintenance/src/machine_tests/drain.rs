@@ -157,7 +157,7 @@ fn nobody_is_asked_to_leave_before_every_node_that_is_drained_together_is_cordon
     sim.maintenance("m", "Drain", &["a", "b"]);
     sim.settle_but(&Task::Cordon("b".into()));
     assert!(sim.requested().is_empty());
-    let message = &sim.status("m").conditions[0].message;
+    let message = sim.says("m", DRAINED).unwrap().2;
     assert!(message.contains("1 of 2 nodes are not cordoned yet, b among them"), "{message}");
     sim.settle();
     assert_eq!(sim.requested(), ["p"]);

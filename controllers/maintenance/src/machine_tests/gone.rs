@@ -81,7 +81,7 @@ fn a_node_that_goes_undrained_keeps_drained_false_and_stays_in_the_status() {
             }
             sim.settle();
             assert_eq!(sim.drained("m"), pair("False", "Draining"));
-            let message = &sim.status("m").conditions[0].message;
+            let message = sim.says("m", DRAINED).unwrap().2;
             assert!(message.contains("b with 1 pods"), "{message}");
             assert_eq!((names(&sim), sim.status("m").drained_nodes), (vec!["a", "b"], 1));
         }
@@ -205,7 +205,7 @@ fn an_empty_node_that_goes_unconfirmed_keeps_drained_false() {
         sim.locate();
         let status = sim.step().remove(&Task::Status("m".to_owned()));
         let Some(Action::Status { mut status, .. }) = status else { panic!("{status:?}") };
-        status.conditions[0].status = "False".to_owned();
+        status.conditions.iter_mut().find(|c| c.type_ == DRAINED).unwrap().status = "False".to_owned();
         sim.change("m", |m| m.status.node_statuses = status.node_statuses);
         sim.remove_node("b");
         if restart_before {
@@ -217,7 +217,7 @@ fn an_empty_node_that_goes_unconfirmed_keeps_drained_false() {
         }
         sim.settle();
         assert_eq!(sim.drained("m"), pair("False", "Draining"));
-        let message = &sim.status("m").conditions[0].message;
+        let message = sim.says("m", DRAINED).unwrap().2;
         assert!(message.contains("b among them"), "{message}");
         sim.remove_node("a");
         sim.settle();

@@ -4,6 +4,7 @@
 mod blockers;
 mod conditions;
 mod cordon;
+mod cordoned;
 mod drain;
 mod gone;
 mod order;
@@ -15,6 +16,7 @@ mod strays;
 mod uncordoned;
 mod unscheduled;
 mod waiting;
+mod will_be_lost;
 mod withdrawn;
 
 use std::collections::BTreeMap;
@@ -288,8 +290,13 @@ impl Sim {
     }
 
     fn drained(&self, name: &str) -> Option<(String, String)> {
-        let found = self.status(name).conditions.iter().find(|c| c.type_ == DRAINED);
-        found.map(|c| (c.status.clone(), c.reason.clone()))
+        self.says(name, DRAINED).map(|(status, reason, _)| (status, reason))
+    }
+
+    /// Status, reason and message of a condition of a maintenance.
+    fn says(&self, name: &str, type_: &str) -> Option<(String, String, String)> {
+        let found = self.status(name).conditions.iter().find(|c| c.type_ == type_);
+        found.map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
     }
 
     fn requested(&self) -> Vec<String> {

@@ -40,7 +40,7 @@ fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
         (sim.status("m").drain_plan_position, sim.drained("m")),
         (Some(0), pair("False", "StatusTooLarge"))
     );
-    let message = &sim.status("m").conditions[0].message;
+    let message = sim.says("m", DRAINED).unwrap().2;
     assert!(message.contains("30 nodes") && message.contains("select fewer nodes"), "{message}");
     assert!(told(&sim).len() == 1 && told(&sim)[0].warning && told(&sim)[0].message == *message);
     sim.memory = Memory::default();
@@ -63,7 +63,7 @@ fn nodes_that_do_not_fit_are_told_of_once() {
     sim.remove_pod("first");
     sim.settle();
     assert_eq!((sim.drained("m"), told(&sim).len()), (pair("False", "StatusTooLarge"), 1));
-    let message = &sim.status("m").conditions[0].message;
+    let message = sim.says("m", DRAINED).unwrap().2;
     assert!(message.contains("of the 30 selected nodes do not fit"), "{message}");
 }
 
@@ -155,7 +155,7 @@ fn a_node_that_went_undrained_is_counted_where_the_status_has_no_room_for_its_na
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (MAX_NODES, Some("replacement")));
         assert!(!shown.contains(&name(0)));
         assert_eq!((sim.drained("m"), sim.status("m").gone_nodes.undrained), (pair("False", "Draining"), 1));
-        let message = &sim.status("m").conditions[0].message;
+        let message = sim.says("m", DRAINED).unwrap().2;
         assert!(message.starts_with("1 nodes left the cluster before they were drained"), "{message}");
         sim.memory = Memory::default();
     }
@@ -189,6 +189,6 @@ fn recorded_targets_of_a_node_that_left_stay_before_a_node_that_joins() {
     let Some(Action::Status { status, .. }) = actions.get(&Task::Status("m".to_owned())) else { panic!() };
     let shown: Vec<&str> = status.node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
     assert!(shown.len() == MAX_NODES && shown.contains(&left.as_str()) && !shown.contains(&"joins"));
-    let message = &status.conditions[0].message;
+    let message = &status.conditions.iter().find(|c| c.type_ == DRAINED).unwrap().message;
     assert!(message.starts_with("1 of the 4000 selected nodes do not fit into the status"), "{message}");
 }

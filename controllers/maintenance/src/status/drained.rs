@@ -6,7 +6,6 @@ use drydock_api::meta::{Condition, find_condition};
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, Stage,
 };
-use drydock_api::time::truncate_to_seconds;
 use jiff::Timestamp;
 
 use super::Status;
@@ -37,14 +36,7 @@ impl Status<'_, '_> {
             }
             _ => return None,
         };
-        Some(Condition {
-            type_: DRAINED.to_owned(),
-            status: if is { "True" } else { "False" }.to_owned(),
-            observed_generation: self.maintenance.metadata.generation,
-            last_transition_time: Some(truncate_to_seconds(self.view.now)),
-            reason: reason.to_owned(),
-            message,
-        })
+        Some(self.condition(DRAINED, is, reason, message))
     }
 
     fn draining(&self, fitted: &Fitted) -> (bool, &'static str, String) {

@@ -1,16 +1,18 @@
 //! The status of each maintenance.
 
+mod cordoned;
 mod drained;
 mod fast_forwards;
 mod fit;
 pub(crate) mod left_out;
 pub(crate) mod settled;
 pub(crate) mod unscheduled;
+pub(crate) mod will_be_lost;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_api::meta::set_condition;
+use drydock_api::meta::{Condition, set_condition};
 use drydock_api::node_maintenance::{
     NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodsLeft, Stage,
     StageStatus,
@@ -34,16 +36,19 @@ const MAX_BLOCKERS_IN_ALL: usize = 1000;
 pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decision) {
     memory.settled.look(view);
     memory.left_out.look(view.world);
+    memory.lost.look(view);
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         if let Some(until) = memory.settled.rests_until(maintenance, view.nodes_of(i).len(), view.now) {
             decision.wake_at(until);
             continue;
         }
-        let (mut status, dropped) = Status { view, memory, i, maintenance }.wanted();
+        let now = Status { view, memory, i, maintenance };
+        let ((mut status, dropped), lost) = (now.wanted(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicting.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
-        if let Some(condition) = unschedulable {
+        let lost_note = lost.as_ref().and_then(|lost| memory.lost.note(maintenance, lost, decision));
+        for condition in unschedulable.into_iter().chain(lost.map(|(condition, _)| condition)) {
             set_condition(&mut status.conditions, condition);
         }
         if status == maintenance.status {
@@ -52,7 +57,7 @@ pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decisi
         }
         let confirm = drained::to_confirm(maintenance, &status, &memory.emptied, view.now);
         let mut notes = fast_forwards::notes(view, i, maintenance);
-        notes.extend(unschedulable_note);
+        notes.extend(unschedulable_note.into_iter().chain(lost_note));
         notes.extend(drained::too_large(maintenance, &status));
         let (maintenance, status) = (maintenance.clone(), Box::new(status));
         decision.add(Action::Status { maintenance, status, confirm, notes });
@@ -98,8 +103,8 @@ impl Status<'_, '_> {
         if let Some(outcomes) = self.memory.outcomes.of(self.maintenance) {
             status.outcomes.clone_from(outcomes);
         }
-        if let Some(drained) = self.drained(&fitted) {
-            set_condition(&mut status.conditions, drained);
+        for condition in self.cordoned().into_iter().chain(self.drained(&fitted)) {
+            set_condition(&mut status.conditions, condition);
         }
         status.node_statuses = fitted.statuses;
         (status, fitted.dropped)
@@ -128,6 +133,17 @@ impl Status<'_, '_> {
         fitted.left_out += selected.len() - nodes.len();
         fitted.add(self.gone().into_iter().flat_map(Tally::statuses), room);
         fitted
+    }
+
+    fn condition(&self, type_: &str, is: bool, reason: &str, message: String) -> Condition {
+        Condition {
+            type_: type_.to_owned(),
+            status: if is { "True" } else { "False" }.to_owned(),
+            observed_generation: self.maintenance.metadata.generation,
+            last_transition_time: Some(truncate_to_seconds(self.view.now)),
+            reason: reason.to_owned(),
+            message,
+        }
     }
 
     fn planned(&self) -> Option<&MaintenanceOutcome> {

@@ -48,6 +48,8 @@ pub struct Pod {
     pub priority: i32,
     /// Whether the pod tolerates [`DRAIN_TAINT`].
     pub tolerates_drain_taint: bool,
+    /// Whether the pod has an emptyDir volume (`spec.volumes`).
+    pub has_empty_dir: bool,
     /// Whether the pod is part of a Workload or PodGroup (`spec.workloadRef`, `spec.schedulingGroup`).
     pub in_group: bool,
     /// Names in `spec.evictionInterceptors`; none if the field is absent.

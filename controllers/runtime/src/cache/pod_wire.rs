@@ -54,10 +54,18 @@ struct WireSpec {
     priority: Option<i32>,
     #[serde(deserialize_with = "null_as_default")]
     tolerations: Vec<WireToleration>,
+    #[serde(deserialize_with = "null_as_default")]
+    volumes: Vec<WireVolume>,
     workload_ref: Option<IgnoredAny>,
     scheduling_group: Option<IgnoredAny>,
     eviction_interceptors: Option<Vec<WireName>>,
     eviction_responders: Option<Vec<Responder>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireVolume {
+    empty_dir: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -133,6 +141,7 @@ impl From<WirePod> for Pod {
             node_name: spec.node_name.unwrap_or_default(),
             priority: spec.priority.unwrap_or_default(),
             tolerates_drain_taint: spec.tolerations.iter().any(WireToleration::is_for_drain_taint),
+            has_empty_dir: spec.volumes.iter().any(|volume| volume.empty_dir.is_some()),
             in_group: spec.workload_ref.is_some() || spec.scheduling_group.is_some(),
             interceptors: spec.eviction_interceptors.map(|l| l.into_iter().map(|i| i.name).collect()),
             responders: spec.eviction_responders,

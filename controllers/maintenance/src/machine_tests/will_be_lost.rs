@@ -1,0 +1,78 @@
+//! The condition PodsWillBeLost, and its event.
+
+use drydock_api::node_maintenance::PODS_WILL_BE_LOST;
+
+use super::*;
+
+fn controlled() -> Value {
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": true });
+    json!({ "metadata": { "ownerReferences": [owner] } })
+}
+
+fn with_volume(mut pod: Value, volume: Value) -> Value {
+    merge(&mut pod, &json!({ "spec": { "volumes": [volume] } }));
+    pod
+}
+
+fn told(sim: &Sim) -> Vec<&str> {
+    let notes = sim.notes.iter().filter(|note| note.reason == PODS_WILL_BE_LOST);
+    notes.map(|note| note.message.as_str()).collect()
+}
+
+#[test]
+fn it_can_be_read_before_the_drain_and_names_five_pods() {
+    let mut sim = Sim::new(&["a"]);
+    for name in ["b6", "b5", "b4", "b3", "b2", "b1"] {
+        sim.pod("a", name, &json!({}));
+    }
+    sim.pod("a", "web", &with_volume(controlled(), json!({ "name": "v", "emptyDir": {} })));
+    sim.pod("a", "kept", &with_volume(controlled(), json!({ "name": "v", "configMap": { "name": "c" } })));
+    sim.maintenance("m", "Idle", &["a"]);
+    sim.settle();
+    assert_eq!(sim.says("m", PODS_WILL_BE_LOST), None);
+    sim.stage("m", Stage::Cordon);
+    sim.settle();
+    let (status, reason, message) = sim.says("m", PODS_WILL_BE_LOST).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "PodsOrDataWillBeLost"));
+    let wanted = "6 pods have no controller and will not come back: ns/b1, ns/b2, ns/b3, ns/b4, ns/b5, ...; 1 pod has an \
+                  emptyDir volume, whose data is lost";
+    assert_eq!(message, wanted);
+    assert_eq!(told(&sim), Vec::<&str>::new(), "nothing leaves before Drain");
+    sim.stage("m", Stage::Drain);
+    sim.settle();
+    assert_eq!(told(&sim), [wanted]);
+}
+
+#[test]
+fn nothing_is_lost_with_pods_of_controllers_and_mirror_pods() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "web", &controlled());
+    let mirror = json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } });
+    sim.pod("a", "mirror", &with_volume(mirror, json!({ "name": "v", "emptyDir": {} })));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let (status, reason, _) = sim.says("m", PODS_WILL_BE_LOST).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NothingWillBeLost"));
+    assert_eq!(told(&sim), Vec::<&str>::new());
+}
+
+#[test]
+fn it_is_told_again_only_when_more_pods_without_a_controller_are_to_leave() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("a", "bare", &json!({}));
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle();
+    assert_eq!(told(&sim).len(), 1);
+    sim.pod("a", "data", &with_volume(controlled(), json!({ "name": "v", "emptyDir": {} })));
+    sim.settle();
+    assert_eq!(told(&sim).len(), 1, "only the second number rose");
+    // A new manager knows what was told.
+    sim.memory = Memory::default();
+    sim.settle();
+    sim.pod("b", "more", &json!({}));
+    sim.settle();
+    assert_eq!(told(&sim).len(), 2);
+    sim.remove_pod("more");
+    sim.settle();
+    assert_eq!(told(&sim).len(), 2);
+}

@@ -1,0 +1,53 @@
+//! The condition Cordoned: whether every selected node is unschedulable.
+
+use drydock_api::meta::{Condition, find_condition};
+use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::node_maintenance::{CORDONED, Stage};
+
+use super::Status;
+use crate::nodes::uncordoned;
+
+/// Nodes that the message names.
+const NAMED: usize = 5;
+const UNCORDONED: &str = "The maintenance is complete: its nodes are schedulable, but for those that were unschedulable before it \
+    and those that another maintenance holds";
+
+impl Status<'_, '_> {
+    /// Absent before Cordon, and of a maintenance that went from Idle straight to Complete.
+    pub(super) fn cordoned(&self) -> Option<Condition> {
+        match self.maintenance.spec.stage {
+            Stage::Cordon | Stage::Drain => {
+                let (is, reason, message) = self.cordoning();
+                Some(self.condition(CORDONED, is, reason, message))
+            }
+            Stage::Complete => {
+                find_condition(&self.maintenance.status.conditions, CORDONED)?;
+                Some(self.condition(CORDONED, false, "Uncordoned", UNCORDONED.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    fn cordoning(&self) -> (bool, &'static str, String) {
+        let nodes = self.view.nodes_of(self.i);
+        let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
+        if nodes.is_empty() {
+            return (false, "NoNodesSelected", "The node selector selects no node".to_owned());
+        }
+        if open.is_empty() {
+            let message = format!("All {} selected nodes are unschedulable", nodes.len());
+            return (true, "AllNodesCordoned", message);
+        }
+        let is_refused = |node: &&&str| self.view.world.refused.contains_key(**node);
+        let reason =
+            if open.iter().any(|node| is_refused(&node)) { NODE_UPDATE_REFUSED } else { "Cordoning" };
+        let named = open.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
+        let more = if open.len() > NAMED { ", ..." } else { "" };
+        let mut message =
+            format!("{} of {} nodes are schedulable still: {named}{more}", open.len(), nodes.len());
+        let first = open.iter().filter(is_refused).chain(&open);
+        let why = first.copied().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
+        message.extend(why.into_iter().flat_map(|why| [". ".to_owned(), why]));
+        (false, reason, message)
+    }
+}

@@ -1,0 +1,113 @@
+//! The condition PodsWillBeLost: pods that nobody creates again once they are evicted, and data that goes with them. `kubectl
+//! drain` refuses both; KEP-4212 evicts them, so that people must be able to read it before.
+
+use std::collections::{HashMap, HashSet};
+
+use drydock_api::meta::Condition;
+use drydock_api::node_maintenance::{NodeMaintenance, PODS_WILL_BE_LOST, PodType, Stage};
+use drydock_runtime::Pod;
+
+use super::Status;
+use crate::actions::{About, Decision, Note};
+use crate::world::View;
+
+/// Pods that the message names.
+const NAMED: usize = 5;
+
+/// Pods that are lost, and pods whose data is.
+#[derive(Debug, Default)]
+struct Losses<'a> {
+    /// Without a controller.
+    bare: Vec<&'a Pod>,
+    /// With an emptyDir volume.
+    with_empty_dir: usize,
+}
+
+impl<'a> Losses<'a> {
+    /// Of these pods. Mirror pods are not among them: their manifests stay on the node.
+    fn of(pods: impl Iterator<Item = &'a Pod>) -> Self {
+        let mut losses = Self::default();
+        for pod in pods.filter(|pod| pod.pod_type() != PodType::Static) {
+            losses.with_empty_dir += usize::from(pod.has_empty_dir);
+            if pod.controller.is_none() {
+                losses.bare.push(pod);
+            }
+        }
+        losses.bare.sort_by_key(|pod| (&pod.namespace, &pod.name));
+        losses
+    }
+
+    fn message(&self) -> String {
+        let mut told = Vec::new();
+        if !self.bare.is_empty() {
+            let named = self.bare.iter().take(NAMED).map(|pod| format!("{}/{}", pod.namespace, pod.name));
+            let named = named.collect::<Vec<_>>().join(", ");
+            let more = if self.bare.len() > NAMED { ", ..." } else { "" };
+            let bare = counted(self.bare.len(), "pod has", "pods have");
+            told.push(format!("{bare} no controller and will not come back: {named}{more}"));
+        }
+        if self.with_empty_dir > 0 {
+            let with = counted(self.with_empty_dir, "pod has", "pods have");
+            told.push(format!("{with} an emptyDir volume, whose data is lost"));
+        }
+        if told.is_empty() {
+            return "Every pod that is to leave has a controller, and none has an emptyDir volume".to_owned();
+        }
+        told.join("; ")
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+impl Status<'_, '_> {
+    /// The condition and the number of pods without a controller. From Cordon on; it does not change any more in Complete.
+    pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
+        if !matches!(self.maintenance.spec.stage, Stage::Cordon | Stage::Drain) {
+            return None;
+        }
+        let nodes = self.view.nodes_of(self.i).iter();
+        let losses = Losses::of(nodes.flat_map(|n| self.view.pods_on(&n.name)).map(|pod| &***pod));
+        let is = !losses.bare.is_empty() || losses.with_empty_dir > 0;
+        let reason = if is { "PodsOrDataWillBeLost" } else { "NothingWillBeLost" };
+        Some((self.condition(PODS_WILL_BE_LOST, is, reason, losses.message()), losses.bare.len()))
+    }
+}
+
+/// Pods without a controller at the last look, by UID of the maintenance that drains them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lost(HashMap<String, usize>);
+
+impl Lost {
+    /// Forgets maintenances that do not drain.
+    pub(crate) fn look(&mut self, view: &View<'_>) {
+        let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
+        let draining: HashSet<&str> = draining.map(|m| m.metadata.uid.as_str()).collect();
+        self.0.retain(|uid, _| draining.contains(uid.as_str()));
+    }
+
+    /// What is told when the status is written that begins the Drain stage. Whenever more pods without a controller are to
+    /// leave than at the last look, it is told at once.
+    pub(super) fn note(
+        &mut self,
+        maintenance: &NodeMaintenance,
+        (condition, bare): &(Condition, usize),
+        decision: &mut Decision,
+    ) -> Option<Note> {
+        if maintenance.spec.stage != Stage::Drain {
+            return None;
+        }
+        let before = self.0.insert(maintenance.metadata.uid.clone(), *bare);
+        let about = About::Maintenance(maintenance.metadata.name.clone());
+        let message = condition.message.clone();
+        let note = Note { about, warning: true, reason: PODS_WILL_BE_LOST, message };
+        if maintenance.status.started(Stage::Drain).is_none() {
+            return Some(note).filter(|_| condition.is_true());
+        }
+        if before.is_some_and(|before| before < *bare) {
+            decision.notes.push(note);
+        }
+        None
+    }
+}
