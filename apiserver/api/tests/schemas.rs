@@ -73,7 +73,7 @@ fn the_structs_carry_every_field_and_only_those() {
     let maintenance = json!({
         "metadata": { "name": "m" },
         "spec": { "nodeSelector": { "nodeSelectorTerms": [{ "matchExpressions": requirement, "matchFields": requirement }] },
-            "stage": "Drain", "drainPlan": [entry], "reason": "r" },
+            "stage": "Drain", "lastPodType": "Static", "drainPlan": [entry], "reason": "r" },
         "status": { "observedGeneration": 1, "stageStatuses": [{ "name": "Drain", "startTimestamp": t }],
             "conditions": [condition], "drainPlanPosition": 1, "drainedNodes": 1,
             "outcomes": { "evicted": 1, "canceled": 1, "passedOver": 1, "returned": 1 },

@@ -1,6 +1,8 @@
 //! Cursors run to their fixed point.
 
-use crate::board::{Board, Node};
+use drydock_api::node_maintenance::PodType;
+
+use crate::board::Board;
 use crate::catalog::Class;
 use crate::contradiction::{self, Forced};
 use crate::drain::Drain;
@@ -26,31 +28,39 @@ pub(crate) fn run(board: &mut Board) -> Vec<Forced> {
 
 /// What the rules ask of each maintenance, at one moment.
 pub(crate) struct Progress {
-    /// No targeted pod is left on any of its nodes.
-    finished: Vec<bool>,
+    /// The first type of the targeted pods that are left on its nodes. It is finished if there is none of which it speaks.
+    first_left: Vec<Option<PodType>>,
     /// No pod that it has reached is left on any of its nodes.
     done: Vec<bool>,
 }
 
 impl Progress {
     fn of(board: &Board) -> Self {
-        let is_busy = |node: &Node| node.classes.keys().any(|class| board.targets(node, class));
-        let busy: Vec<bool> = board.nodes.iter().map(is_busy).collect();
-        let finished = |drain: &Drain| drain.nodes.iter().all(|n| busy.get(*n) == Some(&false));
+        let of_node: Vec<Option<PodType>> = board.nodes.iter().map(|n| board.first_targeted(n)).collect();
+        let first_left =
+            |drain: &Drain| drain.nodes.iter().filter_map(|n| of_node.get(*n).copied().flatten()).min();
         let done = |drain: &Drain| {
             let reached = |class: &Class| drain.reach.covers(class);
             !board.nodes_of(drain).any(|node| node.classes.keys().any(reached))
         };
         Self {
-            finished: board.drains.iter().map(finished).collect(),
+            first_left: board.drains.iter().map(first_left).collect(),
             done: board.drains.iter().map(done).collect(),
         }
     }
 
-    /// Whether a maintenance and all that share a node with it are finished, and it has another entry.
+    /// Whether a maintenance has another entry, and it and all that share a node with it and speak of the entry's type are
+    /// finished: as far as this one can see, for which pods after its last type do not exist.
     pub(crate) fn is_free(&self, board: &Board, id: usize) -> bool {
-        let Some(drain) = board.drains.get(id).filter(|drain| !drain.at_end()) else { return false };
-        let is_finished = |id: &usize| self.finished.get(*id) == Some(&true);
+        let Some(drain) = board.drains.get(id) else { return false };
+        let Some(next) = drain.next_type() else { return false };
+        let is_finished = |id: &usize| {
+            let Some(other) = board.drains.get(*id).filter(|other| other.speaks_of(next)) else {
+                return true;
+            };
+            let first = self.first_left.get(*id).copied().flatten();
+            !first.is_some_and(|first| drain.speaks_of(first) && other.speaks_of(first))
+        };
         !drain.nodes.is_empty() && board.nodes_of(drain).all(|node| node.drains.iter().all(is_finished))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use drydock_api::node_maintenance::DrainPlanEntry;
+use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use crate::catalog::{Catalog, Class, Tier};
 use crate::drain::Drain;
@@ -63,7 +63,8 @@ impl Board {
                 node.drains.push(self.drains.len());
             }
         }
-        self.drains.push(Drain::new(maintenance.name.clone(), age, plan, nodes));
+        let Maintenance { name, last_pod_type, .. } = maintenance;
+        self.drains.push(Drain::new(name.clone(), age, plan, *last_pod_type, nodes));
     }
 
     fn add_keys(&mut self) {
@@ -86,27 +87,29 @@ impl Board {
     }
 
     /// Nodes have the targets that the maintenances which select them have recorded. What one that has left or ended has
-    /// recorded counts where another one was on the node already: otherwise the last maintenance of the node has ended.
+    /// recorded counts where another one that speaks of the type was on the node already: otherwise the last maintenance
+    /// of the node that drains such pods has ended.
     fn remember(&mut self, maintenances: &[Maintenance], ended: &TargetsByNode) {
         for maintenance in maintenances {
             let stays = |(node, _): &(&String, &Vec<_>)| maintenance.nodes.contains(*node);
-            maintenance
-                .recorded
-                .iter()
-                .filter(stays)
-                .for_each(|(node, targets)| self.raise_to(node, targets));
+            let last = Some(maintenance.last_pod_type);
+            let recorded = maintenance.recorded.iter().filter(stays);
+            recorded.for_each(|(node, targets)| self.raise_to(node, targets, last));
         }
-        let is_known =
-            |node: &str| maintenances.iter().any(|m| m.nodes.contains(node) && m.recorded.contains_key(node));
+        let known = |node: &str| {
+            let is_there = |m: &&Maintenance| m.nodes.contains(node) && m.recorded.contains_key(node);
+            maintenances.iter().filter(is_there).map(|m| m.last_pod_type).max()
+        };
         let left = maintenances.iter().flat_map(|m| m.recorded.iter().filter(|(n, _)| !m.nodes.contains(*n)));
-        for (node, targets) in left.chain(ended).filter(|(node, _)| is_known(node)) {
-            self.raise_to(node, targets);
+        for (node, targets) in left.chain(ended) {
+            self.raise_to(node, targets, known(node));
         }
     }
 
-    fn raise_to(&mut self, node: &str, targets: &[DrainPlanEntry]) {
+    /// Raises the targets of a node to those of a status, as far as they are of types up to the last; none if there is no last.
+    fn raise_to(&mut self, node: &str, targets: &[DrainPlanEntry], last: Option<PodType>) {
         let Some(node) = self.node_ids.get(node).and_then(|id| self.nodes.get_mut(*id)) else { return };
-        for entry in targets {
+        for entry in targets.iter().filter(|entry| Some(entry.pod_type) <= last) {
             let tier = self.catalog.tier(entry);
             node.targets.raise((tier.pod_type, tier.selector), tier.priority);
         }
@@ -141,6 +144,7 @@ impl Board {
         }
     }
 
+    /// The maintenances on a node.
     pub(crate) fn drains_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Drain> {
         node.drains.iter().filter_map(|id| self.drains.get(*id))
     }
@@ -149,23 +153,35 @@ impl Board {
         drain.nodes.iter().filter_map(|id| self.nodes.get(*id))
     }
 
+    /// The maintenances on a node that drain pods of a type: to all others these pods do not exist.
+    pub(crate) fn drains_of_type<'a>(
+        &'a self,
+        node: &'a Node,
+        pod_type: PodType,
+    ) -> impl Iterator<Item = &'a Drain> {
+        self.drains_of(node).filter(move |drain| drain.speaks_of(pod_type))
+    }
+
     /// Whether pods of a class are to leave a node.
     pub(crate) fn targets(&self, node: &Node, class: &Class) -> bool {
         node.targets.covers(class, &self.catalog)
     }
 
-    /// How many pods on a node are to leave.
-    pub(crate) fn targeted_left(&self, node: &Node) -> usize {
-        node.classes.iter().filter(|(class, _)| self.targets(node, class)).map(|(_, count)| count).sum()
+    /// The first type of the pods on a node that are to leave; none if none is.
+    pub(crate) fn first_targeted(&self, node: &Node) -> Option<PodType> {
+        node.classes.keys().filter(|class| self.targets(node, class)).map(|class| class.pod_type).min()
     }
 
-    /// The targets of a node as its status shows them.
-    pub(crate) fn entries(&self, node: &Node) -> Vec<DrainPlanEntry> {
-        self.keys.get(node.keys).map(|keys| node.targets.entries(&self.catalog, keys)).unwrap_or_default()
+    /// The targets of a node as the status of a maintenance shows them: of the types of which it speaks.
+    pub(crate) fn entries(&self, drain: &Drain, node: &Node) -> Vec<DrainPlanEntry> {
+        let Some(keys) = self.keys.get(node.keys) else { return Vec::new() };
+        let mut entries = node.targets.entries(&self.catalog, keys);
+        entries.retain(|entry| drain.speaks_of(entry.pod_type));
+        entries
     }
 
     fn least(&self, node: &Node, key: Key) -> Option<i32> {
-        self.drains_of(node).map(|drain| drain.reach.get(key)).min().flatten()
+        self.drains_of_type(node, key.0).map(|drain| drain.reach.get(key)).min().flatten()
     }
 
     /// Raises every node's targets to what all its maintenances have reached there.
@@ -212,8 +228,10 @@ impl Board {
             let Some(node) = self.nodes.get(id).filter(|node| node.drains.len() > 1) else { continue };
             let missed = node.classes.keys().filter(|class| !self.targets(node, class));
             let shares = |class: &Class| {
-                let shares = self.drains_of(node).map(|drain| drain.reach.share(class, &self.catalog));
-                shares.collect::<Option<Vec<Tier>>>().map(|tiers| (class.pod_type, tiers))
+                let drains = self.drains_of_type(node, class.pod_type);
+                let shares = drains.map(|drain| drain.reach.share(class, &self.catalog));
+                let shares = shares.collect::<Option<Vec<Tier>>>().filter(|tiers| !tiers.is_empty());
+                shares.map(|tiers| (class.pod_type, tiers))
             };
             for (pod_type, tiers) in missed.filter_map(shares).collect::<Vec<_>>() {
                 let parts: BTreeSet<usize> = tiers.iter().filter_map(|tier| tier.selector).collect();

@@ -46,15 +46,15 @@ fn closes(board: &Board, id: usize, first: usize) -> bool {
     false
 }
 
-/// Whether a maintenance waits for another one: on a node of both there is a pod that the one has reached and the other has
-/// not, so that it is not targeted.
+/// Whether a maintenance waits for another one: on a node of both there is a pod of a type of which both speak that the one has
+/// reached and the other has not, so that it is not targeted.
 fn waits_for(board: &Board, id: usize, other: usize) -> bool {
     let (Some(drain), Some(other_drain)) = (board.drains.get(id), board.drains.get(other)) else {
         return false;
     };
     let holds = |node: &Node| {
         node.drains.contains(&other)
-            && node.classes.keys().any(|class| {
+            && node.classes.keys().filter(|class| other_drain.speaks_of(class.pod_type)).any(|class| {
                 drain.reach.covers(class) && !other_drain.reach.covers(class) && !board.targets(node, class)
             })
     };

@@ -12,6 +12,8 @@ pub(crate) struct Drain {
     /// Lower is older; no two are equal.
     pub(crate) age: usize,
     pub(crate) plan: Vec<Tier>,
+    /// The last pod type of which it speaks: pods of later ones do not exist for it.
+    pub(crate) last_pod_type: PodType,
     pub(crate) cursor: usize,
     /// What the entries up to the cursor cover.
     pub(crate) reach: Reach,
@@ -21,10 +23,26 @@ pub(crate) struct Drain {
 
 impl Drain {
     /// One that stands at its first entry.
-    pub(crate) fn new(name: String, age: usize, plan: Vec<Tier>, nodes: Vec<usize>) -> Self {
-        let mut drain = Self { name, age, plan, cursor: 0, reach: Reach::default(), nodes };
+    pub(crate) fn new(
+        name: String,
+        age: usize,
+        plan: Vec<Tier>,
+        last_pod_type: PodType,
+        nodes: Vec<usize>,
+    ) -> Self {
+        let mut drain = Self { name, age, plan, last_pod_type, cursor: 0, reach: Reach::default(), nodes };
         drain.place(0);
         drain
+    }
+
+    /// Whether it drains pods of a type.
+    pub(crate) fn speaks_of(&self, pod_type: PodType) -> bool {
+        pod_type <= self.last_pod_type
+    }
+
+    /// The pod type of its next entry; none at the end.
+    pub(crate) fn next_type(&self) -> Option<PodType> {
+        self.plan.get(self.cursor + 1).map(|tier| tier.pod_type)
     }
 
     /// Places the cursor.
@@ -44,10 +62,6 @@ impl Drain {
     /// Index of the first entry that covers these pods.
     pub(crate) fn first_entry(&self, class: &Class) -> Option<usize> {
         self.plan.iter().position(|tier| tier.covers(class))
-    }
-
-    pub(crate) fn at_end(&self) -> bool {
-        self.cursor + 1 >= self.plan.len()
     }
 
     /// Rank of the current entry.

@@ -9,7 +9,7 @@ pub type TargetsByNode = BTreeMap<String, Vec<DrainPlanEntry>>;
 
 /// A maintenance in Drain. The older one of two is the one whose Drain stage started first, then the one that was created
 /// first, then the one with the lesser name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Maintenance {
     /// Its name, which no other has.
     pub name: String,
@@ -19,6 +19,8 @@ pub struct Maintenance {
     pub created: i64,
     /// Its plan, in order.
     pub plan: Vec<DrainPlanEntry>,
+    /// The last pod type of which it speaks.
+    pub last_pod_type: PodType,
     /// The nodes that it selects.
     pub nodes: BTreeSet<String>,
     /// The index of its current entry as its status has it. None: the Drain stage has not been planned yet.

@@ -8,6 +8,16 @@
 //! A maintenance has a **cursor**, the current entry of its plan, and **has reached** a pod when an entry up to the cursor
 //! covers it: the type is equal, the priority at most the entry's, and the selector matches or there is none.
 //!
+//! A maintenance **speaks** of the pod types up to its last one (`spec.lastPodType`). Pods of later types do not exist for it:
+//! its plan does not have them, they are not left on its nodes, and where a rule asks every maintenance on a node about a
+//! pod, only those are asked that speak of its type:
+//!
+//! ```text
+//!   node one: m1 (last type Default) and m2 (Static)
+//!     pods of type Default     leave when m1 and m2 have reached them
+//!     pods of type DaemonSet   leave when m2 has, whatever m1 does; on a node of m1 alone they stay
+//! ```
+//!
 //! The **drain targets** of a node say what every maintenance on the node has reached: for each pod type, and each selector
 //! that a plan has in it, the least of the highest priorities. They are never lowered. A pod **is targeted** when they cover
 //! it. Nothing else decides, neither here nor in an interceptor.
@@ -29,7 +39,8 @@
 //!
 //! A maintenance is **finished** when no targeted pod is left on any of its nodes, and **done with its cursor** when no pod
 //! that it has reached is left there. It takes its next entry when it is done with its cursor, and it and all that share a
-//! node with it are finished. All that may go on do so together; then targets are worked out, and the question is asked
+//! node with it and speak of the entry's type are finished; of the pods of these, those of types count of which it speaks
+//! itself. All that may go on do so together; then targets are worked out, and the question is asked
 //! again.
 //!
 //! A **newcomer** on a node that is further along is fast-forwarded there, and holds the node until its own cursor has

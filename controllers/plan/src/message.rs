@@ -1,5 +1,7 @@
 //! drainMessage, in the words of KEP-4212; and whom a maintenance is held up or fast-forwarded by.
 
+use drydock_api::node_maintenance::PodType;
+
 use crate::board::{Board, Node};
 use crate::catalog::Tier;
 use crate::drain::Drain;
@@ -7,30 +9,29 @@ use crate::drain::Drain;
 /// What the messages of one planning are made from, each worked out once.
 pub(crate) struct Messages<'a> {
     board: &'a Board,
-    /// Targeted pods, by node.
-    targeted: Vec<usize>,
+    /// The first type of the pods that are to leave, by node.
+    first: Vec<Option<PodType>>,
     /// What is said of nodes without targeted pods, by maintenance.
     idle: Vec<String>,
 }
 
 impl<'a> Messages<'a> {
     pub(crate) fn new(board: &'a Board) -> Self {
-        let targeted: Vec<usize> = board.nodes.iter().map(|n| board.targeted_left(n)).collect();
-        let busy =
-            |d: &Drain| d.nodes.iter().copied().find(|n| targeted.get(*n).is_some_and(|count| *count > 0));
-        let first_busy: Vec<Option<usize>> = board.drains.iter().map(busy).collect();
-        let idle = (0..board.drains.len()).map(|id| idle(board, id, &first_busy)).collect();
-        Self { board, targeted, idle }
+        let first = board.nodes.iter().map(|n| board.first_targeted(n)).collect();
+        let mut messages = Self { board, first, idle: Vec::new() };
+        messages.idle = (0..board.drains.len()).map(|id| messages.of_idle(id)).collect();
+        messages
     }
 
-    /// Targeted pods on a node.
-    pub(crate) fn targeted(&self, node: usize) -> usize {
-        self.targeted.get(node).copied().unwrap_or_default()
+    /// Whether pods are to leave a node of which all these maintenances speak.
+    fn is_busy(&self, node: usize, drains: &[&Drain]) -> bool {
+        let first = self.first.get(node).copied().flatten();
+        first.is_some_and(|first| drains.iter().all(|drain| drain.speaks_of(first)))
     }
 
     /// The message of a maintenance for a node.
     pub(crate) fn message(&self, id: usize, drain: &Drain, at: usize, node: &Node) -> String {
-        if self.targeted(at) == 0 {
+        if !self.is_busy(at, &[drain]) {
             return self.idle.get(id).cloned().unwrap_or_default();
         }
         if let Some(other) = limited_by(self.board, drain, node) {
@@ -45,6 +46,53 @@ impl<'a> Messages<'a> {
             None => "Evacuating".to_owned(),
         }
     }
+
+    /// What a maintenance says of a node where nothing is targeted: where it is, or that nothing is left anywhere.
+    fn of_idle(&self, id: usize) -> String {
+        let Some(drain) = self.board.drains.get(id) else { return String::new() };
+        let is_left = |node: &Node| node.classes.keys().any(|class| drain.speaks_of(class.pod_type));
+        if !self.board.nodes_of(drain).any(is_left) {
+            return "Drained".to_owned();
+        }
+        let name = |node: usize| self.board.nodes.get(node).map_or("", |node| node.name.as_str());
+        if let Some(node) = self.first_busy(drain, &[drain]) {
+            return format!("Waiting for node {}.", name(node));
+        }
+        // It may wait, over others, for pods that do not exist for itself.
+        let seen = self.nearest(id, |other| self.first_busy(other, &[drain, other]));
+        let found = seen.or_else(|| self.nearest(id, |other| self.first_busy(other, &[other])));
+        found
+            .map(|(node, other)| format!("Waiting for node {} ({}).", name(node), other.name))
+            .unwrap_or_default()
+    }
+
+    /// The first node of a maintenance that pods are to leave of which all these speak.
+    fn first_busy(&self, drain: &Drain, speakers: &[&Drain]) -> Option<usize> {
+        drain.nodes.iter().copied().find(|node| self.is_busy(*node, speakers))
+    }
+
+    /// The nearest maintenance that is busy, by hops over shared nodes, and its first node that is. Of several the one whose
+    /// node has the least name, then the oldest.
+    fn nearest(&self, id: usize, busy: impl Fn(&Drain) -> Option<usize>) -> Option<(usize, &'a Drain)> {
+        let board = self.board;
+        let mut seen = vec![id];
+        let mut hop = vec![id];
+        while !hop.is_empty() {
+            let of_hop = hop.iter().filter_map(|id| board.drains.get(*id));
+            let of_hop = of_hop.filter_map(|drain| Some((busy(drain)?, drain)));
+            if let Some(found) = of_hop.min_by_key(|(node, drain)| (*node, drain.age)) {
+                return Some(found);
+            }
+            let shared = hop.iter().filter_map(|id| board.drains.get(*id)).flat_map(|d| board.nodes_of(d));
+            let mut further: Vec<usize> = shared.flat_map(|node| node.drains.iter().copied()).collect();
+            further.sort_unstable();
+            further.dedup();
+            further.retain(|id| !seen.contains(id));
+            seen.extend(&further);
+            hop = further;
+        }
+        None
+    }
 }
 
 /// The maintenance that keeps a node from a target that this one has reached: of several the one with the lowest cursor,
@@ -52,7 +100,10 @@ impl<'a> Messages<'a> {
 fn limited_by<'a>(board: &'a Board, drain: &Drain, node: &'a Node) -> Option<&'a Drain> {
     let hidden: Vec<Tier> =
         drain.reach.tiers().filter(|tier| !node.targets.includes(tier, &board.catalog)).collect();
-    let lacks = |other: &&Drain| hidden.iter().any(|tier| !other.reach.includes(tier, &board.catalog));
+    let lacks = |other: &&Drain| {
+        let spoken = hidden.iter().filter(|tier| other.speaks_of(tier.pod_type));
+        spoken.into_iter().any(|tier| !other.reach.includes(tier, &board.catalog))
+    };
     lowest(board.drains_of(node).filter(lacks))
 }
 
@@ -63,54 +114,12 @@ pub(crate) fn fast_forwarded_by<'a>(
     drain: &Drain,
     node: &'a Node,
 ) -> Option<Option<&'a Drain>> {
-    let ahead: Vec<Tier> =
-        node.targets.tiers().filter(|target| !drain.reach.includes(target, &board.catalog)).collect();
+    let spoken = node.targets.tiers().filter(|target| drain.speaks_of(target.pod_type));
+    let ahead: Vec<Tier> = spoken.filter(|target| !drain.reach.includes(target, &board.catalog)).collect();
     let has = |other: &&Drain| ahead.iter().any(|target| other.reach.includes(target, &board.catalog));
     (!ahead.is_empty()).then(|| lowest(board.drains_of(node).filter(has)))
 }
 
 fn lowest<'a>(drains: impl Iterator<Item = &'a Drain>) -> Option<&'a Drain> {
     drains.min_by_key(|d| (d.rank(), d.age))
-}
-
-/// Nothing is targeted here: where it is, or that nothing is left anywhere.
-fn idle(board: &Board, id: usize, first_busy: &[Option<usize>]) -> String {
-    let Some(drain) = board.drains.get(id) else { return String::new() };
-    if board.nodes_of(drain).all(|n| n.classes.is_empty()) {
-        return "Drained".to_owned();
-    }
-    let busy = |id: usize| first_busy.get(id).copied().flatten();
-    let name = |node: usize| board.nodes.get(node).map_or("", |node| node.name.as_str());
-    if let Some(node) = busy(id) {
-        return format!("Waiting for node {}.", name(node));
-    }
-    let found = nearest(board, id, &busy);
-    found
-        .map(|(node, other)| format!("Waiting for node {} ({}).", name(node), other.name))
-        .unwrap_or_default()
-}
-
-/// The nearest maintenance with targeted pods, by hops over shared nodes, and its first node that has some. Of several the
-/// one whose node has the least name, then the oldest.
-fn nearest<'a>(
-    board: &'a Board,
-    id: usize,
-    busy: &impl Fn(usize) -> Option<usize>,
-) -> Option<(usize, &'a Drain)> {
-    let mut seen = vec![id];
-    let mut hop = vec![id];
-    while !hop.is_empty() {
-        let of_hop = hop.iter().filter_map(|id| Some((busy(*id)?, board.drains.get(*id)?)));
-        if let Some(found) = of_hop.min_by_key(|(node, drain)| (*node, drain.age)) {
-            return Some(found);
-        }
-        let shared = hop.iter().filter_map(|id| board.drains.get(*id)).flat_map(|d| board.nodes_of(d));
-        let mut further: Vec<usize> = shared.flat_map(|node| node.drains.iter().copied()).collect();
-        further.sort_unstable();
-        further.dedup();
-        further.retain(|id| !seen.contains(id));
-        seen.extend(&further);
-        hop = further;
-    }
-    None
 }

@@ -28,7 +28,8 @@ pub struct MaintenanceOutcome {
 /// Where a node stands, as one maintenance shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeOutcome {
-    /// What is targeted; the same for every maintenance on the node.
+    /// What is targeted, of the types of which the maintenance speaks; the same for every maintenance on the node that
+    /// speaks of a type.
     pub drain_targets: Vec<DrainPlanEntry>,
     /// The state of the drain, in the words of KEP-4212.
     pub drain_message: String,

@@ -64,7 +64,7 @@ fn outcome(board: &Board, messages: &Messages<'_>, id: usize, drain: &Drain) -> 
     let nodes = drain.nodes.iter().filter_map(|at| Some((*at, board.nodes.get(*at)?)));
     let shown = nodes.map(|(at, node)| {
         let one = NodeOutcome {
-            drain_targets: board.entries(node),
+            drain_targets: board.entries(drain, node),
             drain_message: messages.message(id, drain, at, node),
             by_entry: by_entry(drain, node),
         };

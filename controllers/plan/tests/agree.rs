@@ -29,7 +29,11 @@ fn a_comparison_tells_what_differs_and_what_is_only_another_form() {
         name: "m".to_owned(),
         plan: vec![entry(500), entry(i32::MAX)],
         nodes: ["one".to_owned()].into(),
-        ..Maintenance::default()
+        started: 0,
+        created: 0,
+        last: PodType::Static,
+        position: None,
+        recorded: BTreeMap::new(),
     };
     let labels = BTreeMap::new();
     let pod = |priority| Pod { node: "one", pod_type: PodType::Default, priority, labels: &labels };
@@ -70,8 +74,8 @@ fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>
 }
 
 fn for_planner(m: Maintenance) -> drydock_plan::Maintenance {
-    let Maintenance { name, started, created, plan, nodes, position, recorded } = m;
-    drydock_plan::Maintenance { name, started, created, plan, nodes, position, recorded }
+    let Maintenance { name, started, created, plan, last: last_pod_type, nodes, position, recorded } = m;
+    drydock_plan::Maintenance { name, started, created, plan, last_pod_type, nodes, position, recorded }
 }
 
 fn of_planner(m: drydock_plan::MaintenanceOutcome) -> model::MaintenanceOutcome {

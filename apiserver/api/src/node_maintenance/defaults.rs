@@ -1,4 +1,4 @@
-//! Defaults of a NodeMaintenance: the stage, pod types, and the twelve entries that every drain plan has.
+//! Defaults of a NodeMaintenance: the stage, pod types, and the entries that every drain plan has.
 
 use serde_json::{Map, Value, json};
 
@@ -18,13 +18,19 @@ pub fn default_spec(spec: &mut Map<String, Value>) {
     if spec.get("stage").is_none_or(|s| s.is_null() || s == "") {
         spec.insert("stage".to_owned(), "Idle".into());
     }
+    if spec.get("lastPodType").is_none_or(|t| t.is_null() || t == "") {
+        spec.insert("lastPodType".to_owned(), PodType::Static.as_str().into());
+    }
+    // One that is unknown is refused later.
+    let last = spec.get("lastPodType").and_then(|t| serde_json::from_value(t.clone()).ok());
+    let last = last.unwrap_or(PodType::Static);
     let plan = spec.entry("drainPlan").or_insert_with(|| json!([]));
     if plan.is_null() {
         *plan = json!([]);
     }
     if let Value::Array(entries) = plan {
         entries.iter_mut().for_each(default_entry);
-        complete(entries);
+        complete(entries, last);
     }
 }
 
@@ -35,10 +41,10 @@ fn default_entry(entry: &mut Value) {
     }
 }
 
-/// Inserts each of the twelve that is absent before the first entry that comes after it. Own entries keep their
+/// Inserts each of the twelve up to the last pod type that is absent before the first entry that comes after it. Own entries keep their
 /// order, right or wrong.
-fn complete(entries: &mut Vec<Value>) {
-    for pod_type in POD_TYPES {
+fn complete(entries: &mut Vec<Value>, last: PodType) {
+    for pod_type in POD_TYPES.into_iter().filter(|pod_type| *pod_type <= last) {
         for priority in DEFAULT_PRIORITIES {
             let rank = (pod_type, priority, true);
             let ranks: Vec<Option<Rank>> = entries.iter().map(rank_of).collect();

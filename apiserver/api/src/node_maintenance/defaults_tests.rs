@@ -37,6 +37,18 @@ fn an_empty_plan_becomes_the_seeds_twelve_entries_in_order() {
 }
 
 #[test]
+fn entries_are_inserted_for_the_types_up_to_the_last() {
+    for (last, types) in [("Default", 1), ("DaemonSet", 2), ("Static", 3), ("", 3), ("Job", 3)] {
+        let spec = defaulted(json!({ "lastPodType": last }));
+        let plan = spec["drainPlan"].as_array().unwrap();
+        assert_eq!(plan.len(), 4 * types, "{last}");
+        assert_eq!(spec["lastPodType"], if last.is_empty() { "Static" } else { last });
+    }
+    assert_eq!(defaulted(json!({ "lastPodType": null }))["lastPodType"], "Static");
+    assert_eq!(defaulted(json!({}))["lastPodType"], "Static");
+}
+
+#[test]
 fn an_empty_pod_type_becomes_default() {
     let spec = defaulted(json!({ "drainPlan": [{ "podPriority": 5 }, { "podPriority": 6, "podType": "" }] }));
     assert_eq!(spec["drainPlan"][0], json!({ "podPriority": 5, "podType": "Default" }));

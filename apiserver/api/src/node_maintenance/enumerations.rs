@@ -14,6 +14,7 @@ pub fn validate_spec(object: &Object) -> ErrorList {
     let (path, mut errors) = (Path::new("spec"), ErrorList::new());
     let Some(spec) = object.0.get("spec") else { return errors };
     errors.extend(unsupported(spec.get("stage"), STAGES, &path.child("stage")));
+    errors.extend(unsupported(spec.get("lastPodType"), POD_TYPES, &path.child("lastPodType")));
     errors.extend(unsupported_types(spec.get("drainPlan"), &path.child("drainPlan")));
     errors
 }

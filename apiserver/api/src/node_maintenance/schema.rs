@@ -32,7 +32,7 @@ fn spec() -> Schema {
             "Stage of the maintenance. The order of the stages is Idle -> Cordon -> Drain -> Complete; it can only move forward, and stages can be skipped.\n\n- Idle does not interact with the cluster.\n- Cordon cordons all selected nodes by making them unschedulable.\n- Drain cordons all selected nodes and gives an intent to drain them by creating EvictionRequest objects for the node's pods.\n- Complete withdraws from all EvictionRequest objects requested by this NodeMaintenance and uncordons all selected nodes by making them schedulable again, unless there is another maintenance in progress.\n\nThe NodeMaintenance object is moved to the Complete stage on deletion unless the Idle stage has been set. The default value is Idle.",
         )
     };
-    let plan = "DrainPlan is executed from the first entry to the last entry during the Drain stage. DrainPlanEntry podType fields should be in the following order: Default -> DaemonSet -> Static. DrainPlanEntry priority fields should be in ascending order for each podType. If the priority and podType are the same, concrete selectors are executed first.\n\nThe following entries are injected into the drainPlan where they are absent, for each podType: podPriority 1000000000 (highest priority for user defined priority classes), 2000000000 (system-cluster-critical priority class), 2000001000 (system-node-critical priority class) and 2147483647 (maximum value).\n\nDuplicate entries are not allowed, and entries out of order are rejected. All podSelectors together may have at most 1000 labels and expressions and 4096 values. The maximum length of the list is 512. The list is atomic. This field is immutable.";
+    let plan = "DrainPlan is executed from the first entry to the last entry during the Drain stage. DrainPlanEntry podType fields should be in the following order: Default -> DaemonSet -> Static. DrainPlanEntry priority fields should be in ascending order for each podType. If the priority and podType are the same, concrete selectors are executed first.\n\nThe following entries are injected into the drainPlan where they are absent, for each podType up to lastPodType: podPriority 1000000000 (highest priority for user defined priority classes), 2000000000 (system-cluster-critical priority class), 2000001000 (system-node-critical priority class) and 2147483647 (maximum value).\n\nDuplicate entries are not allowed, and entries out of order are rejected. All podSelectors together may have at most 1000 labels and expressions and 4096 values. The maximum length of the list is 512. The list is atomic. This field is immutable.";
     let fields = vec![
         required(
             "nodeSelector",
@@ -44,12 +44,23 @@ fn spec() -> Schema {
         field("stage", 2, stage),
         field("drainPlan", 3, list(plan, drain_plan_entry(), ListType::Atomic).at_most(MAX_DRAIN_PLAN)),
         field("reason", 4, string("Reason for the maintenance.")),
+        field("lastPodType", 5, last_pod_type()),
     ];
     object(
         "Spec defines which nodes are maintained, how far, and in which order their pods leave. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status",
         "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
         fields,
     )
+}
+
+fn last_pod_type() -> Schema {
+    Schema {
+        default: Some("\"Static\""),
+        enumeration: POD_TYPES,
+        ..string(
+            "LastPodType is the last pod type that this maintenance drains, in the order Default -> DaemonSet -> Static. Pods of later types do not exist for it: they stay, they are not counted, they are not in the drainPlan, and they keep the Drained condition from nothing. Another maintenance on the same nodes drains them if they are up to its own lastPodType.\n\n- Default leaves DaemonSet and static pods alone, as `kubectl drain --ignore-daemonsets` does. Choose it where DaemonSets tolerate all taints, and so come back as often as their pods are deleted, or where static pods run and no node agent does.\n- DaemonSet leaves static pods alone.\n- Static drains every pod.\n\nThe default value is Static. This field is immutable.",
+        )
+    }
 }
 
 pub(super) fn drain_plan_entry() -> Schema {

@@ -33,7 +33,7 @@ pub struct NodeMaintenance {
 }
 
 /// What is wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeMaintenanceSpec {
     /// Which nodes.
@@ -47,6 +47,28 @@ pub struct NodeMaintenanceSpec {
     /// Why, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// The last pod type that is drained: pods of later types do not exist for this maintenance. Static where it is absent,
+    /// as in objects that are older than the field.
+    pub last_pod_type: PodType,
+}
+
+impl Default for NodeMaintenanceSpec {
+    fn default() -> Self {
+        Self {
+            node_selector: None,
+            stage: Stage::default(),
+            drain_plan: Vec::new(),
+            reason: String::new(),
+            last_pod_type: PodType::Static,
+        }
+    }
+}
+
+impl NodeMaintenanceSpec {
+    /// Whether the maintenance drains pods of this type.
+    pub fn speaks_of(&self, pod_type: PodType) -> bool {
+        pod_type <= self.last_pod_type
+    }
 }
 
 /// Stages in their order.

@@ -46,7 +46,12 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
         };
         errors.push(Error::invalid(path.child("stage"), to, rule));
     }
-    if !same_plan(&new.spec.drain_plan, &old.spec.drain_plan) {
+    let last = new.spec.last_pod_type;
+    if last != old.spec.last_pod_type {
+        // The entries that are inserted follow from it: that the plan is another one would say the same again.
+        let known = Some(last).filter(|last| *last != PodType::Unknown);
+        errors.extend(known.map(|last| immutable(path.child("lastPodType"), last.as_str())));
+    } else if !same_plan(&new.spec.drain_plan, &old.spec.drain_plan) {
         let value = serde_json::to_value(&new.spec.drain_plan).unwrap_or(Value::Null);
         errors.push(immutable(path.child("drainPlan"), value));
     }
@@ -96,11 +101,12 @@ fn validate_spec(spec: &NodeMaintenanceSpec, path: &Path) -> ErrorList {
         None => vec![Error::required(path.child("nodeSelector"), "")],
         Some(selector) => node_selector::validate(selector, &path.child("nodeSelector")),
     };
-    errors.extend(validate_plan(&spec.drain_plan, &path.child("drainPlan")));
+    errors.extend(validate_plan(spec, &path.child("drainPlan")));
     errors
 }
 
-fn validate_plan(plan: &[DrainPlanEntry], path: &Path) -> ErrorList {
+fn validate_plan(spec: &NodeMaintenanceSpec, path: &Path) -> ErrorList {
+    let plan = spec.drain_plan.as_slice();
     if plan.len() > MAX_DRAIN_PLAN {
         return vec![Error::too_many(path.clone(), plan.len(), MAX_DRAIN_PLAN)];
     }
@@ -123,7 +129,9 @@ fn validate_plan(plan: &[DrainPlanEntry], path: &Path) -> ErrorList {
         let key = key(entry);
         let rank = (entry.pod_type, entry.pod_priority, key.2.is_none());
         let value = || serde_json::to_value(entry).unwrap_or(Value::Null);
-        if !seen.insert(key) {
+        if entry.pod_type != PodType::Unknown && !spec.speaks_of(entry.pod_type) {
+            errors.push(beyond_last(entry.pod_type, spec.last_pod_type, path));
+        } else if !seen.insert(key) {
             errors.push(Error::duplicate(path, value()));
         } else if entry.pod_type != PodType::Unknown && last.is_some_and(|last| rank < last) {
             errors.push(Error::invalid(path, value(), OUT_OF_ORDER));
@@ -132,6 +140,12 @@ fn validate_plan(plan: &[DrainPlanEntry], path: &Path) -> ErrorList {
         }
     }
     errors
+}
+
+fn beyond_last(pod_type: PodType, last: PodType, path: Path) -> Error {
+    let last = last.as_str();
+    let detail = format!("comes after spec.lastPodType, {last}: this maintenance does not drain such pods");
+    Error::invalid(path.child("podType"), pod_type.as_str(), detail)
 }
 
 const OUT_OF_ORDER: &str = "out of order: podType Default comes before DaemonSet and Static, podPriority ascends within \

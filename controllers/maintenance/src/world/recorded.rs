@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::validation::MAX_NODES;
-use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, Stage};
+use drydock_api::node_maintenance::{
+    DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
+};
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{Maintenance, TargetsByNode};
 use drydock_runtime::{Node, Pod};
@@ -27,6 +29,7 @@ pub(crate) fn plan_input(maintenance: &NodeMaintenance, nodes: &[&Arc<Node>], no
         started: started.as_second(),
         created: maintenance.metadata.creation_timestamp.map_or(i64::MAX, Timestamp::as_second),
         plan: maintenance.spec.drain_plan.clone(),
+        last_pod_type: maintenance.spec.last_pod_type,
         nodes: nodes.iter().map(|n| n.name.clone()).collect(),
         position,
         recorded: planned.map(|s| (s.node_ref.name.clone(), s.drain_targets.clone())).collect(),
@@ -112,16 +115,17 @@ impl<'a> Recorded<'a> {
 }
 
 /// Whether what a maintenance shows of a node is not needed any more once the maintenance has left the node: the others that
-/// drain it show the same targets, or more. One whose status does not name the node has not begun there.
+/// drain it show the same targets, or more, of the types of which they speak. One whose status does not name the node has not
+/// begun there.
 pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
     let node = status.node_ref.name.as_str();
     let draining = view.holders_of(node).filter(|m| m.spec.stage == Stage::Drain);
     let known = draining.filter(|m| m.status.drain_plan_position.is_some());
-    let others = known.filter_map(|m| m.status.of_node(node));
-    let shows = |other: &NodeMaintenanceNodeStatus, target: &DrainPlanEntry| {
-        other.drain_targets.iter().any(|shown| includes(shown, target))
+    let others = known.filter_map(|m| Some((&m.spec, m.status.of_node(node)?)));
+    let shows = |spec: &NodeMaintenanceSpec, other: &NodeMaintenanceNodeStatus, target: &DrainPlanEntry| {
+        !spec.speaks_of(target.pod_type) || other.drain_targets.iter().any(|shown| includes(shown, target))
     };
-    others.into_iter().all(|other| status.drain_targets.iter().all(|target| shows(other, target)))
+    others.into_iter().all(|(spec, other)| status.drain_targets.iter().all(|t| shows(spec, other, t)))
 }
 
 fn includes(shown: &DrainPlanEntry, target: &DrainPlanEntry) -> bool {

@@ -101,12 +101,13 @@ impl<'a> View<'a> {
     fn stored_targets(&self, pods: &[&'a Arc<Pod>]) -> HashSet<&'a str> {
         let recorded = Recorded::of(self);
         let planned = self.outcome.maintenances.iter().flat_map(|m| &m.nodes);
-        let stored: HashSet<&str> = planned
-            .filter(|(name, node)| recorded.is(name, &node.drain_targets))
+        // Each maintenance shows the types of which it speaks: some say less than others.
+        let raised: HashSet<&str> = planned
+            .filter(|(name, node)| !recorded.is(name, &node.drain_targets))
             .map(|(name, _)| name.as_str())
             .collect();
         let leaving = pods.iter().zip(&self.outcome.targeted).filter(|(_, targeted)| **targeted);
-        let is_stored = |pod: &Pod| stored.contains(pod.node_name.as_str()) || recorded.cover(pod);
+        let is_stored = |pod: &Pod| !raised.contains(pod.node_name.as_str()) || recorded.cover(pod);
         leaving.filter(|(pod, _)| is_stored(pod)).map(|(pod, _)| pod.uid.as_str()).collect()
     }
 

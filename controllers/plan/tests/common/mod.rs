@@ -25,6 +25,7 @@ pub fn maintenance(name: &str, created: i64, plan: &[DrainPlanEntry], nodes: &[&
         started: created,
         created,
         plan: plan.to_vec(),
+        last_pod_type: Static,
         nodes: nodes.iter().map(|n| (*n).to_owned()).collect(),
         position: None,
         recorded: BTreeMap::new(),

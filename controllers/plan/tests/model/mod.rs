@@ -11,18 +11,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 /// A maintenance in stage Drain, with its stored status.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Maintenance {
     pub name: String,
     pub started: i64,
     pub created: i64,
     pub plan: Vec<DrainPlanEntry>,
+    pub last: PodType,
     pub nodes: BTreeSet<String>,
     pub position: Option<usize>,
     pub recorded: BTreeMap<String, Vec<DrainPlanEntry>>,
 }
 
 impl Maintenance {
+    /// It speaks only of the pod types up to its last one.
+    pub fn speaks_of(&self, pod_type: PodType) -> bool {
+        [PodType::Default, PodType::DaemonSet, PodType::Static]
+            .into_iter()
+            .take_while(|earlier| *earlier != self.last)
+            .chain([self.last])
+            .any(|spoken| spoken == pod_type)
+    }
+
     /// Start of the Drain stage, then creation, then name; less is older.
     pub fn age(&self) -> (i64, i64, &str) {
         (self.started, self.created, &self.name)
@@ -136,6 +146,11 @@ impl<'a> State<'a> {
         here
     }
 
+    /// 'Every maintenance on a node' means those that speak of the type.
+    pub fn on_for(&self, node: &str, pod_type: PodType) -> Vec<usize> {
+        self.on(node).into_iter().filter(|m| self.all[*m].speaks_of(pod_type)).collect()
+    }
+
     pub fn share_a_node(&self, m: usize, k: usize) -> bool {
         !self.all[m].nodes.is_disjoint(&self.all[k].nodes)
     }
@@ -144,8 +159,10 @@ impl<'a> State<'a> {
         self.pods.iter().filter(move |p| p.node == node)
     }
 
+    /// Pods of types of which a maintenance does not speak are not on its nodes.
     pub fn pods_of(&self, m: usize) -> Vec<&'a Pod<'a>> {
-        self.pods.iter().filter(|p| self.all[m].nodes.contains(p.node)).collect()
+        let is_there = |p: &&Pod<'_>| self.all[m].nodes.contains(p.node) && self.all[m].speaks_of(p.pod_type);
+        self.pods.iter().filter(is_there).collect()
     }
 
     /// The entries of a plan up to its cursor.
@@ -164,9 +181,10 @@ impl<'a> State<'a> {
         self.targets.get(pod.node).is_some_and(|t| t.iter().any(|e| pod.is_covered(e)))
     }
 
-    /// Finished: no targeted pod is left on any of its nodes.
-    pub fn is_finished(&self, m: usize) -> bool {
-        !self.pods_of(m).iter().any(|p| self.is_targeted(p))
+    /// Finished: no targeted pod is left on any of its nodes; as one sees it for whom pods of other types do not exist.
+    pub fn is_finished(&self, m: usize, seen_by: usize) -> bool {
+        let exists = |p: &&&Pod<'_>| self.all[seen_by].speaks_of(p.pod_type);
+        !self.pods_of(m).iter().filter(exists).any(|p| self.is_targeted(p))
     }
 
     /// Done with its cursor: no pod that it has reached is left there.
@@ -178,9 +196,11 @@ impl<'a> State<'a> {
         self.cursors[m] + 1 < self.all[m].plan.len()
     }
 
-    /// It and every maintenance that shares a node with it are finished.
+    /// It and every maintenance that shares a node with it, and speaks of its next entry's type, are finished.
     fn all_around_finished(&self, m: usize) -> bool {
-        self.is_finished(m) && self.indexes().all(|k| !self.share_a_node(m, k) || self.is_finished(k))
+        let Some(next) = self.all[m].plan.get(self.cursors[m] + 1) else { return false };
+        let matters = |k: &usize| self.share_a_node(m, *k) && self.all[*k].speaks_of(next.pod_type);
+        self.is_finished(m, m) && self.indexes().filter(matters).all(|k| self.is_finished(k, m))
     }
 
     /// Done, finished together with all around it, and it selects a node.
@@ -191,7 +211,7 @@ impl<'a> State<'a> {
     /// One waits for another when, on a node of both, there is a pod, not targeted, that it has reached and the other
     /// has not.
     pub fn waits(&self, m: usize, k: usize) -> bool {
-        let both = |p: &&&Pod<'_>| self.all[k].nodes.contains(p.node);
+        let both = |p: &&&Pod<'_>| self.all[k].nodes.contains(p.node) && self.all[k].speaks_of(p.pod_type);
         self.pods_of(m)
             .iter()
             .filter(both)

@@ -52,6 +52,13 @@ pub fn of(state: &State<'_>, node: &str) -> Vec<DrainPlanEntry> {
     for entry in least.iter().chain(&joined).chain(&recorded(state, node)) {
         raise(&mut all, entry);
     }
+    // What the node shows already without a selector raises all selectors of its type too.
+    for kind in kinds.iter().filter(|kind| !has_none(kind)) {
+        let wide = all.iter().find(|e| has_none(e) && e.pod_type == kind.pod_type);
+        if let Some(pod_priority) = wide.map(|e| e.pod_priority) {
+            raise(&mut all, &DrainPlanEntry { pod_priority, ..kind.clone() });
+        }
+    }
     let place = |e: &DrainPlanEntry| kinds.iter().position(|k| is_same(k, e)).unwrap_or(kinds.len());
     // A joined entry that another one covers is dropped.
     let is_dropped = |e: &DrainPlanEntry| {
@@ -83,7 +90,7 @@ fn least(state: &State<'_>, node: &str, kind: &DrainPlanEntry) -> Option<DrainPl
     let counts =
         |e: &&DrainPlanEntry| is_same(e, kind) || (e.pod_type == kind.pod_type && requirements(e).is_empty());
     let highest = |m: usize| state.entries(m).iter().filter(counts).map(|e| e.pod_priority).max();
-    let each: Option<Vec<i32>> = state.on(node).into_iter().map(highest).collect();
+    let each: Option<Vec<i32>> = state.on_for(node, kind.pod_type).into_iter().map(highest).collect();
     let pod_priority = each?.into_iter().min()?;
     Some(DrainPlanEntry { pod_priority, ..kind.clone() })
 }
@@ -91,7 +98,7 @@ fn least(state: &State<'_>, node: &str, kind: &DrainPlanEntry) -> Option<DrainPl
 /// Where every maintenance has reached a pod: the pod's type, the least priority, all selectors together.
 fn joined(state: &State<'_>, node: &str, pod: &Pod<'_>) -> Option<DrainPlanEntry> {
     let each: Option<Vec<&DrainPlanEntry>> =
-        state.on(node).into_iter().map(|m| contribution(state, m, pod)).collect();
+        state.on_for(node, pod.pod_type).into_iter().map(|m| contribution(state, m, pod)).collect();
     let each = each?;
     let match_expressions = each.iter().flat_map(|e| requirements(e)).collect();
     let selector = LabelSelector { match_expressions, ..LabelSelector::default() }.normalized();
@@ -112,13 +119,13 @@ fn contribution<'a>(state: &State<'a>, m: usize, pod: &Pod<'_>) -> Option<&'a Dr
     highest(true).or_else(|| highest(false))
 }
 
-/// What the node shows already: recorded by the maintenances that select it; where one of them has the node recorded,
-/// also what leavers and ended ones have.
+/// What the node shows already: recorded by the maintenances that select it; where one of them that speaks of the type has
+/// the node recorded, also what leavers and ended ones have.
 pub fn recorded(state: &State<'_>, node: &str) -> Vec<DrainPlanEntry> {
-    let selecting = state.all.iter().filter(|m| m.nodes.contains(node));
-    if !selecting.clone().any(|m| m.recorded.contains_key(node)) {
-        return Vec::new();
-    }
+    let goes_on = |e: &&DrainPlanEntry| {
+        let here = state.on_for(node, e.pod_type);
+        here.into_iter().any(|m| state.all[m].recorded.contains_key(node))
+    };
     let by_all = state.all.iter().filter_map(|m| m.recorded.get(node));
-    by_all.chain(state.ended.get(node)).flatten().cloned().collect()
+    by_all.chain(state.ended.get(node)).flatten().filter(goes_on).cloned().collect()
 }

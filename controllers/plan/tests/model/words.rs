@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 use super::targets::{covers, has_none};
-use super::{FastForward, MaintenanceOutcome, NodeOutcome, Outcome, State};
+use super::{FastForward, MaintenanceOutcome, NodeOutcome, Outcome, Pod, State};
 
 pub fn outcome(state: &State<'_>, forced: BTreeSet<FastForward>) -> Outcome {
     let mut fast_forwards: Vec<FastForward> = forced.into_iter().collect();
@@ -28,7 +28,7 @@ pub fn outcome(state: &State<'_>, forced: BTreeSet<FastForward>) -> Outcome {
 fn maintenance(state: &State<'_>, m: usize) -> MaintenanceOutcome {
     let nodes = &state.all[m].nodes;
     let node = |n: &String| NodeOutcome {
-        drain_targets: state.targets[n].clone(),
+        drain_targets: shown(state, m, n).cloned().collect(),
         drain_message: message(state, m, n),
     };
     MaintenanceOutcome {
@@ -37,8 +37,15 @@ fn maintenance(state: &State<'_>, m: usize) -> MaintenanceOutcome {
     }
 }
 
-fn targeted(state: &State<'_>, node: &str) -> usize {
-    state.pods_on(node).filter(|p| state.is_targeted(p)).count()
+/// The drainTargets of a node that a maintenance shows: those of types of which it speaks.
+fn shown<'s>(state: &'s State<'_>, m: usize, node: &str) -> impl Iterator<Item = &'s DrainPlanEntry> {
+    state.targets[node].iter().filter(move |t| state.all[m].speaks_of(t.pod_type))
+}
+
+/// Whether targeted pods are left on a node that exist for all of these maintenances.
+fn is_busy(state: &State<'_>, node: &str, seen_by: &[usize]) -> bool {
+    let exists = |p: &Pod<'_>| seen_by.iter().all(|m| state.all[*m].speaks_of(p.pod_type));
+    state.pods_on(node).any(|p| state.is_targeted(p) && exists(p))
 }
 
 /// drainMessage of a maintenance for a node.
@@ -46,7 +53,7 @@ fn message(state: &State<'_>, m: usize, node: &str) -> String {
     if state.pods_of(m).is_empty() {
         return "Drained".to_owned();
     }
-    if targeted(state, node) == 0 {
+    if !is_busy(state, node, &[m]) {
         return waiting(state, m);
     }
     let name = |k: usize| &state.all[k].name;
@@ -84,45 +91,50 @@ fn lowest(state: &State<'_>, among: impl Iterator<Item = usize>) -> Option<usize
 /// Of the maintenances on the node that have not reached a target which this one has reached and the node does not
 /// show.
 fn limiter(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
-    let shown = |e: &&DrainPlanEntry| state.targets[node].iter().any(|t| covers(t, e));
-    let ahead: Vec<_> = state.entries(m).iter().filter(|e| !shown(e)).collect();
-    let lags = |k: &usize| ahead.iter().any(|e| !has_reached(state, *k, e));
+    let is_shown = |e: &&DrainPlanEntry| shown(state, m, node).any(|t| covers(t, e));
+    let ahead: Vec<_> = state.entries(m).iter().filter(|e| !is_shown(e)).collect();
+    let lags =
+        |k: &usize| ahead.iter().any(|e| state.all[*k].speaks_of(e.pod_type) && !has_reached(state, *k, e));
     lowest(state, state.on(node).into_iter().filter(lags))
 }
 
 /// Whether the node is further along: it shows a target that the maintenance has not reached.
 fn is_behind(state: &State<'_>, m: usize, node: &str) -> bool {
-    state.targets[node].iter().any(|t| !has_reached(state, m, t))
+    shown(state, m, node).any(|t| !has_reached(state, m, t))
 }
 
 /// Of the maintenances on the node that have reached a target of it which this one has not.
 fn forwarder(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
-    let missing: Vec<_> = state.targets[node].iter().filter(|t| !has_reached(state, m, t)).collect();
+    let missing: Vec<_> = shown(state, m, node).filter(|t| !has_reached(state, m, t)).collect();
     let leads = |k: &usize| missing.iter().any(|t| has_reached(state, *k, t));
     lowest(state, state.on(node).into_iter().filter(leads))
 }
 
 /// The first node of its own that has targeted pods, else one of the nearest maintenance that has (hops over shared
-/// nodes, then node name, then age).
+/// nodes, then node name, then age): pods that exist for both, or where there are none, for that other one.
 fn waiting(state: &State<'_>, m: usize) -> String {
-    let first = |k: usize| state.all[k].nodes.iter().find(|n| targeted(state, n) > 0);
-    if let Some(node) = first(m) {
+    let first = |k: usize, seen_by: &[usize]| state.all[k].nodes.iter().find(|n| is_busy(state, n, seen_by));
+    if let Some(node) = first(m, &[m]) {
         return format!("Waiting for node {node}.");
     }
-    let mut near = BTreeSet::from([m]);
-    loop {
-        let next: BTreeSet<usize> = state
-            .indexes()
-            .filter(|k| !near.contains(k) && near.iter().any(|n| state.share_a_node(*n, *k)))
-            .collect();
-        let found = next.iter().filter_map(|k| Some((first(*k)?, state.all[*k].age())));
-        if let Some((node, (_, _, name))) = found.min() {
-            return format!("Waiting for node {node} ({name}).");
+    for with_own_eyes in [true, false] {
+        let busy = |k: usize| if with_own_eyes { first(k, &[m, k]) } else { first(k, &[k]) };
+        let mut near = BTreeSet::from([m]);
+        loop {
+            let next: BTreeSet<usize> = state
+                .indexes()
+                .filter(|k| !near.contains(k) && near.iter().any(|n| state.share_a_node(*n, *k)))
+                .collect();
+            let found = next.iter().filter_map(|k| Some((busy(*k)?, state.all[*k].age())));
+            if let Some((node, (_, _, name))) = found.min() {
+                return format!("Waiting for node {node} ({name}).");
+            }
+            if next.is_empty() {
+                break;
+            }
+            near.extend(next);
         }
-        if next.is_empty() {
-            // Only plans that do not cover everything come here; the page does not say what they show.
-            return "Evacuating".to_owned();
-        }
-        near.extend(next);
     }
+    // Only plans that do not cover everything come here; the page does not say what they show.
+    "Evacuating".to_owned()
 }

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
+
 use super::{Live, Member, World};
 use crate::model::compare::{list, within};
-use crate::model::{FastForward, Maintenance, Outcome, first_cursor};
+use crate::model::{FastForward, Maintenance, NodeOutcome, Outcome, first_cursor};
 
 /// Of a planning, before it is written.
 pub fn planned(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
     nothing_goes_back(world, input, outcome)?;
     rises_after_all_around_is_finished(world, input, outcome)?;
     for (pod, targeted) in world.pods.iter().zip(&outcome.targeted) {
-        let shown = outcome.maintenances.iter().find_map(|m| m.nodes.get(&pod.node));
-        if shown.is_some_and(|n| pod.is_covered(&n.drain_targets)) != *targeted {
+        let mut shown = outcome.maintenances.iter().filter_map(|m| m.nodes.get(&pod.node));
+        if shown.any(|n| pod.is_covered(&n.drain_targets)) != *targeted {
             return Err(format!("targeted {targeted} is not what is shown: {pod:?}"));
         }
     }
@@ -31,17 +33,27 @@ pub fn planned(world: &World, input: &[Maintenance], outcome: &Outcome) -> Resul
     Ok(())
 }
 
-/// No drain target goes back, and all that select a node show the same.
+/// No drain target goes back, and all that select a node show the same of the types of which they speak.
 fn nothing_goes_back(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
     for (m, planned) in input.iter().zip(&outcome.maintenances) {
+        let spoken = |targets: &[DrainPlanEntry], k: &Maintenance| -> Vec<DrainPlanEntry> {
+            let both = |e: &&DrainPlanEntry| m.speaks_of(e.pod_type) && k.speaks_of(e.pod_type);
+            targets.iter().filter(both).cloned().collect()
+        };
         for (name, node) in &planned.nodes {
-            let before = world.counted(name);
+            if node.drain_targets != spoken(&node.drain_targets, m) {
+                return Err(format!("{} shows on {name} what is not its own", m.name));
+            }
+            let before = spoken(&world.counted(name), m);
             if !within(&before, &node.drain_targets) {
                 let (old, new) = (list(&before), list(&node.drain_targets));
                 return Err(format!("{name} goes back on {}: {old} to {new}", m.name));
             }
-            let others = outcome.maintenances.iter().filter_map(|o| o.nodes.get(name));
-            if others.clone().any(|o| o.drain_targets != node.drain_targets) {
+            let mut others = input.iter().zip(outcome.maintenances.iter().map(|o| o.nodes.get(name)));
+            let differs = |k: &Maintenance, other: &NodeOutcome| {
+                spoken(&other.drain_targets, k) != spoken(&node.drain_targets, k)
+            };
+            if others.any(|(k, other)| other.is_some_and(|other| differs(k, other))) {
                 return Err(format!("{name} is not the same for all"));
             }
         }
@@ -57,12 +69,20 @@ fn rises_after_all_around_is_finished(
     outcome: &Outcome,
 ) -> Result<(), String> {
     let pods: Vec<_> = world.pods.iter().map(Live::pod).collect();
-    let busy: BTreeSet<&String> =
-        world.pods.iter().filter(|p| p.is_covered(&world.counted(&p.node))).map(|p| &p.node).collect();
+    let is_targeted = |p: &&Live| p.is_covered(&world.counted(&p.node));
+    let busy: BTreeSet<(&String, PodType)> =
+        world.pods.iter().filter(is_targeted).map(|p| (&p.node, p.pod_type)).collect();
     for (m, planned) in input.iter().zip(&outcome.maintenances) {
-        let mut around = input.iter().filter(|k| k.name == m.name || !k.nodes.is_disjoint(&m.nodes));
-        let rises = planned.cursor > first_cursor(m, &pods);
-        if rises && around.any(|k| k.nodes.iter().any(|n| busy.contains(n))) {
+        let first = first_cursor(m, &pods);
+        let rises = planned.cursor > first;
+        // The type of the first entry that it took.
+        let next = m.plan.get(first + 1).map_or(PodType::Static, |e| e.pod_type);
+        let is_near = |k: &&Maintenance| k.name == m.name || !k.nodes.is_disjoint(&m.nodes);
+        let mut around = input.iter().filter(is_near).filter(|k| k.speaks_of(next));
+        let holds = |k: &Maintenance, (n, t): &(&String, PodType)| {
+            k.nodes.contains(*n) && k.speaks_of(*t) && m.speaks_of(*t)
+        };
+        if rises && around.any(|k| busy.iter().any(|left| holds(k, left))) {
             return Err(format!("{} rises to {} while {busy:?} are busy", m.name, planned.cursor));
         }
     }
@@ -96,7 +116,8 @@ fn is_on_a_cycle(
     let reached = |p: &Live, m: usize, to: usize| p.place(&input[m].plan).is_some_and(|e| e <= to);
     let waits = |m: usize, k: usize| {
         hidden.iter().any(|p| {
-            let both = input[m].nodes.contains(&p.node) && input[k].nodes.contains(&p.node);
+            let has = |m: usize| input[m].nodes.contains(&p.node) && input[m].speaks_of(p.pod_type);
+            let both = has(m) && has(k);
             both && reached(p, m, outcome.maintenances[m].cursor)
                 && !reached(p, k, first_cursor(&input[k], &pods))
         })
@@ -117,7 +138,10 @@ fn is_on_a_cycle(
 
 /// Of a pod that leaves now.
 pub fn left(world: &World, pod: &Live) -> Result<(), String> {
-    for member in world.on(&pod.node) {
+    if world.on_for(&pod.node, pod.pod_type).next().is_none() {
+        return Err(format!("nobody drains pods such as {pod:?}"));
+    }
+    for member in world.on_for(&pod.node, pod.pod_type) {
         is_reached(member, pod)?;
         is_in_order(world, member, pod)?;
     }

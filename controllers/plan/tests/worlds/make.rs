@@ -42,24 +42,34 @@ fn member(random: &mut Random, i: usize, has_selectors: bool, is_small: bool, is
         .filter(|_| random.chance(1, 2))
         .map(|n| (*n).to_owned())
         .collect();
+    // Half of them speak of every type.
+    let last = if random.chance(1, 2) { PodType::Static } else { *random.pick(&TYPES) };
     let maintenance = Maintenance {
         name: format!("m{i}"),
         started: i64::try_from(random.below(3)).unwrap(),
         created: i64::try_from(random.below(2)).unwrap(),
-        plan: plan(random, has_selectors, is_small, is_tight),
+        plan: plan(random, last, has_selectors, is_small, is_tight),
+        last,
         nodes: chosen,
-        ..Maintenance::default()
+        position: None,
+        recorded: BTreeMap::new(),
     };
     let stage = if random.chance(2, 3) { Stage::Drain } else { Stage::Waiting };
     Member { stage, maintenance, watch: super::Watch::default() }
 }
 
-/// A plan in the order that the API asks for, with one entry for everything at the end of each type.
-fn plan(random: &mut Random, has_selectors: bool, is_small: bool, is_tight: bool) -> Vec<DrainPlanEntry> {
+/// A plan in the order that the API asks for, with one entry for everything at the end of each type up to the last.
+fn plan(
+    random: &mut Random,
+    last: PodType,
+    has_selectors: bool,
+    is_small: bool,
+    is_tight: bool,
+) -> Vec<DrainPlanEntry> {
     let priorities = &PRIORITIES[..if is_tight { 2 } else { PRIORITIES.len() }];
     let mut all = Vec::new();
     let is_completed = random.chance(1, 4);
-    for pod_type in TYPES {
+    for pod_type in TYPES.into_iter().filter(|pod_type| *pod_type <= last) {
         let entry = |pod_priority, pod_selector| DrainPlanEntry { pod_selector, pod_priority, pod_type };
         for _ in 0..random.below(if is_small { 2 } else { 4 }) {
             let by = (has_selectors && random.chance(2, 3)).then(|| selector(random));

@@ -177,7 +177,7 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        !self.pods.iter().any(|p| self.on(&p.node).next().is_some())
+        !self.pods.iter().any(|p| self.on_for(&p.node, p.pod_type).next().is_some())
     }
 
     pub fn draining(&self) -> impl Iterator<Item = &Member> {
@@ -187,6 +187,11 @@ impl World {
     /// The maintenances on a node.
     pub fn on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Member> {
         self.draining().filter(move |m| m.maintenance.nodes.contains(node))
+    }
+
+    /// The maintenances on a node that speak of a type.
+    pub fn on_for<'a>(&'a self, node: &'a str, pod_type: PodType) -> impl Iterator<Item = &'a Member> {
+        self.on(node).filter(move |m| m.maintenance.speaks_of(pod_type))
     }
 
     fn ended(&self) -> Targets {
@@ -204,13 +209,14 @@ impl World {
         self.on(node).filter_map(|m| m.maintenance.recorded.get(node)).flatten().cloned().collect()
     }
 
-    /// What must never go back on a node: what is seen, and what leavers show where one that stays shows the node.
+    /// What must never go back on a node: what is seen, and what leavers show where one that stays, and speaks of the type,
+    /// shows the node.
     pub fn counted(&self, node: &str) -> Vec<DrainPlanEntry> {
-        if !self.on(node).any(|m| m.maintenance.recorded.contains_key(node)) {
-            return Vec::new();
-        }
+        let goes_on = |e: &&DrainPlanEntry| {
+            self.on_for(node, e.pod_type).any(|m| m.maintenance.recorded.contains_key(node))
+        };
         let shown = self.members.iter().filter_map(|m| m.maintenance.recorded.get(node));
-        shown.flatten().cloned().collect()
+        shown.flatten().filter(goes_on).cloned().collect()
     }
 
     /// One of: a newcomer, a leaver, a node that joins, one that leaves, a late pod.
@@ -269,8 +275,8 @@ impl World {
     /// Writes the statuses, in half of the steps without some of them. What a leaver shows of a node is released when
     /// every maintenance there shows it, or nobody there goes on from it.
     fn write(&mut self, outcome: &Outcome) {
-        let counted: BTreeSet<&str> =
-            make::NODES.into_iter().filter(|n| !self.counted(n).is_empty()).collect();
+        let types_of = |n| self.counted(n).into_iter().map(move |e| (n, e.pod_type));
+        let counted: BTreeSet<(&str, PodType)> = make::NODES.into_iter().flat_map(types_of).collect();
         let is_lossy = self.random.chance(1, 2);
         let mut written = BTreeSet::new();
         let draining = self.members.iter_mut().filter(|m| m.stage == Stage::Drain);
@@ -285,11 +291,16 @@ impl World {
             m.recorded.extend(targets);
         }
         let releases = |world: &Self, member: &Member, node: &str, shown: &[DrainPlanEntry]| {
-            let shows = |m: &Member| m.maintenance.recorded.get(node).is_some_and(|t| within(shown, t));
+            let shows = |m: &Member, e: &DrainPlanEntry| {
+                m.maintenance.recorded.get(node).is_some_and(|t| within(std::slice::from_ref(e), t))
+            };
+            let is_shown = |e: &DrainPlanEntry| {
+                !counted.contains(&(node, e.pod_type)) || world.on_for(node, e.pod_type).all(|m| shows(m, e))
+            };
             let is_draining = member.stage == Stage::Drain;
             let is_written = !is_draining || written.contains(&member.maintenance.name);
             let is_left = !is_draining || !member.maintenance.nodes.contains(node);
-            is_left && is_written && (!counted.contains(node) || world.on(node).all(shows))
+            is_left && is_written && shown.iter().all(is_shown)
         };
         for i in 0..self.members.len() {
             let member = &self.members[i];
