@@ -26,6 +26,7 @@ mod observer;
 mod protobuf;
 mod quota;
 mod refusals;
+mod removal;
 mod rights;
 mod runtime_controller;
 mod strangers;
