@@ -188,56 +188,6 @@ fn an_own_entry_out_of_order_is_refused_and_never_sorted() {
     assert_eq!(create(&maintenance("Idle", plan)).len(), 1);
 }
 
-/// As the server would see it, with a last pod type; none is an object that was stored before there was one.
-fn up_to(last: Option<&str>, plan: Value) -> Object {
-    let mut object = object(json!({
-        "metadata": { "name": "m", "generation": 1 },
-        "spec": { "nodeSelector": { "nodeSelectorTerms": [{}] }, "drainPlan": plan },
-    }));
-    object.0["spec"].as_object_mut().unwrap().extend(last.map(|l| ("lastPodType".to_owned(), l.into())));
-    kind().default(&mut object);
-    if last.is_none() {
-        object.0["spec"].as_object_mut().unwrap().remove("lastPodType");
-    }
-    object
-}
-
-#[test]
-fn an_own_entry_of_a_type_after_the_last_is_refused() {
-    let plan = json!([{ "podPriority": 1 }, { "podPriority": 1, "podType": "DaemonSet" }]);
-    let words = |index: usize, last: &str, pod_type: &str| {
-        format!(
-            "spec.drainPlan[{index}].podType: Invalid value: \"{pod_type}\": comes after spec.lastPodType, {last}: this \
-             maintenance does not drain such pods"
-        )
-    };
-    assert_eq!(create(&up_to(Some("Default"), plan.clone())), [words(5, "Default", "DaemonSet")]);
-    assert!(create(&up_to(Some("DaemonSet"), plan)).is_empty());
-    let statics = json!([{ "podPriority": 1, "podType": "Static" }]);
-    assert_eq!(create(&up_to(Some("DaemonSet"), statics.clone())), [words(8, "DaemonSet", "Static")]);
-    assert!(create(&up_to(Some("Static"), statics)).is_empty());
-    let words =
-        r#"spec.lastPodType: Unsupported value: "Job": supported values: "Default", "DaemonSet", "Static""#;
-    assert_eq!(create(&up_to(Some("Job"), json!([]))), [words]);
-    assert_eq!(update(&up_to(Some("Job"), json!([])), &stage("Idle")), [words]);
-}
-
-#[test]
-fn the_last_pod_type_is_immutable_and_static_where_it_is_absent() {
-    let of = |last| up_to(last, json!([]));
-    assert!(update(&of(Some("Static")), &of(None)).is_empty());
-    assert!(update(&of(Some("Default")), &of(Some("Default"))).is_empty());
-    for (new, old) in [
-        ("Default", None),
-        ("Default", Some("Static")),
-        ("DaemonSet", Some("Default")),
-        ("Static", Some("Default")),
-    ] {
-        let words = format!("spec.lastPodType: Invalid value: \"{new}\": field is immutable");
-        assert_eq!(update(&of(Some(new)), &of(old)), [words], "{old:?}");
-    }
-}
-
 #[test]
 fn equal_entries_are_duplicates_after_normalising_selectors() {
     let plan = json!([

@@ -11,7 +11,7 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceKind};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
-use drydock_maintenance::{Action, Config, Memory, REQUESTER, RequestChange, Task, World, step};
+use drydock_maintenance::{Action, Config, Located, Memory, REQUESTER, RequestChange, Task, World, step};
 use drydock_runtime::{Node, Pod};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn world(nodes: usize, pods: usize, entries: usize) -> World {
         world.nodes.insert(name.clone(), Arc::new(node));
         world.pods.insert(name.clone(), (0..pods).map(|p| pod(&name, n * pods + p)).collect());
     }
-    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), p.node_name.clone()));
+    let located = world.pods.values().flatten().map(|p| (p.uid.clone(), Located::of(p)));
     world.located = Arc::new(located.collect());
     world
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_runtime::Node;
 use jiff::Timestamp;
 
@@ -44,8 +44,8 @@ pub enum Action {
         set: Vec<NodeCondition>,
         /// Types to be removed.
         remove: Vec<&'static str>,
-        /// Whether the node's emptiness must be confirmed by a live read first, because Drained turns True.
-        confirm: bool,
+        /// Up to which type a live read must first confirm that no pods are left on the node, because Drained turns True.
+        confirm: Option<PodType>,
         /// Told when it is written.
         notes: Vec<Note>,
     },
@@ -66,8 +66,8 @@ pub enum Action {
         maintenance: Arc<NodeMaintenance>,
         /// The wanted status.
         status: Box<NodeMaintenanceStatus>,
-        /// Nodes whose emptiness must be confirmed by a live read first, because the status says Drained now.
-        confirm: Vec<String>,
+        /// Nodes of which a live read must first confirm that no pods up to this type are left, because the status says so now.
+        confirm: BTreeMap<String, PodType>,
         /// Told when it is written.
         notes: Vec<Note>,
     },

@@ -33,7 +33,7 @@ mod io;
 pub use actions::{Action, RequestChange, Task};
 pub use io::controller::{Options, run};
 pub use machine::{Config, Memory, step};
-pub use world::World;
+pub use world::{Located, World};
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
 pub const REQUESTER: &str = "nodemaintenance.k8s.io";

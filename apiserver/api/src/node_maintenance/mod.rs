@@ -19,7 +19,7 @@ mod status_schema;
 mod strategy;
 
 pub use blocker::{Blocker, MAX_BLOCKERS, PodReference};
-pub use status::{CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, PODS_WILL_BE_LOST};
+pub use status::{CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, PODS_WILL_BE_LOST, WORKLOADS_DRAINED};
 pub use status::{
     NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceOutcomes, NodeMaintenanceStatus,
     NodeReference, PodsLeft, StageStatus,

@@ -10,6 +10,8 @@ use crate::time;
 
 /// Condition: no pods are left on any selected node.
 pub const DRAINED: &str = "Drained";
+/// Condition: no pods of type Default are left on any selected node.
+pub const WORKLOADS_DRAINED: &str = "WorkloadsDrained";
 /// Condition: every selected node is unschedulable.
 pub const CORDONED: &str = "Cordoned";
 /// Condition: pods without a controller, or with an emptyDir volume, are to leave.

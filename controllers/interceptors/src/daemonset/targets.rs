@@ -101,7 +101,8 @@ impl Target {
 /// The statuses of the nodes on which a maintenance in Drain has come to DaemonSet pods.
 fn drained(maintenance: &NodeMaintenance) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
     let statuses = maintenance.status.node_statuses.iter().enumerate();
-    statuses.filter(|(_, status)| is_draining(maintenance) && names_daemon_sets(status))
+    let drains_them = is_draining(maintenance) && maintenance.spec.speaks_of(PodType::DaemonSet);
+    statuses.filter(move |(_, status)| drains_them && names_daemon_sets(status))
 }
 
 fn names_daemon_sets(status: &NodeMaintenanceNodeStatus) -> bool {
@@ -237,6 +238,16 @@ mod tests {
         }
         assert!(!targets.has_drained("n1") && !targets.has_drained("n2"));
         assert!(targets.0.read().is_empty());
+    }
+
+    /// Our controller writes no such status; who may write it otherwise deletes no DaemonSet pod by it.
+    #[test]
+    fn one_that_does_not_drain_daemon_sets_covers_none_whatever_its_status_says() {
+        let mut m =
+            Arc::unwrap_or_clone(maintenance(Stage::Drain, "n1", vec![target(PodType::DaemonSet, 5, None)]));
+        assert!(!OnNode::of("n1", &[Arc::new(m.clone())]).is_empty());
+        m.spec.last_pod_type = PodType::Default;
+        assert!(OnNode::of("n1", &[Arc::new(m)]).is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod why;
 
 use std::collections::HashMap;
 
+use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
@@ -14,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::Decision;
 use crate::nodes::uncordoned;
+use crate::status::number;
 use crate::world::View;
 
 use why::why;
@@ -38,6 +40,8 @@ pub(crate) struct Blocked {
 #[derive(Clone, Debug)]
 struct Shown {
     blocker: Blocker,
+    /// Type of the pod; the first one if it is the node that blocks.
+    pod_type: PodType,
     about: String,
     /// When its message was taken.
     worded: Timestamp,
@@ -73,7 +77,8 @@ impl Blocked {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                blockers.push(show(view, before, reference(pod), why, decision));
+                let shown = show(view, before, reference(pod), why, decision);
+                blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
             }
             blockers.sort_by(|a, b| a.order().cmp(&b.order()));
             // First of all: it keeps every pod.
@@ -87,11 +92,12 @@ impl Blocked {
         self.unexplained = silent;
     }
 
-    /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are.
-    pub(crate) fn of_node(&self, node: &str, share: usize) -> (Vec<Blocker>, i32) {
-        let all = self.nodes.get(node).map(Vec::as_slice).unwrap_or_default();
-        let shown = all.iter().take(MAX_BLOCKERS.min(share)).map(|shown| shown.blocker.clone()).collect();
-        (shown, i32::try_from(all.len()).unwrap_or(i32::MAX))
+    /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are;
+    /// of pods up to a type.
+    pub(crate) fn of_node(&self, node: &str, last: PodType, share: usize) -> (Vec<Blocker>, i32) {
+        let all = self.nodes.get(node).into_iter().flatten().filter(|shown| shown.pod_type <= last);
+        let shown = all.clone().take(MAX_BLOCKERS.min(share)).map(|shown| shown.blocker.clone()).collect();
+        (shown, number(all.count()))
     }
 
     /// How many blockers there are in all.
@@ -108,6 +114,7 @@ impl Blocked {
         for status in statuses {
             let shown = |blocker: &Blocker| Shown {
                 blocker: blocker.clone(),
+                pod_type: PodType::default(),
                 about: String::new(),
                 worded: Timestamp::MIN,
             };
@@ -155,7 +162,7 @@ fn show(
     }
     let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
     let blocker = Blocker { pod, reason: why.reason.to_owned(), message, since_time };
-    Shown { blocker, about: why.about, worded }
+    Shown { blocker, pod_type: PodType::default(), about: why.about, worded }
 }
 
 /// A message without line breaks, cut if it is long: its words may be those of others, and stand in tables.

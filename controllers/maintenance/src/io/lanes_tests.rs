@@ -40,7 +40,7 @@ fn status(name: &str) -> Action {
     Action::Status {
         maintenance: Arc::new(maintenance),
         status: Box::default(),
-        confirm: Vec::new(),
+        confirm: Default::default(),
         notes: Vec::new(),
     }
 }

@@ -110,7 +110,7 @@ mod tests {
         Action::Status {
             maintenance: maintenance.into(),
             status: Box::default(),
-            confirm: Vec::new(),
+            confirm: BTreeMap::new(),
             notes: Vec::new(),
         }
     }

@@ -1,7 +1,9 @@
 //! Carries actions out. Writes to the host carry UID and resourceVersion; requests are applied as our own entry.
 
+use std::collections::BTreeMap;
+
 use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester};
-use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus};
+use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
 use drydock_runtime::{Cacheable, Context, Node, Pod, clock};
@@ -40,7 +42,8 @@ impl Writer {
                 self.cordon(node, *unschedulable, *annotation).await
             }
             Action::Conditions { node, uid, set, remove, confirm, .. } => {
-                if *confirm && !self.are_empty(std::slice::from_ref(node)).await? {
+                let confirm = confirm.map(|last| (node.clone(), last)).into_iter().collect();
+                if !self.are_empty(&confirm).await? {
                     return Ok(Written::NotYet);
                 }
                 self.conditions(node, uid, set, remove).await
@@ -156,7 +159,7 @@ impl Writer {
         &self,
         maintenance: &NodeMaintenance,
         status: &NodeMaintenanceStatus,
-        confirm: &[String],
+        confirm: &BTreeMap<String, PodType>,
     ) -> Result<Written, kube::Error> {
         if !self.are_empty(confirm).await? {
             return Ok(Written::NotYet);
@@ -168,9 +171,11 @@ impl Writer {
         Ok(at(&written.object))
     }
 
-    /// Whether the host itself knows of no counted pod on these nodes: a cache may lag, and people power off on it.
-    async fn are_empty(&self, nodes: &[String]) -> Result<bool, kube::Error> {
-        let reads: Vec<_> = nodes.iter().map(|node| self.clone().confirm_empty(node.clone())).collect();
+    /// Whether the host itself knows of no counted pod on these nodes, each up to a type: a cache may lag, and people power off
+    /// on it.
+    async fn are_empty(&self, nodes: &BTreeMap<String, PodType>) -> Result<bool, kube::Error> {
+        let read = |(node, last): (&String, &PodType)| self.clone().confirm_empty(node.clone(), *last);
+        let reads: Vec<_> = nodes.iter().map(read).collect();
         let mut reads = stream::iter(reads).buffer_unordered(CONFIRM_AT_ONCE);
         while let Some(is_empty) = reads.try_next().await? {
             if !is_empty {
@@ -180,12 +185,13 @@ impl Writer {
         Ok(true)
     }
 
-    async fn confirm_empty(self, node: String) -> Result<bool, kube::Error> {
+    async fn confirm_empty(self, node: String, last: PodType) -> Result<bool, kube::Error> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods = api_all::<Pod>(&self.context.client).list(&params).await?;
-        let is_empty = !pods.items.iter().any(|pod| self.config.counts(&pod.object));
+        let is_left = |pod: &Pod| self.config.counts(pod) && pod.pod_type() <= last;
+        let is_empty = !pods.items.iter().any(|pod| is_left(&pod.object));
         if is_empty {
-            self.observed.confirm(&node);
+            self.observed.confirm(&node, last);
         }
         Ok(is_empty)
     }

@@ -62,7 +62,7 @@ async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
     assert_eq!(seen[1].2, wanted);
 }
 
-fn drained(confirm: bool) -> Action {
+fn drained(confirm: Option<PodType>) -> Action {
     let (node, uid) = ("n".into(), "n".into());
     Action::Conditions { node, uid, set: vec![], remove: vec![], confirm, notes: vec![] }
 }
@@ -77,10 +77,14 @@ async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
             let pod = json!({ "metadata": { "name": "p", "namespace": "ns" }, "status": { "phase": phase } });
             json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [pod] })
         });
-        let action = drained(true);
+        let action = drained(Some(PodType::Static));
         let result = writer.write(&action).await.unwrap();
         assert_eq!(matches!(result, Written::At(5)), written, "{phase}");
-        assert_eq!(writer.observed.take().confirmed.contains("n"), written, "{phase}");
+        assert_eq!(
+            writer.observed.take().confirmed.contains(&("n".to_owned(), PodType::Static)),
+            written,
+            "{phase}"
+        );
         let seen = seen.lock().unwrap();
         assert!(seen[0].1.contains("fieldSelector=spec.nodeName%3Dn"), "{}", seen[0].1);
         assert!(!seen[0].1.contains("resourceVersion"), "the read must not be served from an old state");

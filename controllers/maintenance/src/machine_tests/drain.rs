@@ -99,7 +99,7 @@ fn drained_is_confirmed_by_a_live_read_and_only_then() {
     let first = sim.step();
     assert!(confirm_of(&first).is_empty(), "a node that is not cordoned yet is not drained");
     first.into_iter().for_each(|(task, action)| sim.carry_out(&task, action));
-    assert_eq!(confirm_of(&sim.step()), ["a"]);
+    assert_eq!(confirm_of(&sim.step()), [("a".to_owned(), PodType::Static)].into());
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn a_node_is_called_drained_only_after_a_live_read_and_told_of_then() {
     let Action::Conditions { confirm, notes, .. } = &actions[&Task::Conditions("a".into())] else {
         panic!("{actions:?}")
     };
-    assert!(confirm);
+    assert_eq!(*confirm, Some(PodType::Static));
     assert_eq!(notes.iter().filter(|n| n.reason == "NodeDrained").count(), 2);
     sim.settle();
     sim.change_node("a", |n| n.conditions.iter_mut().for_each(|c| c.message = "changed".to_owned()));
     let actions = sim.step();
     let again = &actions[&Task::Conditions("a".into())];
-    assert!(matches!(again, Action::Conditions { confirm: false, notes, .. } if notes.is_empty()));
+    assert!(matches!(again, Action::Conditions { confirm: None, notes, .. } if notes.is_empty()));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_node_that_joins_a_drained_maintenance_is_confirmed_too() {
     sim.change("m", |m| m.spec.node_selector = serde_json::from_value(both).unwrap());
     let actions = sim.step();
     let Action::Status { confirm, .. } = &actions[&Task::Status("m".into())] else { panic!("{actions:?}") };
-    assert_eq!(confirm, &["b"]);
+    assert_eq!(*confirm, [("b".to_owned(), PodType::Static)].into());
 }
 
 /// The name of a request is the pod's UID; the API takes any pod name beside it. Such a request was a blocker for a day.
@@ -224,7 +224,7 @@ fn only_nodes_that_are_not_known_to_be_empty_are_read_when_drained_turns_true_ag
     sim.remove_pod("p");
     let actions = sim.step();
     let Action::Status { confirm, .. } = &actions[&Task::Status("m".into())] else { panic!("{actions:?}") };
-    assert_eq!(confirm, &["a"]);
+    assert_eq!(*confirm, [("a".to_owned(), PodType::Static)].into());
 }
 
 /// A maintenance of all nodes that was Idle wrote its status, of more than a megabyte, whenever a pod came or went.
@@ -266,5 +266,8 @@ fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     sim.change_node("a", |n| n.conditions.push(foreign));
     sim.maintenance("m", "Drain", &["a"]);
     let actions = sim.step();
-    assert!(matches!(&actions[&Task::Conditions("a".into())], Action::Conditions { confirm: true, .. }));
+    assert!(matches!(
+        &actions[&Task::Conditions("a".into())],
+        Action::Conditions { confirm: Some(PodType::Static), .. }
+    ));
 }

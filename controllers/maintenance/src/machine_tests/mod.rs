@@ -13,6 +13,7 @@ mod properties;
 mod returns;
 mod room;
 mod strays;
+mod types;
 mod uncordoned;
 mod unscheduled;
 mod waiting;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::{
-    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, Stage, StageStatus,
+    DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
 };
 use drydock_runtime::{Change, Node, Pod};
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ use super::*;
 use crate::actions::{Action, Note, RequestChange, Task};
 use crate::observed::{Lost, Since, flipped_by};
 use crate::requests::outcomes::RequestStep;
+use crate::world::Located;
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -195,7 +197,7 @@ impl Sim {
 
     fn locate(&mut self) {
         let pods = self.world.pods.values().flatten();
-        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), p.node_name.clone())).collect());
+        self.world.located = Arc::new(pods.map(|p| (p.uid.clone(), Located::of(p))).collect());
     }
 
     fn step(&mut self) -> BTreeMap<Task, Action> {
@@ -247,7 +249,7 @@ impl Sim {
             }
             (Task::Conditions(name), Action::Conditions { set, remove, notes, confirm, .. }) => {
                 self.notes.extend(notes);
-                self.world.since.confirmed.extend(confirm.then(|| name.clone()));
+                self.world.since.confirmed.extend(confirm.map(|last| (name.clone(), last)));
                 self.change_node(name, |n| {
                     n.conditions
                         .retain(|c| !remove.contains(&&*c.type_) && !set.iter().any(|s| s.type_ == c.type_));

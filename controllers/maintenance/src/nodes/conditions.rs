@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_runtime::Node;
 
 use crate::actions::{About, Action, Decision, NodeCondition, Note};
@@ -32,9 +32,11 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision
         let remove = if is_ours(node) { remove } else { Vec::new() };
         let set: Vec<NodeCondition> = wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
         if !set.is_empty() || !remove.is_empty() {
-            let turns = set.iter().any(|c| c.type_ == DRAINED && c.status == "True" && c.turns);
-            let notes = if turns { drained(view, node) } else { Vec::new() };
-            let confirm = turns && !emptied.is_fresh(&node.name, view.now);
+            // Its message changes with the maintenances, and so with the type up to which it speaks.
+            let drained = set.iter().find(|c| c.type_ == DRAINED && c.status == "True");
+            let notes = if drained.is_some_and(|c| c.turns) { tell_drained(view, node) } else { Vec::new() };
+            let last = drained.and_then(|_| view.last_type_on(&node.name));
+            let confirm = last.filter(|last| !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
             decision.add(Action::Conditions { node, uid, set, remove, confirm, notes });
         }
@@ -54,18 +56,29 @@ fn is_ours(node: &Node) -> bool {
 fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
     let holders: Vec<_> = view.holders_of(&node.name).collect();
     let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(node, idle) };
-    let message = message(&holders);
-    let condition = |type_: &'static str, is: bool| {
+    let names = message(&holders);
+    let condition = |type_: &'static str, is: bool, message: String| {
         let status = if is { "True" } else { "False" };
         let same = is_ours(node) && node.condition(type_).is_some_and(|c| c.status == status);
-        NodeCondition { type_, status, reason: furthest.as_str(), message: message.clone(), turns: !same }
+        NodeCondition { type_, status, reason: furthest.as_str(), message, turns: !same }
     };
-    let mut list = vec![condition(IN_PROGRESS, true)];
-    if furthest == Stage::Drain {
-        let empty = view.pods_on(&node.name).is_empty() && node.unschedulable;
-        list.extend([condition(DRAINING, !empty), condition(DRAINED, empty)]);
+    let mut list = vec![condition(IN_PROGRESS, true, names.clone())];
+    if let Some(last) = view.last_type_on(&node.name) {
+        let left = view.pods_up_to(&node.name, last).len();
+        let empty = left == 0 && node.unschedulable;
+        let message = up_to(last, view.pods_on(&node.name).len() - left, names);
+        list.extend([condition(DRAINING, !empty, message.clone()), condition(DRAINED, empty, message)]);
     }
     list
+}
+
+/// The message of what is said up to a type, and how many pods of later types stay.
+fn up_to(last: PodType, stay: usize, names: String) -> String {
+    if last >= PodType::Static {
+        return names;
+    }
+    let speaks = format!("Pods up to type {}; {stay} of later types stay: ", last.as_str());
+    (speaks + &names).chars().take(MAX_MESSAGE).collect()
 }
 
 /// The maintenances in Idle of each node, if they are to be advertised.
@@ -103,12 +116,23 @@ fn differs(node: &Node, wanted: &NodeCondition) -> bool {
         .is_none_or(|c| c.status != wanted.status || c.reason != wanted.reason || c.message != wanted.message)
 }
 
+/// Which pods are meant, where these are not all.
+pub(crate) fn named(last: PodType) -> String {
+    match last {
+        PodType::Default => " of type Default".to_owned(),
+        PodType::DaemonSet => " up to type DaemonSet".to_owned(),
+        PodType::Static | PodType::Unknown => String::new(),
+    }
+}
+
 /// What is told of a node that is drained.
-fn drained(view: &View<'_>, node: &Node) -> Vec<Note> {
+fn tell_drained(view: &View<'_>, node: &Node) -> Vec<Note> {
     let note = |about, message| Note { about, warning: false, reason: "NodeDrained", message };
-    let mut notes = vec![note(About::Node(node.name.clone()), "All pods have left the node".to_owned())];
+    let pods = view.last_type_on(&node.name).map_or_else(String::new, named);
+    let mut notes = vec![note(About::Node(node.name.clone()), format!("All pods{pods} have left the node"))];
     for maintenance in view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain) {
-        let message = format!("All pods have left node {}", node.name);
+        let message =
+            format!("All pods{} have left node {}", named(maintenance.spec.last_pod_type), node.name);
         notes.push(note(About::Maintenance(maintenance.metadata.name.clone()), message));
     }
     notes

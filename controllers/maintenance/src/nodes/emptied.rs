@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,10 +11,13 @@ use crate::world::View;
 /// How long a live read counts when a maintenance is called drained: the watch of the pods may hang, and a pod that has
 /// come since would not be seen.
 const FRESH: SignedDuration = SignedDuration::from_secs(10);
+/// What may be the last type of a maintenance, in order.
+const LAST: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
 
-/// Nodes that were confirmed to be empty, by name, and on which no counted pod has been seen since.
+/// Nodes that were confirmed to be empty of pods up to a type, by name and that type, and on which no such pod has been seen
+/// since.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Emptied(HashMap<String, Read>);
+pub(crate) struct Emptied(HashMap<(String, PodType), Read>);
 
 /// A live read that showed no pod.
 #[derive(Clone, Debug)]
@@ -27,20 +31,30 @@ struct Read {
 impl Emptied {
     pub(crate) fn look(&mut self, view: &View<'_>) {
         let nodes = &view.world.nodes;
-        let confirmed = view.world.since.confirmed.iter().filter_map(|name| nodes.get(name));
-        let read = |node: &Node| (node.name.clone(), Read { uid: node.uid.clone(), at: view.now });
-        self.0.extend(confirmed.map(|node| read(node)));
-        let is_empty = |node: &str| view.is_draining(node) && view.pods_on(node).is_empty();
-        self.0.retain(|node, read| is_empty(node) && nodes.get(node).is_some_and(|n| n.uid == read.uid));
+        let confirmed = view.world.since.confirmed.iter();
+        let confirmed = confirmed.filter_map(|(name, last)| Some((nodes.get(name)?, *last)));
+        let read =
+            |node: &Node, last| ((node.name.clone(), last), Read { uid: node.uid.clone(), at: view.now });
+        self.0.extend(confirmed.map(|(node, last)| read(node, last)));
+        let is_empty = |node: &str, last| view.is_draining(node) && view.pods_up_to(node, last).is_empty();
+        self.0.retain(|(node, last), read| {
+            is_empty(node, *last) && nodes.get(node).is_some_and(|n| n.uid == read.uid)
+        });
     }
 
-    /// Whether a live read has shown the node to be empty, and nothing has been seen there since.
-    pub(crate) fn contains(&self, node: &str) -> bool {
-        self.0.contains_key(node)
+    /// Whether a live read has shown the node to have no pods up to this type, and none has been seen there since.
+    pub(crate) fn contains(&self, node: &str, last: PodType) -> bool {
+        self.reads(node, last).next().is_some()
     }
 
     /// The same, by a read of just now: no other one is needed to call the node drained.
-    pub(crate) fn is_fresh(&self, node: &str, now: Timestamp) -> bool {
-        self.0.get(node).is_some_and(|read| now.duration_since(read.at) < FRESH)
+    pub(crate) fn is_fresh(&self, node: &str, last: PodType, now: Timestamp) -> bool {
+        self.reads(node, last).any(|read| now.duration_since(read.at) < FRESH)
+    }
+
+    /// The reads that have looked for all of these types.
+    fn reads<'e>(&'e self, node: &str, last: PodType) -> impl Iterator<Item = &'e Read> {
+        let wide = LAST.into_iter().filter(move |read| last <= *read);
+        wide.filter_map(|read| self.0.get(&(node.to_owned(), read)))
     }
 }

@@ -4,14 +4,14 @@
 //! Recorded is what a live read has shown, which the node's own condition says too. A node that only leaves the selection is
 //! still there, and none of these. One that comes back under its name has not gone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::validation::MAX_NODES;
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceStatus,
-    NodeReference, NodeSelector, Stage, node_selector,
+    NodeReference, NodeSelector, PodType, Stage, WORKLOADS_DRAINED, node_selector,
 };
 use drydock_runtime::Node;
 
@@ -25,10 +25,11 @@ const LEFT_UNDRAINED: &str = "The node left the cluster before it was drained";
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
-/// What is known of the nodes of each maintenance in Drain, by its UID.
+/// What is known of the nodes of each maintenance in Drain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gone {
-    maintenances: HashMap<String, Tally>,
+    /// By its UID and the last type of the pods that are counted: its own, and Default.
+    maintenances: HashMap<(String, PodType), Tally>,
     /// Nodes that are drained as they were seen last, by name.
     last: HashMap<String, Last>,
 }
@@ -75,6 +76,21 @@ impl Tally {
         with_pods.or(self.undrained.first_key_value()).map(|(node, pods)| (node.as_str(), *pods))
     }
 
+    fn select(&mut self, nodes: &[&Arc<Node>]) {
+        let is_same =
+            nodes.len() == self.selected.len() && nodes.iter().all(|n| self.selected.contains(&n.name));
+        if !is_same {
+            self.selected = nodes.iter().map(|node| node.name.clone()).collect();
+        }
+    }
+
+    /// Takes all that have gone for drained.
+    fn drain_all(&mut self) {
+        self.drained_unnamed += self.undrained.len() + self.undrained_unnamed;
+        self.undrained.clear();
+        self.undrained_unnamed = 0;
+    }
+
     fn has_gone_drained(&mut self, node: &str) {
         if self.drained.len() < MAX_NODES {
             self.drained.insert(node.to_owned());
@@ -95,6 +111,13 @@ impl Tally {
 #[derive(Clone, Debug)]
 struct Last {
     node: Arc<Node>,
+    /// What each maintenance sees of it, by its last type.
+    seen: BTreeMap<PodType, Seen>,
+}
+
+/// A node without the pods of types after the last.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
     pods: usize,
     drained: bool,
 }
@@ -105,33 +128,31 @@ impl Gone {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage == Stage::Drain {
-                let uid = &maintenance.metadata.uid;
-                let mut tally = before.remove(uid).unwrap_or_else(|| recall(view, maintenance));
-                self.count(view, maintenance, &mut tally);
-                let is_same = nodes.len() == tally.selected.len()
-                    && nodes.iter().all(|node| tally.selected.contains(&node.name));
-                if !is_same {
-                    tally.selected = nodes.iter().map(|node| node.name.clone()).collect();
+                for last in BTreeSet::from([PodType::Default, maintenance.spec.last_pod_type]) {
+                    let key = (maintenance.metadata.uid.clone(), last);
+                    let mut tally = before.remove(&key).unwrap_or_else(|| recall(view, maintenance, last));
+                    self.count(view, maintenance, last, &mut tally);
+                    tally.select(nodes);
+                    self.maintenances.insert(key, tally);
                 }
-                self.maintenances.insert(uid.clone(), tally);
             }
         }
         self.see(view, emptied);
     }
 
-    /// What is known of a maintenance in Drain.
-    pub(crate) fn of(&self, maintenance: &NodeMaintenance) -> Option<&Tally> {
-        self.maintenances.get(&maintenance.metadata.uid)
+    /// What is known of a maintenance in Drain; of pods up to its last type, or of type Default alone.
+    pub(crate) fn of(&self, maintenance: &NodeMaintenance, last: PodType) -> Option<&Tally> {
+        self.maintenances.get(&(maintenance.metadata.uid.clone(), last))
     }
 
-    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, tally: &mut Tally) {
+    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, last: PodType, tally: &mut Tally) {
         let is_there = |name: &str| view.world.nodes.contains_key(name);
         tally.drained.retain(|name| !is_there(name));
         let gone: Vec<String> = tally.selected.iter().filter(|name| !is_there(name)).cloned().collect();
         for name in &gone {
-            match self.last.get(name) {
-                Some(last) if last.drained => tally.has_gone_drained(name),
-                last => tally.has_gone_undrained(name, last.map_or(0, |last| last.pods)),
+            match self.last.get(name).and_then(|known| known.seen.get(&last)) {
+                Some(seen) if seen.drained => tally.has_gone_drained(name),
+                seen => tally.has_gone_undrained(name, seen.map_or(0, |seen| seen.pods)),
             }
         }
         self.let_go(maintenance, tally);
@@ -162,11 +183,13 @@ impl Gone {
         let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
         self.last.retain(|name, _| view.is_draining(name) || kept.contains(name));
         for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
-            let last = Last {
-                node: node.clone(),
-                pods: view.pods_on(&node.name).len(),
-                drained: is_drained(view, emptied, node),
+            let seen = |last: PodType| Seen {
+                pods: view.pods_up_to(&node.name, last).len(),
+                drained: is_drained(view, emptied, node, last),
             };
+            let draining = view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain);
+            let types = draining.map(|m| m.spec.last_pod_type).chain([PodType::Default]);
+            let last = Last { node: node.clone(), seen: types.map(|last| (last, seen(last))).collect() };
             match self.last.get_mut(&node.name) {
                 Some(known) => *known = last,
                 None => drop(self.last.insert(node.name.clone(), last)),
@@ -175,8 +198,19 @@ impl Gone {
     }
 }
 
-/// After a restart: what the status tells. Before Drain nodes may go as they like.
-fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
+/// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
+/// alone it says whether all had left.
+fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
+    let mut tally = recall_all(view, maintenance);
+    let status = &maintenance.status;
+    if last != maintenance.spec.last_pod_type && is_condition_true(&status.conditions, WORKLOADS_DRAINED) {
+        tally.drain_all();
+    }
+    tally
+}
+
+/// Before Drain nodes may go as they like.
+fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
         return Tally { selector: spec.node_selector.clone(), ..Tally::default() };
@@ -228,10 +262,10 @@ fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
     usize::try_from(status.pods_pending_evacuation.saturating_add(status.pods_evacuating)).unwrap_or_default()
 }
 
-/// Whether a node is recorded as drained, and still is.
-pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node) -> bool {
-    let is_recorded = says_drained(node) || emptied.contains(&node.name);
-    is_recorded && node.unschedulable && view.pods_on(&node.name).is_empty()
+/// Whether a node is recorded as drained of pods up to a type, and still is.
+pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node, last: PodType) -> bool {
+    let is_recorded = says_drained(node) || emptied.contains(&node.name, last);
+    is_recorded && node.unschedulable && view.pods_up_to(&node.name, last).is_empty()
 }
 
 /// Whether a maintenance selects a node of this name of which nothing else is known.

@@ -6,6 +6,7 @@ mod lost;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Caches, Refusals};
 use parking_lot::Mutex;
 
@@ -31,8 +32,8 @@ pub(crate) struct Since {
     pub(crate) steps: Vec<RequestStep>,
     /// How often others made nodes schedulable; those alone that are under maintenance.
     pub(crate) flipped: HashMap<String, usize>,
-    /// Nodes that a live read has shown to be empty.
-    pub(crate) confirmed: HashSet<String>,
+    /// Nodes that a live read has shown to have no pods up to a type.
+    pub(crate) confirmed: HashSet<(String, PodType)>,
 }
 
 impl Observed {
@@ -59,9 +60,9 @@ impl Observed {
         });
     }
 
-    /// A live read has shown this node to be empty.
-    pub(crate) fn confirm(&self, node: &str) {
-        self.since.lock().confirmed.insert(node.to_owned());
+    /// A live read has shown this node to have no pods up to this type.
+    pub(crate) fn confirm(&self, node: &str, last: PodType) {
+        self.since.lock().confirmed.insert((node.to_owned(), last));
     }
 
     /// Takes what was noted.

@@ -13,7 +13,7 @@ use crate::REQUESTER;
 use crate::actions::{Action, Decision, RequestChange, Turn};
 use crate::requests::failures::{Failures, is_astray};
 use crate::requests::returns::Returns;
-use crate::world::View;
+use crate::world::{Located, View};
 
 /// Decides about the requests of all pods.
 pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
@@ -68,7 +68,7 @@ fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
         withdrawn.push(request.metadata.uid.as_str());
         let meta = &request.metadata;
         let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
-        let node = view.world.located.get(&meta.name).map(String::as_str);
+        let node = view.world.located.get(&meta.name).map(|located| located.node.as_str());
         decision.add(action(&meta.namespace, &meta.name, change, turn(view, node, &meta.namespace)));
     }
     withdrawn.into_iter().for_each(|request| failures.withdraw(request));
@@ -79,12 +79,15 @@ fn is_ours(request: &EvictionRequest, failures: &Failures) -> bool {
     request.has_requester(REQUESTER) && !failures.has_let_go(&request.metadata.uid)
 }
 
-/// Whether our part in a request is over: it is Evicted, no maintenance drains the pod's node any more, or the pod is one
-/// of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
+/// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any more,
+/// or the pod is one of Drydock's that must stay. While the pod is gone and the request says nothing of it yet, it is about to be Evicted.
 fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
-        Some(node) => request.is_evicted() || !view.is_draining(node) || view.stays(uid),
+        Some(Located { node, pod_type }) => {
+            let is_drained = view.last_type_on(node).is_some_and(|last| *pod_type <= last);
+            request.is_evicted() || !is_drained || view.stays(uid)
+        }
         None => request.is_finished(),
     }
 }

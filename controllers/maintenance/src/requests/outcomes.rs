@@ -4,22 +4,22 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, Stage};
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, PodType, Stage};
 use drydock_runtime::Change;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::release::has_finalizer;
 use crate::requests::is_before_end;
-use crate::world::View;
+use crate::world::{Located, View};
 
 /// A change of a request of ours that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestStep {
     /// UID of the pod.
     pod: String,
-    /// Node of the pod; empty if no interceptor had its turn yet.
-    node: String,
+    /// Where the pod was; none if no interceptor had its turn yet.
+    at: Option<Located>,
     end: Option<End>,
     passed_over: i32,
     /// When the request was made.
@@ -49,11 +49,11 @@ impl RequestStep {
             Some(_) => None,
         };
         let passed_over = new.map_or(0, |new| passed_over(old, new));
-        let node = new.unwrap_or(old).status.pod_info.as_ref();
-        let node = node.map(|pod| pod.node_name.clone()).unwrap_or_default();
+        let info = new.unwrap_or(old).status.pod_info.as_ref().filter(|info| !info.node_name.is_empty());
+        let at = info.map(|info| Located { node: info.node_name.clone(), pod_type: type_of(&info.pod_type) });
         let counts = end.is_some() || passed_over > 0;
         let made = old.metadata.creation_timestamp;
-        counts.then(|| Self { pod: old.metadata.name.clone(), node, end, passed_over, made })
+        counts.then(|| Self { pod: old.metadata.name.clone(), at, end, passed_over, made })
     }
 
     fn add_to(&self, outcomes: &mut NodeMaintenanceOutcomes, view: &View<'_>, node: &str) {
@@ -70,6 +70,11 @@ impl RequestStep {
         }
         outcomes.passed_over = outcomes.passed_over.saturating_add(self.passed_over);
     }
+}
+
+/// The pod type of this name.
+fn type_of(name: &str) -> PodType {
+    serde_json::from_value(name.into()).unwrap_or_default()
 }
 
 /// How many interceptors lost their turn with this change, without having completed it. An evicted pod ends every turn.
@@ -93,12 +98,12 @@ fn passed_over(old: &EvictionRequest, new: &EvictionRequest) -> i32 {
 pub(crate) struct Outcomes {
     counts: HashMap<String, NodeMaintenanceOutcomes>,
     /// Nodes of the pods of our requests at the last look, by the pod's UID.
-    located: Arc<HashMap<String, String>>,
+    located: Arc<HashMap<String, Located>>,
 }
 
 impl Outcomes {
-    /// Takes in what became of requests, and on which nodes pods were put again.
-    pub(crate) fn look(&mut self, view: &View<'_>, returned: &[String]) {
+    /// Takes in what became of requests, and which pods were put where again.
+    pub(crate) fn look(&mut self, view: &View<'_>, returned: &[Located]) {
         let mut before = std::mem::take(&mut self.counts);
         for maintenance in view.world.maintenances.iter().filter(|m| is_at_work(m)) {
             let uid = &maintenance.metadata.uid;
@@ -116,23 +121,22 @@ impl Outcomes {
         self.counts.get(&maintenance.metadata.uid)
     }
 
-    fn count(&mut self, view: &View<'_>, returned: &[String]) {
+    fn count(&mut self, view: &View<'_>, returned: &[Located]) {
         let at_work = at_work(view);
-        let mut add = |node: &str, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
-            let at_work = at_work.get(node).into_iter().flatten();
+        let mut add = |at: &Located, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
+            let at_work = at_work.get(at.node.as_str()).into_iter().flatten();
+            let at_work = at_work.filter(|maintenance| maintenance.spec.speaks_of(at.pod_type));
             for maintenance in at_work.filter(|maintenance| is_before_end(made, maintenance)) {
                 self.counts.get_mut(&maintenance.metadata.uid).into_iter().for_each(add);
             }
         };
         for step in &view.world.since.steps {
-            let located = || self.located.get(&step.pod).map(String::as_str);
-            let node = if step.node.is_empty() { located() } else { Some(step.node.as_str()) };
-            if let Some(node) = node {
-                add(node, step.made, &|counts| step.add_to(counts, view, node));
+            if let Some(at) = step.at.as_ref().or_else(|| self.located.get(&step.pod)) {
+                add(at, step.made, &|counts| step.add_to(counts, view, &at.node));
             }
         }
-        for node in returned {
-            add(node, None, &|counts| counts.returned = counts.returned.saturating_add(1));
+        for at in returned {
+            add(at, None, &|counts| counts.returned = counts.returned.saturating_add(1));
         }
     }
 }

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
 use crate::blockers::Why;
-use crate::world::View;
+use crate::world::{Located, View};
 
 /// How long after the first return the new pods of a workload are asked to leave; doubled with each further one.
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
@@ -68,20 +68,21 @@ struct State {
 }
 
 impl Returns {
-    /// Takes in which pods are there, and tells who puts new ones there. Returns the node of each pod that was put on a node
-    /// again since the last look.
-    pub(crate) fn look(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<String> {
+    /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
+    /// that was put on a node again since the last look.
+    pub(crate) fn look(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<Located> {
         let mut returned = Vec::new();
         // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
         let is_closed = |node: &str| {
             view.is_draining(node) && view.world.nodes.get(node).is_some_and(|node| node.unschedulable)
         };
         self.0.retain(|node, _| is_closed(node));
-        for (node, pods) in view.counted.iter().filter(|(node, _)| is_closed(node)) {
+        for node in view.counted.keys().filter(|node| is_closed(node)) {
+            let Some(last) = view.last_type_on(node) else { continue };
+            let pods = view.pods_up_to(node, last);
             let new = || OnNode { since: view.now, known: HashMap::new() };
             let on_node = self.0.entry((*node).to_owned()).or_insert_with(new);
-            let again = on_node.look(view, pods, decision);
-            returned.extend(std::iter::repeat_n((*node).to_owned(), again));
+            returned.extend(on_node.look(view, pods, decision));
         }
         self.forget_absent();
         returned
@@ -134,17 +135,17 @@ impl Returns {
 }
 
 impl OnNode {
-    /// Takes in the pods of the node; returns how many were put there again.
-    fn look(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> usize {
+    /// Takes in the pods of the node; returns those that were put there again.
+    fn look(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> Vec<Located> {
         let mut present = self.by_workload(pods);
-        let mut count = 0;
+        let mut returned = Vec::new();
         for ((namespace, uid), seen) in &mut self.known {
             let pods = present.remove(&(namespace.as_str(), uid.as_str())).unwrap_or_default();
             let (again, new) = (seen.again, seen.look(view, &pods));
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
                 tell(view, pod, seen, decision);
             }
-            count += new.len();
+            returned.extend(new.into_iter().map(|pod| Located::of(pod)));
         }
         let new = present.into_iter().map(|((namespace, uid), pods)| {
             ((namespace.to_owned(), uid.to_owned()), Seen::new(view, uid == STRAYS, &pods))
@@ -152,7 +153,7 @@ impl OnNode {
         let new: Vec<((String, String), Seen)> = new.collect();
         self.known.retain(|_, seen| view.now.duration_since(seen.last) < REMEMBERED);
         self.known.extend(new);
-        count
+        returned
     }
 
     /// The pods of each workload, and strays by namespace. The owner of a mirror pod is its node.
@@ -231,7 +232,8 @@ impl Seen {
 fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
-    for maintenance in view.holders_of(&pod.node_name).filter(|m| m.spec.stage == Stage::Drain) {
+    let draining = view.holders_of(&pod.node_name).filter(|m| m.spec.stage == Stage::Drain);
+    for maintenance in draining.filter(|m| m.spec.speaks_of(pod.pod_type())) {
         let about = About::Maintenance(maintenance.metadata.name.clone());
         let message = message.clone();
         decision.notes.push(Note { about, warning: true, reason: WORKLOAD_RETURNS, message });

@@ -1,15 +1,17 @@
-//! The condition Drained: people power nodes off on it.
+//! The conditions Drained and WorkloadsDrained: people power nodes off on them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use drydock_api::meta::{Condition, find_condition};
+use drydock_api::meta::{Condition, find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, Stage,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
+    WORKLOADS_DRAINED,
 };
 use jiff::Timestamp;
 
 use super::Status;
 use crate::actions::{About, Note};
+use crate::nodes::conditions::named;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::Tally;
 use crate::nodes::uncordoned;
@@ -19,13 +21,33 @@ const CANCELED: &str = "The maintenance was completed before all pods had left";
 /// Reason of the condition, and of the event: what the drain needs does not fit into the status.
 const TOO_LARGE: &str = "StatusTooLarge";
 
+/// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or [`WORKLOADS_DRAINED`],
+/// of type Default alone.
+#[derive(Clone, Copy)]
+struct Asked {
+    type_: &'static str,
+    last: PodType,
+}
+
+impl Asked {
+    fn of(maintenance: &NodeMaintenance) -> [Self; 2] {
+        let drained = Self { type_: DRAINED, last: maintenance.spec.last_pod_type };
+        [drained, Self { type_: WORKLOADS_DRAINED, last: PodType::Default }]
+    }
+}
+
 impl Status<'_, '_> {
-    /// Absent before Drain; frozen at Complete.
-    pub(super) fn drained(&self, fitted: &Fitted) -> Option<Condition> {
+    /// Both absent before Drain; frozen at Complete.
+    pub(super) fn drained(&self, fitted: &Fitted) -> Vec<Condition> {
+        let each = Asked::of(self.maintenance).into_iter();
+        each.filter_map(|asked| self.emptied(asked, fitted)).collect()
+    }
+
+    fn emptied(&self, asked: Asked, fitted: &Fitted) -> Option<Condition> {
         let (stage, old) =
-            (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, DRAINED));
+            (self.maintenance.spec.stage, find_condition(&self.maintenance.status.conditions, asked.type_));
         let (is, reason, message) = match stage {
-            Stage::Drain => self.draining(fitted),
+            Stage::Drain => self.draining(asked, fitted),
             Stage::Complete => {
                 let old = old.filter(|c| !c.is_true())?;
                 (
@@ -36,42 +58,44 @@ impl Status<'_, '_> {
             }
             _ => return None,
         };
-        Some(self.condition(DRAINED, is, reason, message))
+        Some(self.condition(asked.type_, is, reason, message))
     }
 
-    fn draining(&self, fitted: &Fitted) -> (bool, &'static str, String) {
-        let nodes = self.view.nodes_of(self.i);
-        let left: Vec<usize> = nodes.iter().map(|n| self.view.pods_on(&n.name).len()).collect();
+    fn draining(&self, asked: Asked, fitted: &Fitted) -> (bool, &'static str, String) {
+        let (nodes, which) = (self.view.nodes_of(self.i), named(asked.last));
+        let left: Vec<usize> =
+            nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
         if let Some(message) = without_room(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
             return (false, TOO_LARGE, message);
         }
-        if let Some(told) = self.without_nodes() {
+        if let Some(told) = self.without_nodes(asked) {
             return told;
         }
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
         if let Some(first) = open.first() {
             let why = open.iter().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
-            let which = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
+            let among = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
             let message = format!(
-                "{} of {total} nodes are not cordoned yet{which}; evictions of their pods wait for that ({pods} pods are left)",
+                "{} of {total} nodes are not cordoned yet{among}; evictions of their pods wait for that ({pods} pods{which} are left)",
                 open.len()
             );
             return (false, "Draining", message);
         }
         if pods > 0 {
-            return (false, "Draining", format!("{pods} pods are left on {busy} of {total} nodes"));
+            return (false, "Draining", format!("{pods} pods{which} are left on {busy} of {total} nodes"));
         }
-        (true, "AllPodsTerminated", format!("All pods have left the {} selected nodes", nodes.len()))
+        (true, "AllPodsTerminated", format!("All pods{which} have left the {} selected nodes", nodes.len()))
     }
 
     /// What is said when nodes have gone that had not been drained, or all nodes have.
-    fn without_nodes(&self) -> Option<(bool, &'static str, String)> {
+    fn without_nodes(&self, asked: Asked) -> Option<(bool, &'static str, String)> {
         let is_empty = self.view.nodes_of(self.i).is_empty();
-        let gone = self.gone().map(Tally::counts).unwrap_or_default();
+        let tally = self.memory.gone.of(self.maintenance, asked.last);
+        let gone = tally.map(Tally::counts).unwrap_or_default();
         if gone.undrained > 0 {
-            let example = match self.gone().and_then(Tally::example) {
+            let example = match tally.and_then(Tally::example) {
                 Some((node, 0)) => format!(", {node} among them"),
                 Some((node, pods)) => format!(", {node} with {pods} pods among them"),
                 None => String::new(),
@@ -87,17 +111,19 @@ impl Status<'_, '_> {
         if !is_empty {
             return None;
         }
-        if gone.drained > 0 && self.were_all_drained() {
-            let message = format!("All {} nodes left the cluster after all pods had left them", gone.drained);
+        if gone.drained > 0 && self.were_all_drained(asked) {
+            let which = named(asked.last);
+            let message =
+                format!("All {} nodes left the cluster after all pods{which} had left them", gone.drained);
             return Some((true, "AllPodsTerminated", message));
         }
         Some((false, "NoNodesSelected", "The node selector selects no node".to_owned()))
     }
 
     /// Whether the nodes that are not selected any more were drained: none is there that was released before.
-    fn were_all_drained(&self) -> bool {
+    fn were_all_drained(&self, asked: Asked) -> bool {
         let status = &self.maintenance.status;
-        let Some(old) = find_condition(&status.conditions, DRAINED) else { return false };
+        let Some(old) = find_condition(&status.conditions, asked.type_) else { return false };
         let is_there = |s: &NodeMaintenanceNodeStatus| self.view.world.nodes.contains_key(&s.node_ref.name);
         old.is_true() || (old.reason != "NoNodesSelected" && !status.node_statuses.iter().any(is_there))
     }
@@ -128,22 +154,29 @@ pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceS
     Some(Note { about, warning: true, reason: TOO_LARGE, message })
 }
 
-/// Nodes whose emptiness nobody has confirmed just now when Drained turns True, or when they join later.
+/// Nodes whose emptiness nobody has confirmed just now when Drained or WorkloadsDrained turns True, or when they join later;
+/// each with the type up to which that is to be confirmed.
 pub(super) fn to_confirm(
     maintenance: &NodeMaintenance,
     status: &NodeMaintenanceStatus,
     emptied: &Emptied,
     now: Timestamp,
-) -> Vec<String> {
-    let is_drained =
-        |conditions: &[Condition]| find_condition(conditions, DRAINED).is_some_and(Condition::is_true);
-    if maintenance.spec.stage != Stage::Drain || !is_drained(&status.conditions) {
-        return Vec::new();
+) -> BTreeMap<String, PodType> {
+    let mut confirm = BTreeMap::new();
+    if maintenance.spec.stage != Stage::Drain {
+        return confirm;
     }
     let old = &maintenance.status;
     let known: HashSet<&str> = old.node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
-    let confirmed =
-        |node: &str| emptied.is_fresh(node, now) || (is_drained(&old.conditions) && known.contains(node));
-    let names = status.node_statuses.iter().map(|s| s.node_ref.name.as_str());
-    names.filter(|name| !confirmed(name)).map(str::to_owned).collect()
+    let each = Asked::of(maintenance).into_iter();
+    for Asked { type_, last } in each.filter(|asked| is_condition_true(&status.conditions, asked.type_)) {
+        let was = is_condition_true(&old.conditions, type_);
+        let confirmed = |node: &str| emptied.is_fresh(node, last, now) || (was && known.contains(node));
+        let names = status.node_statuses.iter().map(|s| s.node_ref.name.as_str());
+        for node in names.filter(|name| !confirmed(name)) {
+            let up_to = confirm.entry(node.to_owned()).or_insert(last);
+            *up_to = last.max(*up_to);
+        }
+    }
+    confirm
 }

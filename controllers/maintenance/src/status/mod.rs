@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use drydock_api::meta::{Condition, set_condition};
 use drydock_api::node_maintenance::{
-    NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodsLeft, Stage,
-    StageStatus,
+    NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType, PodsLeft,
+    Stage, StageStatus,
 };
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{MaintenanceOutcome, NodeOutcome};
@@ -96,7 +96,8 @@ impl Status<'_, '_> {
         }
         if let Some(gone) = self.gone() {
             let nodes = self.view.nodes_of(self.i).iter();
-            let drained = nodes.filter(|n| is_drained(self.view, &self.memory.emptied, n)).count();
+            let drained =
+                nodes.filter(|n| is_drained(self.view, &self.memory.emptied, n, self.last_type())).count();
             status.gone_nodes = gone.counts();
             status.drained_nodes = number(drained).saturating_add(status.gone_nodes.drained);
         }
@@ -110,9 +111,14 @@ impl Status<'_, '_> {
         (status, fitted.dropped)
     }
 
+    /// The last type of pods that exist for the maintenance.
+    fn last_type(&self) -> PodType {
+        self.maintenance.spec.last_pod_type
+    }
+
     /// What is known of the nodes that have gone while they were drained.
     fn gone(&self) -> Option<&Tally> {
-        self.memory.gone.of(self.maintenance)
+        self.memory.gone.of(self.maintenance, self.last_type())
     }
 
     fn node_statuses(&self, kept: &[&NodeMaintenanceNodeStatus]) -> Fitted {
@@ -171,7 +177,7 @@ impl Status<'_, '_> {
         old: Option<&NodeMaintenanceNodeStatus>,
         share: usize,
     ) -> NodeMaintenanceNodeStatus {
-        let pods = self.view.pods_on(node);
+        let pods = self.view.pods_up_to(node, self.last_type());
         let has_request = |p: &&&Arc<Pod>| self.view.world.request(p).is_some_and(|r| !r.is_finished());
         let evacuating = pods.iter().filter(has_request).count();
         let mut status = NodeMaintenanceNodeStatus {
@@ -185,7 +191,8 @@ impl Status<'_, '_> {
             status.drain_targets.clone_from(&planned.drain_targets);
             status.drain_message.clone_from(&planned.drain_message);
             status.left = self.left(planned);
-            (status.blockers, status.blocked_pods) = self.memory.blocked.of_node(node, share);
+            (status.blockers, status.blocked_pods) =
+                self.memory.blocked.of_node(node, self.last_type(), share);
         }
         status
     }

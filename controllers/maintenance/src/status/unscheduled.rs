@@ -81,7 +81,8 @@ impl Evicting {
             let known = before.remove(uid);
             let of = self.0.entry(uid.clone()).or_default();
             *of = known.unwrap_or_else(|| recall(view, maintenance));
-            let pods = view.nodes_of(i).iter().flat_map(|node| view.pods_on(&node.name));
+            let pods = view.nodes_of(i).iter();
+            let pods = pods.flat_map(|node| view.pods_up_to(&node.name, maintenance.spec.last_pod_type));
             let leaving = pods.filter(|pod| view.targeted.contains(pod.uid.as_str()));
             for controller in leaving.filter_map(|pod| controller(pod)) {
                 let evicted = of.controllers.entry(controller);

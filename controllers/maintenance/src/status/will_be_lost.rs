@@ -68,7 +68,9 @@ impl Status<'_, '_> {
             return None;
         }
         let nodes = self.view.nodes_of(self.i).iter();
-        let losses = Losses::of(nodes.flat_map(|n| self.view.pods_on(&n.name)).map(|pod| &***pod));
+        let losses = Losses::of(
+            nodes.flat_map(|n| self.view.pods_up_to(&n.name, self.last_type())).map(|pod| &***pod),
+        );
         let is = !losses.bare.is_empty() || losses.with_empty_dir > 0;
         let reason = if is { "PodsOrDataWillBeLost" } else { "NothingWillBeLost" };
         Some((self.condition(PODS_WILL_BE_LOST, is, reason, losses.message()), losses.bare.len()))

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::{Caches, Node, Pod};
 
 use crate::REQUESTER;
@@ -29,12 +29,28 @@ pub struct World {
     pub unscheduled: Vec<Arc<Pod>>,
     /// All requests by namespace and name, the name being the pod's UID.
     pub requests: HashMap<(String, String), Arc<EvictionRequest>>,
-    /// Where the pods of the requests that carry our entry are: node by UID. A pod that is gone is missing.
-    pub located: Arc<HashMap<String, String>>,
+    /// Where the pods of the requests that carry our entry are, by UID. A pod that is gone is missing.
+    pub located: Arc<HashMap<String, Located>>,
     /// Nodes that could not be cordoned when it was last tried, with the words of the refusal.
     pub refused: HashMap<String, String>,
     /// What has happened since the last look.
     pub(crate) since: Since,
+}
+
+/// Where a pod is, and of which type it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// Its node.
+    pub node: String,
+    /// Its type.
+    pub pod_type: PodType,
+}
+
+impl Located {
+    /// Of a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
+    }
 }
 
 impl World {
@@ -51,9 +67,9 @@ impl World {
         let unbound = caches.pods.on_node("").into_iter();
         let unscheduled =
             unbound.filter(|pod| pod.unschedulable.is_some() && !pod.is_terminating()).collect();
-        let located = requests.values().filter(|r| r.has_requester(REQUESTER));
-        let located = located
-            .filter_map(|r| Some((r.metadata.name.clone(), node_of(caches, r)?)))
+        let ours = requests.values().filter(|r| r.has_requester(REQUESTER));
+        let located = ours
+            .filter_map(|r| Some((r.metadata.name.clone(), located(caches, r)?)))
             .collect::<HashMap<_, _>>();
         let located = Arc::new(located);
         Self { maintenances, nodes, pods, unscheduled, requests, located, ..Self::default() }
@@ -65,6 +81,6 @@ impl World {
     }
 }
 
-fn node_of(caches: &Caches, request: &EvictionRequest) -> Option<String> {
-    caches.pods.by_uid(&request.metadata.name).map(|pod| pod.node_name.clone())
+fn located(caches: &Caches, request: &EvictionRequest) -> Option<Located> {
+    caches.pods.by_uid(&request.metadata.name).map(|pod| Located::of(&pod))
 }

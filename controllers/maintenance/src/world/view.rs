@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::{NodeMaintenance, Stage, node_selector};
+use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage, node_selector};
 use drydock_plan::{Maintenance, Outcome};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ pub(crate) struct View<'a> {
     pub(crate) selected: Vec<Vec<&'a Arc<Node>>>,
     /// Maintenances in Cordon or Drain of each node, in the order of their creation.
     pub(crate) holders: HashMap<&'a str, Vec<usize>>,
-    /// Pods that count, of each node that is looked at.
+    /// Pods that count, of each node that is looked at, by their type.
     pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
     /// The planning of the maintenances in Drain.
     pub(crate) outcome: Outcome,
@@ -47,7 +47,11 @@ impl<'a> View<'a> {
             .iter()
             .map(|m| world.nodes.values().filter(|n| selects(m, n)).collect())
             .collect();
-        let count = |pods: &'a Vec<Arc<Pod>>| pods.iter().filter(|p| config.counts(p)).collect();
+        let count = |pods: &'a Vec<Arc<Pod>>| {
+            let mut counted: Vec<&Arc<Pod>> = pods.iter().filter(|p| config.counts(p)).collect();
+            counted.sort_by_key(|pod| pod.pod_type());
+            counted
+        };
         let counted = world.pods.iter().map(|(node, pods)| (node.as_str(), count(pods))).collect();
         let holders = holders(world, &selected);
         let mut view = Self {
@@ -129,6 +133,18 @@ impl<'a> View<'a> {
     /// The pods that count on a node.
     pub(crate) fn pods_on(&self, node: &str) -> &[&'a Arc<Pod>] {
         self.counted.get(node).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The pods that count on a node and exist for a maintenance that drains up to this type.
+    pub(crate) fn pods_up_to(&self, node: &str, last: PodType) -> &[&'a Arc<Pod>] {
+        let pods = self.pods_on(node);
+        pods.get(..pods.partition_point(|pod| pod.pod_type() <= last)).unwrap_or_default()
+    }
+
+    /// The last type that the maintenances in Drain of a node drain; none if there is none.
+    pub(crate) fn last_type_on(&self, node: &str) -> Option<PodType> {
+        let draining = self.holders_of(node).filter(|m| m.spec.stage == Stage::Drain);
+        draining.map(|m| m.spec.last_pod_type).max()
     }
 
     /// Maintenances in Cordon or Drain of a node, in the order of their creation.
