@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::actions::Decision;
 use crate::nodes::uncordoned;
 use crate::status::number;
+use crate::status::ways_out::may_stay;
 use crate::world::View;
 
 use why::why;
@@ -98,6 +99,12 @@ impl Blocked {
         let all = self.nodes.get(node).into_iter().flatten().filter(|shown| shown.pod_type <= last);
         let shown = all.clone().take(MAX_BLOCKERS.min(share)).map(|shown| shown.blocker.clone()).collect();
         (shown, number(all.count()))
+    }
+
+    /// Whether something keeps a pod up to a type on a node that may keep it for ever.
+    pub(crate) fn may_stay(&self, node: &str, last: PodType) -> bool {
+        let mut all = self.nodes.get(node).into_iter().flatten();
+        all.any(|shown| shown.pod_type <= last && may_stay(&shown.blocker.reason))
     }
 
     /// How many blockers there are in all.

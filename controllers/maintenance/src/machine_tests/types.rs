@@ -194,11 +194,9 @@ fn a_node_that_vanishes_with_workloads_was_not() {
     }
 }
 
-#[test]
-fn pods_of_later_types_block_nothing_and_are_not_told_of_as_lost() {
-    let mut sim = Sim::new(&["a"]);
-    sim.pod("a", "agent-a", &agent());
-    sim.request("agent-a", |r| {
+/// The interceptor of DaemonSets says that a pod comes back.
+fn returns(sim: &mut Sim, pod: &str) {
+    sim.request(pod, |r| {
         r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
         r.status = serde_json::from_value(json!({
             "targetInterceptors": [{ "name": "daemonset.apps.k8s.io" }], "activeInterceptors": ["daemonset.apps.k8s.io"],
@@ -207,9 +205,66 @@ fn pods_of_later_types_block_nothing_and_are_not_told_of_as_lost() {
         }))
         .unwrap();
     });
+}
+
+#[test]
+fn pods_of_later_types_block_nothing() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "agent-a", &agent());
+    returns(&mut sim, "agent-a");
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();
     let blocked = |name: &str| sim.status(name).of_node("a").unwrap().blocked_pods;
     assert_eq!((blocked("long"), blocked("short")), (1, 0));
+}
+
+#[test]
+fn a_drain_that_may_never_end_names_both_ways_out() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "agent-a", &agent());
+    sim.pod("a", "web", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    sim.request("web", |_| {});
+    assert_eq!(sim.says("m", DRAINED).unwrap().2, "2 pods are left on 1 of 1 nodes");
+    sim.remove_pod("web");
+    sim.settle();
+    assert_eq!(
+        sim.says("m", DRAINED).unwrap().2,
+        "1 pods are left on 1 of 1 nodes",
+        "its turn has only come"
+    );
+    returns(&mut sim, "agent-a");
+    sim.settle();
+    let ways = [
+        "`kubectl wait --for=condition=WorkloadsDrained nodemaintenance/m`",
+        "lastPodType: Default",
+        "`kubectl delete nodemaintenance m`",
+    ];
+    let message = sim.says("m", DRAINED).unwrap().2;
+    assert!(
+        message.starts_with("1 pods are left on 1 of 1 nodes. None of them is of type Default."),
+        "{message}"
+    );
+    let blocker = sim.status("m").of_node("a").unwrap().blockers[0].clone();
+    assert!(blocker.message.starts_with("It returns. To go on"), "{}", blocker.message);
+    for way in ways {
+        assert!(
+            message.contains(way) && blocker.message.contains(way),
+            "{way}: {message} {}",
+            blocker.message
+        );
+    }
+    let before = blocker.message;
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(
+        sim.status("m").of_node("a").unwrap().blockers[0].message,
+        before,
+        "said once after a restart too"
+    );
+    sim.pod("a", "late", &json!({}));
+    sim.settle();
+    assert_eq!(sim.says("m", DRAINED).unwrap().2, "2 pods are left on 1 of 1 nodes");
 }

@@ -84,7 +84,9 @@ impl Status<'_, '_> {
             return (false, "Draining", message);
         }
         if pods > 0 {
-            return (false, "Draining", format!("{pods} pods{which} are left on {busy} of {total} nodes"));
+            let message = format!("{pods} pods{which} are left on {busy} of {total} nodes");
+            let ways_out = self.ways_out(asked.last).map(|ways_out| format!(". {ways_out}"));
+            return (false, "Draining", message + &ways_out.unwrap_or_default());
         }
         (true, "AllPodsTerminated", format!("All pods{which} have left the {} selected nodes", nodes.len()))
     }

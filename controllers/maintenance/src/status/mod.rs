@@ -7,6 +7,7 @@ mod fit;
 pub(crate) mod left_out;
 pub(crate) mod settled;
 pub(crate) mod unscheduled;
+pub(crate) mod ways_out;
 pub(crate) mod will_be_lost;
 
 use std::collections::HashMap;
@@ -191,8 +192,9 @@ impl Status<'_, '_> {
             status.drain_targets.clone_from(&planned.drain_targets);
             status.drain_message.clone_from(&planned.drain_message);
             status.left = self.left(planned);
-            (status.blockers, status.blocked_pods) =
-                self.memory.blocked.of_node(node, self.last_type(), share);
+            let (blockers, count) = self.memory.blocked.of_node(node, self.last_type(), share);
+            status.blockers = blockers.into_iter().map(|blocker| self.with_ways_out(blocker)).collect();
+            status.blocked_pods = count;
         }
         status
     }

@@ -1,0 +1,94 @@
+//! What to do where a drain may never end by itself: a DaemonSet that tolerates every taint puts its pods back as often as they
+//! are deleted, and a static pod stays where no node agent takes its manifest away.
+
+use drydock_api::node_maintenance::blocker::{DAEMON_SET_RETURNS, NO_NODE_AGENT};
+use drydock_api::node_maintenance::{Blocker, PodType, WORKLOADS_DRAINED};
+
+use super::Status;
+
+/// Most characters of the name of an object.
+const MAX_NAME: usize = 253;
+/// What the name of the second maintenance ends with.
+const SECOND: &str = "-default";
+
+/// Whether a blocker of this reason may stay for ever, with nobody to mend it.
+pub(crate) fn may_stay(reason: &str) -> bool {
+    [DAEMON_SET_RETURNS, NO_NODE_AGENT].contains(&reason)
+}
+
+impl Status<'_, '_> {
+    /// What is said beside the pods that are left, while none of them is of type Default and some may stay for ever.
+    pub(super) fn ways_out(&self, last: PodType) -> Option<String> {
+        let nodes = self.view.nodes_of(self.i);
+        let is_left = |node: &str| !self.view.pods_up_to(node, PodType::Default).is_empty();
+        if last == PodType::Default || nodes.iter().any(|node| is_left(&node.name)) {
+            return None;
+        }
+        let may_stay = nodes.iter().any(|node| self.memory.blocked.may_stay(&node.name, last));
+        may_stay.then(|| commands(&self.maintenance.metadata.name))
+    }
+
+    /// A blocker with what to do, if it may stay for ever.
+    pub(super) fn with_ways_out(&self, mut blocker: Blocker) -> Blocker {
+        if may_stay(&blocker.reason) {
+            let name = &self.maintenance.metadata.name;
+            let said = blocker.message.trim_end_matches('.');
+            blocker.message = format!(
+                "{said}. To go on without such pods: `{}`; or create a second NodeMaintenance with lastPodType: Default for \
+                 the same nodes, then `{}` (condition Drained has both commands)",
+                wait(name),
+                delete(name)
+            );
+        }
+        blocker
+    }
+}
+
+fn commands(name: &str) -> String {
+    format!(
+        "None of them is of type Default. To go on without such pods, wait for the others alone: `{}`. Or create a second \
+         maintenance with lastPodType: Default for the same nodes, then delete this one, in this order, so that the nodes stay \
+         cordoned: `{}`, then `{}`",
+        wait(name),
+        create(name),
+        delete(name)
+    )
+}
+
+fn wait(name: &str) -> String {
+    format!("kubectl wait --for=condition={WORKLOADS_DRAINED} nodemaintenance/{name}")
+}
+
+/// Creates a maintenance of the same nodes. Names are those of DNS, and need no quotes.
+fn create(name: &str) -> String {
+    let head: String = name.chars().take(MAX_NAME - SECOND.len()).collect();
+    let second = format!("{}{SECOND}", head.trim_end_matches(['-', '.']));
+    format!(
+        "kubectl get nodemaintenance {name} -o jsonpath='{{\"{{apiVersion: coordination.k8s.io/v1alpha1, kind: \
+         NodeMaintenance, metadata: {{name: {second}}}, spec: {{stage: Drain, lastPodType: Default, nodeSelector: \
+         \"}}{{.spec.nodeSelector}}{{\"}}}}\"}}' | kubectl create -f -"
+    )
+}
+
+fn delete(name: &str) -> String {
+    format!("kubectl delete nodemaintenance {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_name_the_maintenance_and_keep_to_the_length_of_names() {
+        let wanted = "kubectl get nodemaintenance m -o jsonpath='{\"{apiVersion: coordination.k8s.io/v1alpha1, kind: \
+                      NodeMaintenance, metadata: {name: m-default}, spec: {stage: Drain, lastPodType: Default, nodeSelector: \
+                      \"}{.spec.nodeSelector}{\"}}\"}' | kubectl create -f -";
+        assert_eq!(create("m"), wanted);
+        let long = format!("{}.x", "a".repeat(251));
+        assert!(create(&long).contains(&format!("{{name: {}-default}}", "a".repeat(245))));
+        assert!(
+            create(&format!("{}.{}", "a".repeat(244), "b".repeat(8)))
+                .contains(&format!("{{name: {}-default}}", "a".repeat(244)))
+        );
+    }
+}
