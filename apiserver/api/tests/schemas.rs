@@ -97,15 +97,28 @@ fn an_apply_sends_what_is_set_and_nothing_else() {
 }
 
 /// Where people look them up.
+const GUIDE: &str = include_str!("../../../controllers/README.md");
+
 #[test]
-fn the_reasons_of_blockers_stand_in_kubectl_explain_and_the_readme() {
+fn the_reasons_of_blockers_stand_in_kubectl_explain_and_the_guide() {
     let schema = format!("{:?}", schemas()[1]);
-    let readme = include_str!("../../../README.md");
     for reason in drydock_api::node_maintenance::blocker::REASONS {
         assert!(
             schema.contains(&format!(" {reason},")) || schema.contains(&format!(" {reason}.")),
             "{reason}"
         );
-        assert!(readme.contains(&format!("\n| `{reason}` |")), "README.md: {reason}");
+        assert!(
+            GUIDE.contains(&format!("\n### {reason}\n")),
+            "controllers/README.md has no heading {reason}"
+        );
+    }
+}
+
+#[test]
+fn the_states_of_a_budget_stand_in_kubectl_explain_and_the_guide() {
+    let schema = format!("{:?}", schemas()[0]);
+    for state in drydock_api::eviction_request::blocked::STATES {
+        assert!(schema.contains(state), "{state}");
+        assert!(GUIDE.contains(&format!("\n#### {state}\n")), "controllers/README.md has no heading {state}");
     }
 }

@@ -1,7 +1,7 @@
 //! kubectl, run as a user runs it: a command line, a manifest on stdin, what it prints and how it exits.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -79,12 +79,7 @@ impl Kubectl {
         let _ = input.write_all(stdin.as_bytes()).await;
         drop(input);
         let ended = tokio::time::timeout(LIMIT, child.wait_with_output()).await;
-        let out = ended.with_context(|| format!("kubectl {} did not end", args.join(" ")))??;
-        Ok(Said {
-            code: out.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&out.stdout).into_owned(),
-            err: String::from_utf8_lossy(&out.stderr).into_owned(),
-        })
+        Ok(Said::of(&ended.with_context(|| format!("kubectl {} did not end", args.join(" ")))??))
     }
 
     /// What it printed; an error if it failed.
@@ -116,6 +111,17 @@ impl Kubectl {
         Ok(serde_json::from_str(&self.ok(&["get", kind, name, "--output=json"]).await?)?)
     }
 
+    /// Runs a script of bash in a folder, with this kubectl on its PATH; what it printed, and how it exits.
+    pub async fn script(&self, folder: &Path, script: &str) -> Result<Said> {
+        let path = self.program.parent().context("kubectl is in no folder")?.display();
+        let path = format!("{path}:{}", std::env::var("PATH").unwrap_or_default());
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder);
+        bash.env("PATH", path).env("KUBECONFIG", &self.kubeconfig).env("HOME", &self.home).kill_on_drop(true);
+        let ended = tokio::time::timeout(LIMIT, bash.output()).await;
+        Ok(Said::of(&ended.context("the script did not end")??))
+    }
+
     /// Starts it and reads what it prints, line by line.
     pub fn follow(&self, args: &[&str]) -> Result<Following> {
         let mut child = self.command(args).stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -141,6 +147,16 @@ impl Kubectl {
             .stdout(Stdio::piped())
             .kill_on_drop(true);
         command
+    }
+}
+
+impl Said {
+    fn of(out: &Output) -> Said {
+        Said {
+            code: out.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&out.stdout).into_owned(),
+            err: String::from_utf8_lossy(&out.stderr).into_owned(),
+        }
     }
 }
 

@@ -19,6 +19,9 @@ pub const NOT_OBSERVED: &str = "NotObserved";
 /// State of a budget: the pod is not ready, and unhealthyPodEvictionPolicy keeps it until the budget is met.
 pub const KEEPS_UNHEALTHY: &str = "KeepsUnhealthy";
 
+/// All states of a budget.
+pub const STATES: [&str; 5] = [SHORT_NOW, NEVER_ALLOWS, SEVERAL_BUDGETS, NOT_OBSERVED, KEEPS_UNHEALTHY];
+
 /// Most characters of a reason, a state and a type of pods.
 pub const MAX_WORD: usize = 64;
 /// Most characters of a name: of two budgets, or of a finalizer.

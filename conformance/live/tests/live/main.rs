@@ -17,6 +17,7 @@ mod drains;
 mod filling;
 mod garbage;
 mod go_clients;
+mod guide;
 mod host;
 mod hostile_bodies;
 mod kubectl;
