@@ -19,12 +19,13 @@ use futures::FutureExt;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
-use tracing::{debug, info};
+use tracing::debug;
 
 use crate::labels;
-use crate::machine::{Config, Decision, Target, step};
+use crate::machine::{Config, Decision, Target, Warning, step};
 use crate::metrics::RequestMetrics;
 use crate::removal::Removals;
+use crate::telling::{report, tell, tell_of_beginning};
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";
@@ -93,9 +94,10 @@ pub async fn run(context: Context, options: Options) {
 
 /// A request is looked at when it changes, and when its pod does: its name is the pod's UID.
 fn subscribe(context: &Context, queue: &Queue<ObjectKey>, removals: &Removals) {
-    let (requests, removals) = (queue.clone(), removals.clone());
+    let (requests, removals, teller) = (queue.clone(), removals.clone(), context.clone());
     context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
         removals.note(change);
+        tell_of_beginning(&teller, change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }
@@ -130,7 +132,7 @@ impl Worker {
         }
         if let Some(status) = &decision.status {
             // Labels and wake-ups follow from the changed object, when it comes back.
-            return self.write_status(&request, status, &decision.warnings).await;
+            return self.write_status(&request, status, decision.warnings).await;
         }
         if let Some(of_pod) = &decision.labels {
             return self.apply_labels(&request, of_pod, decision.wake).await;
@@ -172,7 +174,7 @@ impl Worker {
         &self,
         request: &EvictionRequest,
         status: &EvictionRequestStatus,
-        warnings: &[String],
+        warnings: Vec<Warning>,
     ) -> Result<Outcome, Error> {
         let key = request.key();
         let patch = status_patch(request, status);
@@ -181,9 +183,7 @@ impl Worker {
         match api.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
             Ok(_) => {
                 report(&key, &request.status, status);
-                for warning in warnings {
-                    self.context.recorder.warning(request, "InvalidInterceptor", warning.clone());
-                }
+                tell(&self.context, request, status, warnings);
                 Ok(Outcome::Done)
             }
             Err(error) => {
@@ -261,17 +261,6 @@ fn as_map(status: &EvictionRequestStatus) -> Map<String, Value> {
     match serde_json::to_value(status) {
         Ok(Value::Object(map)) => map,
         _ => Map::new(),
-    }
-}
-
-fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &EvictionRequestStatus) {
-    for condition in new.conditions.iter().filter(|c| c.is_true() && !old.conditions.contains(c)) {
-        info!(request = %key, condition = condition.type_, reason = condition.reason, "finished");
-    }
-    if new.active_interceptors != old.active_interceptors
-        && let Some(active) = new.active_interceptors.first()
-    {
-        info!(request = %key, interceptor = active, "interceptor's turn");
     }
 }
 

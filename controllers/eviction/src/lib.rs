@@ -13,6 +13,7 @@ mod surplus;
 pub mod controller;
 mod metrics;
 mod removal;
+mod telling;
 
 pub use controller::{Options, run};
 pub use machine::{Config, Decision, Target, step};

@@ -20,7 +20,7 @@ use drydock_api::eviction_request::transitions::{
 use drydock_api::eviction_request::{
     EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
 };
-use drydock_api::time::truncate_to_micros;
+use drydock_api::time::{format_seconds, truncate_to_micros};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
@@ -83,8 +83,17 @@ pub struct Decision {
     pub delete: bool,
     /// Whether the API server is to be asked for the pod before anything is decided.
     pub confirm: bool,
-    /// What was ignored of the pod's list of interceptors; one event each.
-    pub warnings: Vec<String>,
+    /// What the pod's owner is told once the status is written; one Warning event each.
+    pub warnings: Vec<Warning>,
+}
+
+/// A Warning event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Its reason.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
 }
 
 /// Decides.
@@ -148,7 +157,9 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.active_interceptors = selection.targets.first().cloned().into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
     status.pod_info = Some(pod_info(pod));
-    Decision { status: Some(status), warnings: selection.warnings, ..Decision::default() }
+    let ignored = |message| Warning { reason: "InvalidInterceptor", message };
+    let warnings = selection.warnings.into_iter().map(ignored).collect();
+    Decision { status: Some(status), warnings, ..Decision::default() }
 }
 
 fn pod_info(pod: &Pod) -> PodInfo {
@@ -217,7 +228,21 @@ fn next_turn(request: &EvictionRequest, now: Timestamp) -> Decision {
     retire_active(&mut status);
     status.active_interceptors = next.into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
-    Decision { status: Some(status), ..Decision::default() }
+    let warnings = timed_out(request).into_iter().collect();
+    Decision { status: Some(status), warnings, ..Decision::default() }
+}
+
+/// What is told when the active interceptor loses its turn, if it has not completed it.
+fn timed_out(request: &EvictionRequest) -> Option<Warning> {
+    let active = request.active_interceptor_status().filter(|active| active.completion_time.is_none())?;
+    let said = match (active.heartbeat_time, request.status.activation_time) {
+        (Some(last), _) => format!("has not reported since {}", format_seconds(last)),
+        (None, Some(turn)) => format!("has never reported; its turn began at {}", format_seconds(turn)),
+        (None, None) => "has never reported".to_owned(),
+    };
+    let next = next_interceptor(&request.status).unwrap_or_default();
+    let message = format!("{} {said}. It is passed over, and the turn is {next}'s", active.name);
+    Some(Warning { reason: "InterceptorTimedOut", message })
 }
 
 /// A terminal condition; nobody is active any more.

@@ -207,9 +207,14 @@ fn silent_interceptor_is_passed_over_at_its_deadline_and_never_before() {
     let mut request = begun(&pod);
     let decision = advance(&mut request, Target::Present(&pod), at(1199));
     assert_eq!((decision.status, decision.wake), (None, Some(at(1200))));
-    advance(&mut request, Target::Present(&pod), at(1200));
+    let decision = advance(&mut request, Target::Present(&pod), at(1200));
     assert_eq!(request.active_interceptor(), Some(B));
     assert_eq!(request.status.processed_interceptors, [A]);
+    let told = format!(
+        "{A} has never reported; its turn began at {}. It is passed over, and the turn is {B}'s",
+        at(0)
+    );
+    assert_eq!(decision.warnings, [Warning { reason: "InterceptorTimedOut", message: told }]);
     assert_eq!(request.status.activation_time, Some(at(1200)));
     let decision = advance(&mut request, Target::Present(&pod), at(1201));
     assert_eq!(decision.wake, Some(at(2400)), "the second one has its own twenty minutes");
@@ -229,8 +234,8 @@ fn completion_hands_over_at_once() {
     let pod = pod(&[A, B]);
     let mut request = begun(&pod);
     request.status.interceptors[0].completion_time = Some(at(3));
-    advance(&mut request, Target::Present(&pod), at(4));
-    assert_eq!(request.active_interceptor(), Some(B));
+    let decision = advance(&mut request, Target::Present(&pod), at(4));
+    assert_eq!((request.active_interceptor(), decision.warnings), (Some(B), vec![]));
     assert_eq!(request.interceptor(A).unwrap().completion_time, Some(at(3)));
 }
 

@@ -78,3 +78,12 @@ pub(crate) fn later(t: Timestamp, d: Duration) -> Timestamp {
 pub(crate) fn earlier(t: Timestamp, d: Duration) -> Timestamp {
     t.checked_sub(d).unwrap_or(Timestamp::MIN)
 }
+
+/// The interceptors that lost their turn without having completed it, in order: they were silent past their deadline. The
+/// end of a request ends the turn of whoever is active, which does not count.
+pub fn passed_over(request: &EvictionRequest) -> impl Iterator<Item = &str> {
+    let processed = &request.status.processed_interceptors;
+    let over = processed.len().saturating_sub(usize::from(request.is_finished()));
+    let completed = |name: &&String| request.interceptor(name).is_some_and(|i| i.completion_time.is_some());
+    processed.iter().take(over).filter(move |name| !completed(name)).map(String::as_str)
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{
     ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, INTERCEPTOR, NO_NODE_AGENT, NODE_UPDATE_REFUSED, OTHER,
@@ -67,9 +67,12 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
         return Some(waiting_for(active, &format!(", which expected to finish at {}", format_seconds(at))));
     }
     silent.filter(is_over)?;
+    let passed_over = deadline(view, request, active);
+    if active.start_time.is_none() && !OURS.contains(&active.name.as_str()) {
+        return Some(never_reported(request, active, passed_over));
+    }
     let last =
         last_sign(request, active).map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
-    let passed_over = deadline(view, request, active);
     let then = passed_over.map(|at| format!(" and is passed over at {}", format_seconds(at)));
     Some(waiting_for(active, &format!(", which has not reported{last}{}", then.unwrap_or_default())))
 }
@@ -104,6 +107,37 @@ pub(super) fn unexplained(
         "{what}, though the pod is to leave since {since}: see the log of drydock-controller-manager for what keeps it from that"
     );
     Some(Why::new(OTHER, message))
+}
+
+/// An interceptor that nobody may be running, with a command that ends its turn.
+fn never_reported(
+    request: &EvictionRequest,
+    active: &InterceptorStatus,
+    passed_over: Option<Timestamp>,
+) -> Why {
+    let (name, meta) = (&active.name, &request.metadata);
+    let then = passed_over.map(|at| format!("; it is passed over at {}", format_seconds(at)));
+    let message = format!(
+        "Waiting for interceptor {name}, which has never reported{}. To go on now: kubectl patch evictionrequest {} -n {} \
+         --subresource=status -p 'status: {{interceptors: [{{name: {name}, completionTime: '$(date -u +%FT%TZ)'}}]}}'",
+        then.unwrap_or_default(),
+        meta.name,
+        meta.namespace,
+    );
+    Why::new(INTERCEPTOR, message).of(name)
+}
+
+/// Who was passed over before, behind the words about whoever has the turn now.
+pub(super) fn after_others(request: &EvictionRequest, mut why: Why) -> Why {
+    let names: Vec<&str> = transitions::passed_over(request).filter(|name| !OURS.contains(name)).collect();
+    if let Some(last) = names.last() {
+        let (who, it) = match names.len() {
+            1 => ((*last).to_owned() + " was", "it"),
+            all => (format!("{last} and {} more were", all - 1), "them"),
+        };
+        why.message.push_str(&format!("; {who} passed over before, as nothing was heard of {it}"));
+    }
+    why
 }
 
 fn waiting_for(active: &InterceptorStatus, how: &str) -> Why {

@@ -22,8 +22,8 @@ use crate::world::View;
 use why::why;
 pub(crate) use why::{Known, Why};
 
-/// Longest message of a blocker.
-const MAX_MESSAGE: usize = 256;
+/// Longest message of a blocker, in characters: one with a command that people are to copy.
+const MAX_MESSAGE: usize = 512;
 /// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
 /// those of anybody.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);

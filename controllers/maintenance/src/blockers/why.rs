@@ -5,7 +5,7 @@ use drydock_api::node_maintenance::blocker::{
 };
 use drydock_runtime::Pod;
 
-use super::interceptor::{no_agent, why_refused, why_slow};
+use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::request::{why_astray, why_held};
 use super::terminating::{slow_to_die, unreachable};
 use crate::actions::Decision;
@@ -72,9 +72,9 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
         return Some(why_failed(pod, failure.cause, &failure.message));
     }
     let request = request?;
-    why_refused(request)
-        .or_else(|| no_agent(view, pod, request))
-        .or_else(|| why_slow(view, request, decision))
+    let why = why_refused(request).or_else(|| no_agent(view, pod, request));
+    let why = why.or_else(|| why_slow(view, request, decision))?;
+    Some(after_others(request, why))
 }
 
 /// The last request came to nothing.

@@ -249,8 +249,9 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
         sim.status("m").node_statuses[0].blockers.iter().map(|b| b.message.clone()).collect::<Vec<_>>()
     };
     assert!(blocked(&mut sim, 9).is_empty());
-    let never = "Waiting for a.b, which has not reported since 2026-01-01T12:00:00Z and is passed over at 2026-01-01T12:20:00Z: it \
-                 has not reported yet";
+    let never = "Waiting for interceptor a.b, which has never reported; it is passed over at 2026-01-01T12:20:00Z. To go on now: \
+                 kubectl patch evictionrequest uid-p -n ns --subresource=status -p 'status: {interceptors: [{name: a.b, \
+                 completionTime: '$(date -u +%FT%TZ)'}]}'";
     assert_eq!(blocked(&mut sim, 10), [never]);
     sim.request("p", |r| {
         let heard = begun + jiff::SignedDuration::from_secs(20);
@@ -262,6 +263,23 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
     let silent = "Waiting for a.b, which has not reported since 2026-01-01T12:00:20Z and is passed over at 2026-01-01T12:20:20Z: \
                   copying";
     assert_eq!(blocked(&mut sim, 20 + 360), [silent]);
+}
+
+/// It went without a word, and the budget that blocked next was told of as if nobody had been asked.
+#[test]
+fn whoever_was_passed_over_is_named_by_the_next_blocker() {
+    let mut sim = drained_with_one_pod();
+    let status = json!({
+        "processedInterceptors": ["gone.example.com", "done.example.com"], "activeInterceptors": ["imperative-eviction.k8s.io"],
+        "interceptors": [{ "name": "gone.example.com", "message": "" },
+            { "name": "done.example.com", "message": "", "completionTime": NOW },
+            { "name": "imperative-eviction.k8s.io", "message": "b allows 0", "startTime": NOW, "heartbeatTime": NOW,
+                "blocked": { "reason": "PodDisruptionBudget", "name": "b", "state": "ShortNow" } }],
+    });
+    sim.request("p", |r| r.status = serde_json::from_value(status).unwrap());
+    sim.settle();
+    let told = &sim.status("m").node_statuses[0].blockers[0].message;
+    assert_eq!(told, "b allows 0; gone.example.com was passed over before, as nothing was heard of it");
 }
 
 /// The pod `p` of a node that is drained, and who says what of it. Returns the first blocker.

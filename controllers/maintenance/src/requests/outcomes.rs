@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::{EvictionRequest, transitions};
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceOutcomes, PodType, Stage};
 use drydock_runtime::Change;
 use jiff::Timestamp;
@@ -82,13 +82,8 @@ fn passed_over(old: &EvictionRequest, new: &EvictionRequest) -> i32 {
     if new.is_finished() {
         return 0;
     }
-    let before: HashSet<&String> = old.status.processed_interceptors.iter().collect();
-    let completed = |name: &String| {
-        let status = new.status.interceptors.iter().find(|status| status.name == *name);
-        status.is_some_and(|status| status.completion_time.is_some())
-    };
-    let processed = new.status.processed_interceptors.iter();
-    let count = processed.filter(|name| !before.contains(name) && !completed(name)).count();
+    let before = old.status.processed_interceptors.iter().map(String::as_str).collect::<HashSet<_>>();
+    let count = transitions::passed_over(new).filter(|name| !before.contains(name)).count();
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 

@@ -15,7 +15,7 @@ fn note(reason: &'static str, message: &str, second: i64) -> Note {
         resource_version: "1".into(),
     };
     let time = Timestamp::from_second(second).unwrap();
-    Note { regarding, severity: Severity::Normal, reason, message: message.into(), time }
+    Note { regarding, related: None, severity: Severity::Normal, reason, message: message.into(), time }
 }
 
 /// Takes an event, and writes what is to be written; returns that.

@@ -87,7 +87,7 @@ mod tests {
             resource_version: "1".to_owned(),
         };
         let (message, time) = (message.to_string(), jiff::Timestamp::UNIX_EPOCH);
-        Note { regarding, severity: Severity::Normal, reason: "R", message, time }
+        Note { regarding, related: None, severity: Severity::Normal, reason: "R", message, time }
     }
 
     fn all(backlog: &mut Backlog) -> Vec<(String, String)> {

@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod backlog;
+mod owner;
 mod writer;
 
 use std::sync::Arc;
@@ -65,6 +66,7 @@ impl Regarding {
 #[derive(Clone, Debug, PartialEq)]
 struct Note {
     regarding: Regarding,
+    related: Option<Regarding>,
     severity: Severity,
     reason: &'static str,
     message: String,
@@ -124,7 +126,18 @@ impl Recorder {
 
     /// Records an event; never waits. Of a longer message the first 1,024 bytes are kept.
     pub fn publish(&self, regarding: Regarding, severity: Severity, reason: &'static str, message: String) {
-        let note = Note { regarding, severity, reason, message: cut(message), time: clock::now() };
+        self.publish_related(regarding, None, severity, reason, message);
+    }
+
+    fn publish_related(
+        &self,
+        regarding: Regarding,
+        related: Option<Regarding>,
+        severity: Severity,
+        reason: &'static str,
+        message: String,
+    ) {
+        let note = Note { regarding, related, severity, reason, message: cut(message), time: clock::now() };
         if self.queue.waiting.lock().push(note).is_some() {
             self.dropped.inc();
         }

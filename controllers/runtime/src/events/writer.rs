@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::aggregate::{Aggregator, How, Write};
-use super::{Note, Queue, Severity};
+use super::{Note, Queue, Regarding, Severity};
 use crate::clock;
 use crate::error::{Failure, classify};
 
@@ -95,15 +95,8 @@ fn event(write: &Write, component: &str) -> Event {
             namespace: Some(namespace_of(note).to_owned()),
             ..Default::default()
         },
-        involved_object: ObjectReference {
-            api_version: Some(regarding.api_version.clone()),
-            kind: Some(regarding.kind.to_owned()),
-            namespace: (!regarding.namespace.is_empty()).then(|| regarding.namespace.clone()),
-            name: Some(regarding.name.clone()),
-            uid: Some(regarding.uid.clone()),
-            resource_version: Some(regarding.resource_version.clone()),
-            field_path: None,
-        },
+        involved_object: reference(regarding),
+        related: note.related.as_ref().map(reference),
         type_: Some(
             match note.severity {
                 Severity::Normal => "Normal",
@@ -119,5 +112,18 @@ fn event(write: &Write, component: &str) -> Event {
         last_timestamp: Some(time),
         count: Some(count),
         ..Default::default()
+    }
+}
+
+fn reference(of: &Regarding) -> ObjectReference {
+    let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    ObjectReference {
+        api_version: Some(of.api_version.clone()),
+        kind: Some(of.kind.to_owned()),
+        namespace: given(&of.namespace),
+        name: Some(of.name.clone()),
+        uid: Some(of.uid.clone()),
+        resource_version: given(&of.resource_version),
+        field_path: None,
     }
 }

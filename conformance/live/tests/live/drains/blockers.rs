@@ -128,7 +128,7 @@ async fn is_blocked_by(namespace: &Namespace, budget: &str, state: &str) -> Resu
 }
 
 /// Waits until a maintenance has a blocker of this reason whose message has these words; returns the message.
-async fn blocked(client: &Client, maintenance: &str, reason: &str, words: &str) -> Result<String> {
+pub(super) async fn blocked(client: &Client, maintenance: &str, reason: &str, words: &str) -> Result<String> {
     let message = |object: Option<&DynamicObject>| {
         let nodes = object?.data["status"]["nodeStatuses"].as_array()?;
         let mut blockers = nodes.iter().filter_map(|node| node["blockers"].as_array()).flatten();

@@ -6,6 +6,7 @@ mod order;
 mod restart;
 mod selectors;
 mod types;
+mod unserved;
 
 use std::time::Duration;
 

@@ -1,0 +1,74 @@
+//! An interceptor that nobody serves: that people see it where they look, and get on.
+
+use anyhow::{Context, Result, ensure};
+use drydock_conformance::cluster::create_nodes;
+use drydock_conformance::drydock::{Drydock, Options};
+use drydock_conformance::host::Host;
+use drydock_conformance::kinds::named_node_maintenance;
+use drydock_conformance::kubectl::Kubectl;
+use drydock_conformance::wait::{retry, schema_served, until};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::Api;
+use serde_json::{Value, json};
+
+use super::{LIMIT, drained};
+use crate::drains::blockers::blocked;
+use crate::shared::{ABSENT_INTERCEPTOR, Namespace, shared};
+
+/// For five minutes nothing was said, then that it had not reported, and not what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("unserved").await?;
+    let node = shared.node("unserved").await?;
+    namespace.held_pod("held", &node).await?;
+    namespace.kubectl.apply(&named_node_maintenance("unserved", "Drain", &[&node])).await?;
+    let told = blocked(&namespace.client, "unserved", "Interceptor", "which has never reported").await?;
+    let (before, command) = told.split_once("To go on now: ").context("no command")?;
+    ensure!(before.contains("it is passed over at 20"), "{told}");
+    let said = namespace.kubectl.script(&shared.drydock.host.dir, command).await?;
+    ensure!(said.code == 0, "{command}: {said:?}");
+    drained(&namespace.client, "unserved", "True").await?;
+    namespace.kubectl.ok(&["delete", "nodemaintenance/unserved"]).await.map(drop)
+}
+
+/// It was passed over without an event, and the owner was never told of anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn passing_it_over_is_an_event_on_pod_and_request_and_the_next_blocker_says_it() -> Result<()> {
+    let options = Options { heartbeat_deadline: Some("15s".into()), ..Options::default() };
+    let drydock = Drydock::start(Host::start().await?, options).await?;
+    let client = drydock.host.client().await?;
+    schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
+    let node = create_nodes(&client, "late", 1).await?.remove(0);
+    let kubectl = Kubectl::new(&drydock.host);
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    until(accounts, "default", LIMIT, "there", |a: Option<&ServiceAccount>| a.is_some()).await?;
+    let namespace = Namespace { name: "default".into(), client, kubectl };
+    let uid = namespace.held_pod("held", &node).await?;
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "never"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "held"}}},
+    });
+    namespace.kubectl.apply(&budget).await?;
+    namespace.kubectl.apply(&named_node_maintenance("late", "Drain", &[&node])).await?;
+    let over = format!("{ABSENT_INTERCEPTOR} was passed over before");
+    blocked(&namespace.client, "late", "PodDisruptionBudget", &over).await?;
+    for (kind, name) in [("Pod", "held"), ("EvictionRequest", uid.as_str())] {
+        let about = format!("involvedObject.kind={kind},involvedObject.name={name}");
+        let list = ["get", "events", "--field-selector", &about, "-o", "json"];
+        let late = || format!("no event of {kind} {name} says that the interceptor was passed over");
+        retry(LIMIT, late, async || {
+            let events: Value = serde_json::from_str(&namespace.kubectl.ok(&list).await?)?;
+            let events = events["items"].as_array().context("no items")?;
+            let told = events.iter().find(|event| event["reason"] == "InterceptorTimedOut");
+            let Some(told) = told else { return Ok(false) };
+            let message = told["message"].as_str().unwrap_or_default();
+            ensure!(message.contains("pod held") && message.contains(&node), "{told}");
+            ensure!(message.contains(&format!("{ABSENT_INTERCEPTOR} has never reported")), "{told}");
+            ensure!(kind != "Pod" || told["related"]["name"] == uid.as_str(), "{told}");
+            Ok(true)
+        })
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What the owner of a pod is told of its eviction.
+
+use drydock_api::eviction_request::{EvictionRequest, maintenances};
+
+use super::{Recorder, Regarding, Severity};
+use crate::cache::{Cacheable, Pod, resource};
+
+impl Recorder {
+    /// Records an event about a pod's eviction on its request and on the pod, where its owner looks. Pod, node and
+    /// maintenance stand in the message.
+    pub fn tell_owner(
+        &self,
+        request: &EvictionRequest,
+        severity: Severity,
+        reason: &'static str,
+        message: &str,
+    ) {
+        let message = format!("{}: {message}", subject(request));
+        self.publish(Regarding::of(request), severity, reason, message.clone());
+        if let Some(pod) = target(request) {
+            self.publish_related(pod, Some(Regarding::of(request)), severity, reason, message);
+        }
+    }
+}
+
+/// What the event is about, as in `Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1`.
+fn subject(request: &EvictionRequest) -> String {
+    let pod = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
+    let node = request.status.pod_info.as_ref().map_or("", |pod| pod.node_name.as_str());
+    match (maintenances::clause_of(request), node) {
+        (clause, "") if clause.is_empty() => format!("Eviction of pod {pod}"),
+        (clause, node) if clause.is_empty() => format!("Eviction of pod {pod} on node {node}"),
+        (clause, _) => format!("Eviction of pod {pod} {clause}"),
+    }
+}
+
+fn target(request: &EvictionRequest) -> Option<Regarding> {
+    let pod = request.spec.target.pod.as_ref()?;
+    Some(Regarding {
+        api_version: resource::<Pod>().api_version,
+        kind: Pod::KIND,
+        namespace: request.metadata.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+        resource_version: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use drydock_api::eviction_request::PodInfo;
+    use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
+    use serde_json::json;
+
+    use super::*;
+    use crate::metrics::Metrics;
+
+    #[test]
+    fn pod_and_request_get_the_same_words_and_the_pod_names_the_request() {
+        let recorder = Recorder::disconnected(&Metrics::new());
+        let mut request = EvictionRequest::named("shop", "u1");
+        request.metadata.uid = "r1".into();
+        request.spec.target.pod = serde_json::from_value(json!({ "name": "web-0", "uid": "u1" })).unwrap();
+        request.status.pod_info = Some(PodInfo { node_name: "n1".into(), ..Default::default() });
+        recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
+        let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
+        request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
+        recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
+        let mut waiting = recorder.queue.waiting.lock();
+        let notes: Vec<_> = std::iter::from_fn(|| waiting.pop()).collect();
+        let words: Vec<&str> = notes.iter().map(|note| note.message.as_str()).collect();
+        let plain = "Eviction of pod web-0 on node n1: it goes";
+        let full = "Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1: it goes";
+        assert_eq!(words, [plain, plain, full, full]);
+        let about: Vec<_> = notes.iter().map(|note| (note.regarding.kind, &*note.regarding.uid)).collect();
+        assert_eq!(about[..2], [("EvictionRequest", "r1"), ("Pod", "u1")]);
+        let related = notes[1].related.as_ref().map(|related| (related.kind, &*related.uid));
+        assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
+    }
+}
