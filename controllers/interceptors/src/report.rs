@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
@@ -32,6 +33,14 @@ pub struct News {
     pub completed: bool,
     /// What keeps it from evicting the pod; the time is that of the entry.
     pub blocked: Option<Blocked>,
+}
+
+impl News {
+    /// The same, with why there is a request at the beginning of the message, in words of its annotation.
+    pub fn of(self, request: &EvictionRequest) -> Self {
+        let message = with_clause(&clause_of(request), &self.message);
+        Self { message, ..self }
+    }
 }
 
 /// The entry to apply over `old`, or none if there is nothing new to say. While the same thing blocks, a message that only
@@ -140,6 +149,7 @@ pub async fn send(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1000 + second).unwrap()
@@ -241,5 +251,15 @@ mod tests {
         let free = entry(&other, &news("accepted"), at(8)).unwrap();
         assert_eq!((free.blocked.as_ref(), free.message.as_str()), (None, "accepted"));
         assert_eq!(decline(&other, "none of ours".into(), at(8)).unwrap().blocked, None);
+    }
+
+    #[test]
+    fn a_report_begins_with_why_there_is_a_request() {
+        let mut request = EvictionRequest::named("ns", "u");
+        let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
+        request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
+        let news = || News { message: "it goes".into(), ..Default::default() };
+        assert_eq!(news().of(&request).message, "for NodeMaintenance tidy (RAM swap): it goes");
+        assert_eq!(news().of(&EvictionRequest::named("ns", "u")), news());
     }
 }

@@ -111,6 +111,8 @@ pub enum RequestChange {
         pod: String,
         /// UID of the request that is there, if one is.
         request: Option<String>,
+        /// For which maintenances: the request's annotation.
+        maintenances: Arc<str>,
     },
     /// Withdraws from a request.
     Withdraw {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, NODE_UPDATE_REFUSED, OTHER,
 };
+use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
 use drydock_api::time::format_seconds;
 use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod};
@@ -45,7 +46,7 @@ impl Reporter {
         now: Timestamp,
     ) -> Result<Outcome, Error> {
         let Some(old) = self.entry(request) else { return Ok(Outcome::Done) };
-        match report::entry(&old, news, now) {
+        match report::entry(&old, &news.clone().of(request), now) {
             Some(entry) => self.send(context, request, entry, now).await,
             None => Ok(at(report::next_heartbeat(&old), now)),
         }
@@ -58,7 +59,7 @@ impl Reporter {
         request: &EvictionRequest,
         now: Timestamp,
     ) -> Result<Outcome, Error> {
-        let why = "The pod does not belong to a DaemonSet.".to_owned();
+        let why = with_clause(&clause_of(request), "The pod does not belong to a DaemonSet.");
         match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
             Some(entry) => self.send(context, request, entry, now).await,
             None => Ok(Outcome::Done),

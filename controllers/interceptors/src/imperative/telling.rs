@@ -47,7 +47,9 @@ impl Worker {
             (written.or_else(|| request.interceptor(NAME).cloned()), memory.and_then(|m| m.written_at))
         };
         let Some(old) = old else { return Ok(None) };
-        let Some(entry) = report::entry(&old, news, now) else { return Ok(report::next_heartbeat(&old)) };
+        let Some(entry) = report::entry(&old, &news.clone().of(request), now) else {
+            return Ok(report::next_heartbeat(&old));
+        };
         let wait = wrote_at.map_or(Duration::ZERO, |at| REPORT_INTERVAL.saturating_sub(at.elapsed()));
         if !wait.is_zero() && !news.completed {
             return Ok(now.checked_add(wait).ok());

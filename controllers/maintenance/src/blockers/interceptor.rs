@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
+use drydock_api::eviction_request::maintenances::clause_of;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{
@@ -38,7 +39,17 @@ pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     }
     let known = [POD_DISRUPTION_BUDGET, ADMISSION_WEBHOOK, NODE_UPDATE_REFUSED, DAEMON_SET_RETURNS];
     let known = known.into_iter().find(|known| *known == blocked.reason);
-    Some(Why::new(known.unwrap_or(OTHER), &active.message).of(format!("{} {}", active.name, blocked.name)))
+    Some(
+        Why::new(known.unwrap_or(OTHER), said(request, active))
+            .of(format!("{} {}", active.name, blocked.name)),
+    )
+}
+
+/// What an interceptor says, without the clause about the maintenance: here it is about this one.
+fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str {
+    let clause = clause_of(request);
+    let rest = active.message.strip_prefix(&*clause).and_then(|rest| rest.strip_prefix(": "));
+    rest.filter(|_| !clause.is_empty()).unwrap_or(&active.message)
 }
 
 /// A static pod whose node has no agent.
@@ -64,7 +75,11 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
     let times = [silent, expected].into_iter().flatten();
     times.filter(|at| !is_over(at)).for_each(|at| decision.wake_at(at));
     if let Some(at) = expected.filter(is_over) {
-        return Some(waiting_for(active, &format!(", which expected to finish at {}", format_seconds(at))));
+        return Some(waiting_for(
+            request,
+            active,
+            &format!(", which expected to finish at {}", format_seconds(at)),
+        ));
     }
     silent.filter(is_over)?;
     let passed_over = deadline(view, request, active);
@@ -74,7 +89,7 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
     let last =
         last_sign(request, active).map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
     let then = passed_over.map(|at| format!(" and is passed over at {}", format_seconds(at)));
-    Some(waiting_for(active, &format!(", which has not reported{last}{}", then.unwrap_or_default())))
+    Some(waiting_for(request, active, &format!(", which has not reported{last}{}", then.unwrap_or_default())))
 }
 
 /// A pod that nothing explains and that is there for so long that people should look: its request may be made anew again and
@@ -99,9 +114,11 @@ pub(super) fn unexplained(
     }
     let since = format_seconds(since);
     let what = match (active, request) {
-        (Some(active), _) => return Some(waiting_for(active, &format!(" since {since}"))),
-        (None, Some(_)) => "The pod's EvictionRequest has no active interceptor",
-        (None, None) => "The pod has no EvictionRequest",
+        (Some(active), Some(request)) => {
+            return Some(waiting_for(request, active, &format!(" since {since}")));
+        }
+        (_, Some(_)) => "The pod's EvictionRequest has no active interceptor",
+        (_, None) => "The pod has no EvictionRequest",
     };
     let message = format!(
         "{what}, though the pod is to leave since {since}: see the log of drydock-controller-manager for what keeps it from that"
@@ -140,8 +157,8 @@ pub(super) fn after_others(request: &EvictionRequest, mut why: Why) -> Why {
     why
 }
 
-fn waiting_for(active: &InterceptorStatus, how: &str) -> Why {
-    let said = if active.message.is_empty() { "it has not reported yet" } else { active.message.as_str() };
+fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> Why {
+    let said = if active.message.is_empty() { "it has not reported yet" } else { said(request, active) };
     Why::new(INTERCEPTOR, format!("Waiting for {}{how}: {said}", active.name)).of(&active.name)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester};
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
@@ -63,10 +64,12 @@ impl Writer {
         change: &RequestChange,
     ) -> Result<Written, kube::Error> {
         match change {
-            RequestChange::Ask { pod, request } => {
-                let requesters = vec![Requester { name: REQUESTER.to_owned() }];
-                let applied = self.apply_request(namespace, uid, pod, request.as_deref(), requesters);
-                Ok(at(&applied.await?))
+            RequestChange::Ask { pod, request, maintenances } => {
+                let mut part = part(namespace, uid, pod, request.as_deref());
+                part.spec.requesters = vec![Requester { name: REQUESTER.to_owned() }];
+                let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
+                part.metadata.annotations.extend([annotation]);
+                Ok(at(&self.apply_request(part).await?))
             }
             RequestChange::Withdraw { pod, request } => self.withdraw(namespace, uid, pod, request).await,
             RequestChange::Replace { request } => self.delete_request(namespace, uid, request).await,
@@ -108,22 +111,11 @@ impl Writer {
         Ok(at(&written.object))
     }
 
-    /// Our whole part of a request. The UID keeps an apply from making anew what was deleted meanwhile.
-    async fn apply_request(
-        &self,
-        namespace: &str,
-        uid: &str,
-        pod: &str,
-        request: Option<&str>,
-        requesters: Vec<Requester>,
-    ) -> Result<EvictionRequest, kube::Error> {
-        let mut body = EvictionRequest::named(namespace, uid);
-        body.metadata.uid = request.unwrap_or_default().to_owned();
-        body.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
-        body.spec.requesters = requesters;
-        let requests = api::<EvictionRequest>(&self.context.client, namespace);
-        let params = PatchParams::apply(REQUESTER).force();
-        Ok(requests.patch(uid, &params, &Patch::Apply(body)).await?.object)
+    /// Applies our whole part of a request.
+    async fn apply_request(&self, part: EvictionRequest) -> Result<EvictionRequest, kube::Error> {
+        let requests = api::<EvictionRequest>(&self.context.client, &part.metadata.namespace);
+        let (name, params) = (part.metadata.name.clone(), PatchParams::apply(REQUESTER).force());
+        Ok(requests.patch(&name, &params, &Patch::Apply(part)).await?.object)
     }
 
     /// Withdraws our entry by no longer applying it. An entry that somebody else has set too stays then, and would keep
@@ -135,7 +127,7 @@ impl Writer {
         pod: &str,
         request: &str,
     ) -> Result<Written, kube::Error> {
-        let left = self.apply_request(namespace, uid, pod, Some(request), Vec::new()).await?;
+        let left = self.apply_request(part(namespace, uid, pod, Some(request))).await?;
         if !left.has_requester(REQUESTER) {
             return Ok(at(&left));
         }
@@ -206,6 +198,15 @@ impl Writer {
         let written = maintenances.patch(&meta.name, &params(), &Patch::Merge(patch)).await?;
         Ok(at(&written.object))
     }
+}
+
+/// Our part of a request, without our entry and what goes with it. The UID keeps an apply from making anew what was deleted
+/// meanwhile.
+fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> EvictionRequest {
+    let mut part = EvictionRequest::named(namespace, uid);
+    part.metadata.uid = request.unwrap_or_default().to_owned();
+    part.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
+    part
 }
 
 /// Every field of the status, those that are empty removed, on the version that was decided on.

@@ -127,7 +127,11 @@ fn a_request_of_another_requester_gets_our_entry_too() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.store_statuses();
     let actions = sim.step();
-    let wanted = RequestChange::Ask { pod: "p".into(), request: Some("request-p".into()) };
+    let wanted = RequestChange::Ask {
+        pod: "p".into(),
+        request: Some("request-p".into()),
+        maintenances: r#"[{"name":"m"}]"#.into(),
+    };
     assert_eq!(*change_of(&actions[&Task::Request("ns".into(), "uid-p".into())]), wanted);
 }
 

@@ -10,6 +10,7 @@ mod gone;
 mod order;
 mod outcomes;
 mod properties;
+mod reasons;
 mod returns;
 mod room;
 mod strays;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
 };
@@ -274,7 +276,9 @@ impl Sim {
 
     fn change_request(&mut self, task: &Task, change: RequestChange) {
         match change {
-            RequestChange::Ask { pod, .. } => self.request(&pod, |r| {
+            RequestChange::Ask { pod, maintenances, .. } => self.request(&pod, |r| {
+                let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
+                r.metadata.annotations.extend([annotation]);
                 r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
             }),
             RequestChange::Withdraw { pod, .. } => {

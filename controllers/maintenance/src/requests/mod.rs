@@ -2,6 +2,7 @@
 
 pub(crate) mod failures;
 pub(crate) mod outcomes;
+mod reasons;
 pub(crate) mod returns;
 
 use drydock_api::eviction_request::EvictionRequest;
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, RequestChange, Turn};
 use crate::requests::failures::{Failures, is_astray};
+use crate::requests::reasons::Reasons;
 use crate::requests::returns::Returns;
 use crate::world::{Located, View};
 
@@ -24,6 +26,7 @@ pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns
 fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
     let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
+    let mut reasons = Reasons::new(view);
     for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
         if let Some(until) = returns.hold_back(pod, view.now) {
             decision.wake_at(until);
@@ -33,7 +36,7 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
             None => {
-                let Some(change) = wanted(pod, request) else { continue };
+                let Some(change) = wanted(pod, request, &mut reasons) else { continue };
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
@@ -45,8 +48,13 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
 }
 
 /// What is to be done so that a pod is asked to leave.
-fn wanted(pod: &Pod, request: Option<&EvictionRequest>) -> Option<RequestChange> {
-    let ask = |request| RequestChange::Ask { pod: pod.name.clone(), request };
+fn wanted(
+    pod: &Pod,
+    request: Option<&EvictionRequest>,
+    reasons: &mut Reasons<'_, '_>,
+) -> Option<RequestChange> {
+    let mut ask =
+        |request| RequestChange::Ask { pod: pod.name.clone(), request, maintenances: reasons.of(pod) };
     let Some(request) = request else { return Some(ask(None)) };
     // Its change wakes us when it is gone.
     if request.is_being_deleted() {

@@ -1,0 +1,39 @@
+//! Why pods are asked to leave: the annotation of their requests, which names the maintenances.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
+use drydock_api::node_maintenance::{PodType, Stage};
+use drydock_runtime::Pod;
+
+use crate::world::View;
+
+/// The annotation's value of each node and pod type for which it was needed.
+pub(super) struct Reasons<'v, 'a> {
+    view: &'v View<'a>,
+    known: HashMap<(String, PodType), Arc<str>>,
+}
+
+impl<'v, 'a> Reasons<'v, 'a> {
+    pub(super) fn new(view: &'v View<'a>) -> Self {
+        Self { view, known: HashMap::new() }
+    }
+
+    /// Names the oldest maintenances that drain pods of this pod's type on its node.
+    pub(super) fn of(&mut self, pod: &Pod) -> Arc<str> {
+        let (view, pod_type) = (self.view, pod.pod_type());
+        let known = self.known.entry((pod.node_name.clone(), pod_type));
+        known.or_insert_with(|| reasons(view, &pod.node_name, pod_type).into()).clone()
+    }
+}
+
+fn reasons(view: &View<'_>, node: &str, pod_type: PodType) -> String {
+    let drains = view
+        .holders_of(node)
+        .filter(|m| m.spec.stage == Stage::Drain && pod_type <= m.spec.last_pod_type)
+        .take(MAX_MAINTENANCES);
+    let named =
+        drains.map(|m| MaintenanceReference { name: m.metadata.name.clone(), reason: m.spec.reason.clone() });
+    encode(&named.collect::<Vec<_>>())
+}
