@@ -12,7 +12,15 @@ pub(crate) struct Messages<'a> {
     /// The first type of the pods that are to leave, by node.
     first: Vec<Option<PodType>>,
     /// What is said of nodes without targeted pods, by maintenance.
-    idle: Vec<String>,
+    idle: Vec<Idle>,
+}
+
+/// What a maintenance says of nodes without targeted pods.
+#[derive(Debug, Default)]
+struct Idle {
+    message: String,
+    /// The node of another one for which it waits.
+    elsewhere: Option<usize>,
 }
 
 impl<'a> Messages<'a> {
@@ -29,10 +37,16 @@ impl<'a> Messages<'a> {
         first.is_some_and(|first| drains.iter().all(|drain| drain.speaks_of(first)))
     }
 
+    /// The node of another maintenance for which one waits.
+    pub(crate) fn waits_for(&self, id: usize) -> Option<&str> {
+        let node = self.idle.get(id)?.elsewhere?;
+        self.board.nodes.get(node).map(|node| node.name.as_str())
+    }
+
     /// The message of a maintenance for a node.
     pub(crate) fn message(&self, id: usize, drain: &Drain, at: usize, node: &Node) -> String {
         if !self.is_busy(at, &[drain]) {
-            return self.idle.get(id).cloned().unwrap_or_default();
+            return self.idle.get(id).map(|idle| idle.message.clone()).unwrap_or_default();
         }
         if let Some(other) = limited_by(self.board, drain, node) {
             return format!("Evacuating (limited by {})", other.name);
@@ -48,21 +62,24 @@ impl<'a> Messages<'a> {
     }
 
     /// What a maintenance says of a node where nothing is targeted: where it is, or that nothing is left anywhere.
-    fn of_idle(&self, id: usize) -> String {
-        let Some(drain) = self.board.drains.get(id) else { return String::new() };
+    fn of_idle(&self, id: usize) -> Idle {
+        let said = |message: String, elsewhere| Idle { message, elsewhere };
+        let Some(drain) = self.board.drains.get(id) else { return Idle::default() };
         let is_left = |node: &Node| node.classes.keys().any(|class| drain.speaks_of(class.pod_type));
         if !self.board.nodes_of(drain).any(is_left) {
-            return "Drained".to_owned();
+            return said("Drained".to_owned(), None);
         }
         let name = |node: usize| self.board.nodes.get(node).map_or("", |node| node.name.as_str());
         if let Some(node) = self.first_busy(drain, &[drain]) {
-            return format!("Waiting for node {}.", name(node));
+            return said(format!("Waiting for node {}.", name(node)), None);
         }
         // It may wait, over others, for pods that do not exist for itself.
         let seen = self.nearest(id, |other| self.first_busy(other, &[drain, other]));
         let found = seen.or_else(|| self.nearest(id, |other| self.first_busy(other, &[other])));
         found
-            .map(|(node, other)| format!("Waiting for node {} ({}).", name(node), other.name))
+            .map(|(node, other)| {
+                said(format!("Waiting for node {} ({}).", name(node), other.name), Some(node))
+            })
             .unwrap_or_default()
     }
 

@@ -21,6 +21,8 @@ pub struct Outcome {
 pub struct MaintenanceOutcome {
     /// Index of its current entry.
     pub cursor: usize,
+    /// The node of another maintenance for whose pods it waits.
+    pub waits_for: Option<String>,
     /// Each of its nodes.
     pub nodes: BTreeMap<String, NodeOutcome>,
 }

@@ -70,7 +70,8 @@ fn outcome(board: &Board, messages: &Messages<'_>, id: usize, drain: &Drain) -> 
         };
         (node.name.clone(), one)
     });
-    MaintenanceOutcome { cursor: drain.cursor, nodes: shown.collect() }
+    let waits_for = messages.waits_for(id).map(str::to_owned);
+    MaintenanceOutcome { cursor: drain.cursor, waits_for, nodes: shown.collect() }
 }
 
 fn by_entry(drain: &Drain, node: &Node) -> BTreeMap<usize, usize> {

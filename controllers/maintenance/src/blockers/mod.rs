@@ -5,7 +5,7 @@ mod request;
 mod terminating;
 mod why;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
@@ -48,7 +48,24 @@ struct Shown {
     worded: Timestamp,
 }
 
+/// A cause that keeps more pods than any other.
+pub(crate) struct Most<'b> {
+    /// How many pods are blocked, whatever by.
+    pub(crate) all: usize,
+    /// How many of them by this cause.
+    pub(crate) of_reason: usize,
+    /// The one that is blocked by it for the longest time.
+    pub(crate) oldest: &'b Blocker,
+    /// The node of that one.
+    pub(crate) node: &'b str,
+}
+
 impl Shown {
+    /// Whether it is a pod that is blocked, of a type up to this.
+    fn is_pod_up_to(&self, last: PodType) -> bool {
+        self.pod_type <= last && !self.blocker.pod.uid.is_empty()
+    }
+
     /// The longest blocked first.
     fn order(&self) -> (Option<Timestamp>, &PodReference) {
         (self.blocker.since_time, &self.blocker.pod)
@@ -105,6 +122,36 @@ impl Blocked {
     pub(crate) fn may_stay(&self, node: &str, last: PodType) -> bool {
         let mut all = self.nodes.get(node).into_iter().flatten();
         all.any(|shown| shown.pod_type <= last && may_stay(&shown.blocker.reason))
+    }
+
+    /// The cause that keeps most pods up to a type on these nodes, if anything does.
+    pub(crate) fn most<'b>(
+        &'b self,
+        nodes: impl Iterator<Item = &'b str>,
+        last: PodType,
+    ) -> Option<Most<'b>> {
+        let mut by_reason: BTreeMap<&str, Most<'b>> = BTreeMap::new();
+        let mut all = 0;
+        for node in nodes {
+            for shown in self.nodes.get(node).into_iter().flatten().filter(|shown| shown.is_pod_up_to(last)) {
+                all += 1;
+                let new = Most { all: 0, of_reason: 0, oldest: &shown.blocker, node };
+                let most = by_reason.entry(&shown.blocker.reason).or_insert(new);
+                most.of_reason += 1;
+                if shown.blocker.since_time < most.oldest.since_time {
+                    (most.oldest, most.node) = (&shown.blocker, node);
+                }
+            }
+        }
+        let order = |most: &Most<'_>| (most.of_reason, std::cmp::Reverse(most.oldest.since_time));
+        let most = by_reason.into_values().max_by_key(order)?;
+        Some(Most { all, ..most })
+    }
+
+    /// What has kept a pod on a node for the longest time.
+    pub(crate) fn oldest(&self, node: &str) -> Option<&Blocker> {
+        let mut all = self.nodes.get(node).into_iter().flatten();
+        all.find(|shown| shown.is_pod_up_to(PodType::Static)).map(|shown| &shown.blocker)
     }
 
     /// How many blockers there are in all.

@@ -1,6 +1,7 @@
 //! Rules of the node maintenance controller: each test's name is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod answer;
 mod blockers;
 mod conditions;
 mod cordon;

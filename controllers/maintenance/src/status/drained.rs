@@ -85,8 +85,8 @@ impl Status<'_, '_> {
         }
         if pods > 0 {
             let message = format!("{pods} pods{which} are left on {busy} of {total} nodes");
-            let ways_out = self.ways_out(asked.last).map(|ways_out| format!(". {ways_out}"));
-            return (false, "Draining", message + &ways_out.unwrap_or_default());
+            let parts = [Some(message), self.answer(asked.last), self.ways_out(asked.last)];
+            return (false, "Draining", parts.into_iter().flatten().collect::<Vec<_>>().join(". "));
         }
         (true, "AllPodsTerminated", format!("All pods{which} have left the {} selected nodes", nodes.len()))
     }

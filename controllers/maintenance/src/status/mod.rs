@@ -1,5 +1,6 @@
 //! The status of each maintenance.
 
+mod answer;
 mod cordoned;
 mod drained;
 mod fast_forwards;

@@ -46,7 +46,7 @@ impl Status<'_, '_> {
 
 fn commands(name: &str) -> String {
     format!(
-        "None of them is of type Default. To go on without such pods, wait for the others alone: `{}`. Or create a second \
+        "No pod of type Default is left. To go on without the others, wait for type Default alone: `{}`. Or create a second \
          maintenance with lastPodType: Default for the same nodes, then delete this one, in this order, so that the nodes stay \
          cordoned: `{}`, then `{}`",
         wait(name),

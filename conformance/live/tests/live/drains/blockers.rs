@@ -1,6 +1,6 @@
 //! What keeps a drain waiting, and that it says so.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use drydock_conformance::cluster::create_nodes;
 use drydock_conformance::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
 use drydock_conformance::wait::{retry, until};
@@ -29,6 +29,32 @@ async fn a_deployment_that_tolerates_everything_is_a_blocker_by_name() -> Result
     namespace.kubectl.ok(&["delete", "deployment/stubborn"]).await?;
     drained(&namespace.client, "returns", "True").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/returns"]).await.map(drop)
+}
+
+/// `kubectl describe` prints the status after the spec with its twelve entries, and the blockers at its very end: nobody found
+/// them. The conditions are first in the status, and say it.
+#[tokio::test(flavor = "multi_thread")]
+async fn describe_answers_what_blocks_since_when_and_what_to_do() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("describes").await?;
+    let node = shared.node("describes").await?;
+    namespace.kubectl.apply(&budget("kept")).await?;
+    namespace.pod("kept", &node, json!({})).await?;
+    namespace.kubectl.apply(&named_node_maintenance("describes", "Drain", &[&node])).await?;
+    blocked(&namespace.client, "describes", "PodDisruptionBudget", "").await?;
+    let said = namespace.kubectl.ok(&["describe", "nodemaintenance/describes"]).await?;
+    let status = said.split("\nStatus:").nth(1).context("no status")?;
+    ensure!(status.trim_start().starts_with("Conditions:"), "{status}");
+    let messages = status.lines().filter_map(|line| line.trim().strip_prefix("Message:"));
+    let what = format!(
+        "1 pods are left on 1 of 1 nodes. 1 of them is blocked, 1 by PodDisruptionBudget: pod describes/kept on node {node} since 20"
+    );
+    let answer = messages.map(str::trim).find(|message| message.starts_with(&what));
+    let answer = answer.with_context(|| format!("no answer in {status}"))?;
+    ensure!(answer.contains("Z: ") && answer.contains("change the budget"), "{answer}");
+    namespace.kubectl.ok(&["delete", "poddisruptionbudget/kept"]).await?;
+    drained(&namespace.client, "describes", "True").await?;
+    namespace.kubectl.ok(&["delete", "nodemaintenance/describes"]).await.map(drop)
 }
 
 /// It kept every pod of the maintenance where it was.
