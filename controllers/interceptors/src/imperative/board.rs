@@ -9,6 +9,7 @@ use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
 use super::gate::{Gate, Relief};
+use super::owner::{LetGo, Told};
 use super::plan::Tried;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
@@ -29,8 +30,8 @@ pub(crate) struct Memory {
     pub(crate) written_at: Option<Instant>,
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
-    /// What blocked when it was last told by an event: reason and name.
-    pub(crate) told: Option<(String, String)>,
+    /// What its owner was told of what blocks.
+    pub(crate) told: Told,
     waiting: Option<Waiting>,
     /// The budget whose room it waits or asks for.
     claim: Option<ObjectKey>,
@@ -42,6 +43,7 @@ impl Memory {
     pub(crate) fn belong_to(&mut self, uid: &str) {
         if self.uid != uid {
             (self.uid, self.written, self.written_at) = (uid.to_owned(), None, None);
+            self.told = Told::default();
         }
     }
 }
@@ -68,6 +70,7 @@ pub(crate) struct Board {
     sequence: u64,
     /// When all who wait were last woken, by namespace; for [`ALL_WOKEN`].
     all_woken: HashMap<Arc<str>, Instant>,
+    pub(super) let_go: LetGo,
 }
 
 impl Board {

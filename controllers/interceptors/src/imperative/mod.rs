@@ -12,6 +12,7 @@ mod evict;
 mod gate;
 mod limit;
 mod metrics;
+mod owner;
 mod plan;
 mod pool;
 mod refused;

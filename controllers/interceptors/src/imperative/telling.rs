@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::ObjectKey;
+use drydock_runtime::events::Severity;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::NAME;
-use super::answer::Answer;
+use super::owner::Tell;
 use super::worker::{Error, Seen, Worker};
 use crate::report::{self, News, Sent};
 
@@ -16,20 +17,32 @@ use crate::report::{self, News, Sent};
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Events: once when something blocks, again when something else does, and when nothing does any more.
-    pub(super) fn tell(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, news: &News) {
+    /// Events for the pod's owner: once when something blocks, again when something else does, and when nothing does any more.
+    /// Returns when to come back for one.
+    pub(super) fn tell(
+        &self,
+        key: &ObjectKey,
+        request: &EvictionRequest,
+        seen: &Seen,
+        news: &News,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let mut board = self.board.lock();
-        let Some(memory) = board.get_mut(key) else { return };
-        let Some(last) = memory.tried.last.clone() else { return };
+        let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
+        let memory = board.get_mut(key)?;
+        let tell = memory.told.look(news.blocked.as_ref(), let_go, now);
+        let refused = memory.tried.refused.as_ref().filter(|_| !is_terminating(seen));
         let recorder = &self.context.recorder;
-        let blocked = news.blocked.as_ref().map(|blocked| (blocked.reason.clone(), blocked.name.clone()));
-        let refused = memory.tried.refused.as_ref().filter(|_| last.blocks());
-        if let Some(refused) = refused.filter(|_| memory.told != blocked) {
-            recorder.warning(request, "EvictionBlocked", refused.why(&seen.gate).1);
-            memory.told = blocked;
-        } else if last == Answer::Accepted && memory.told.take().is_some() {
-            recorder.normal(request, "EvictionUnblocked", "The eviction was accepted.".to_owned());
+        match tell {
+            Tell::Nothing => return None,
+            Tell::Later(at) => return Some(at),
+            Tell::Blocked => {
+                let words = refused.map_or_else(|| news.message.clone(), |refused| refused.why(&seen.gate).1);
+                recorder.tell_owner(request, Severity::Warning, "EvictionBlocked", &words);
+            }
+            Tell::Unblocked => recorder.normal(request, "EvictionUnblocked", news.message.clone()),
         }
+        None
     }
 
     /// Writes what is new; returns when to come back for the rest or for a heartbeat.
@@ -72,4 +85,8 @@ impl Worker {
         }
         Ok(next)
     }
+}
+
+fn is_terminating(seen: &Seen) -> bool {
+    seen.pod.as_ref().is_some_and(|pod| pod.is_terminating())
 }

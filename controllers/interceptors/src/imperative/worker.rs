@@ -104,7 +104,7 @@ impl Worker {
         }
         let mut wake = plan.wake;
         if let Some(news) = &plan.news {
-            self.tell(&key, &request, &seen, news);
+            wake = earliest(wake, self.tell(&key, &request, &seen, news, now));
             wake = earliest(wake, self.report(&key, &request, news, now).await?);
         }
         Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
@@ -157,10 +157,11 @@ impl Worker {
                 self.metrics.failed_for(key, &memory.pod);
             }
             leaves_room = answer.leaves_room();
-            let is_taken = answer == Answer::Accepted;
-            memory.tried.learn(answer, gate, clock::now());
+            let (is_taken, budget, now) = (answer == Answer::Accepted, gate.budget().cloned(), clock::now());
+            memory.tried.learn(answer, gate, now);
             if is_taken {
                 board.take_room(key);
+                budget.into_iter().for_each(|budget| board.let_go.note(&budget, now));
             }
         }
         let next = if leaves_room { board.claim(key, None) } else { None };

@@ -138,6 +138,14 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
         let late = || format!("no request says {state} of {name}");
         retry(LIMIT, late, async || is_blocked_by(&namespace, name, state).await).await?;
     }
+    // Its owner looks at the pod, and never at an object that is named by a UID.
+    let told = format!("Eviction of pod never for NodeMaintenance budgets (a test) on node {node}: ");
+    let late = || format!("kubectl describe pod does not say: {told}");
+    retry(LIMIT, late, async || {
+        let shown = namespace.kubectl.ok(&["describe", "pod/never"]).await?;
+        Ok(shown.contains("EvictionBlocked") && shown.contains(&told))
+    })
+    .await?;
     namespace.kubectl.ok(&["delete", "pdb/never", "pdb/short", "deployment/short"]).await?;
     drained(&namespace.client, "budgets", "True").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/budgets"]).await.map(drop)

@@ -1,0 +1,160 @@
+//! When the owner of a blocked pod is told. A pod in the queue of a budget that lets others go is on its way; one that
+//! nothing will let go, or behind a budget that has stood still, is not. Pure.
+
+use std::collections::HashMap;
+
+use drydock_api::eviction_request::Blocked;
+use drydock_api::eviction_request::blocked::{
+    ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS,
+};
+use drydock_runtime::ObjectKey;
+use jiff::{SignedDuration, Timestamp};
+
+/// How long a budget may let nothing go before those who wait for it are told.
+const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
+
+/// When budgets let evictions of ours go last. Those that have stood still are forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct LetGo(HashMap<ObjectKey, Timestamp>);
+
+impl LetGo {
+    /// A budget has let an eviction go.
+    pub(crate) fn note(&mut self, budget: &ObjectKey, now: Timestamp) {
+        if self.0.insert(budget.clone(), now).is_none() {
+            self.0.retain(|_, at| now.duration_since(*at) < STANDSTILL);
+        }
+    }
+
+    /// When the budget that blocks let one go last, if that is known.
+    pub(crate) fn last(&self, namespace: &str, blocked: Option<&Blocked>) -> Option<Timestamp> {
+        let blocked = blocked.filter(|blocked| !blocked.state.is_empty())?;
+        self.0.get(&ObjectKey::new(namespace, &blocked.name)).copied()
+    }
+}
+
+/// What blocks the eviction of a pod, and whether its owner knows. Lost at a restart: then a standstill begins anew, and what
+/// is told at once is told again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told(Option<Cause>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Cause {
+    reason: String,
+    name: String,
+    since: Timestamp,
+    is_told: bool,
+}
+
+/// What is to be told now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tell {
+    /// Nothing is new.
+    Nothing,
+    /// What blocks; once for each cause.
+    Blocked,
+    /// What blocks, at this time, if it does so then.
+    Later(Timestamp),
+    /// That nothing blocks any more; the owner knew that something did.
+    Unblocked,
+}
+
+impl Told {
+    /// Takes in what blocks; `let_go` is when its budget let an eviction go last.
+    pub(crate) fn look(
+        &mut self,
+        blocked: Option<&Blocked>,
+        let_go: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Tell {
+        let Some(blocked) = blocked else {
+            let knew = self.0.take().is_some_and(|cause| cause.is_told);
+            return if knew { Tell::Unblocked } else { Tell::Nothing };
+        };
+        let is_same = |cause: &Cause| (&cause.reason, &cause.name) == (&blocked.reason, &blocked.name);
+        let cause = match self.0.take().filter(is_same) {
+            Some(cause) => cause,
+            None => Cause {
+                reason: blocked.reason.clone(),
+                name: blocked.name.clone(),
+                since: now,
+                is_told: false,
+            },
+        };
+        let cause = self.0.insert(cause);
+        if cause.is_told {
+            return Tell::Nothing;
+        }
+        let stands_since = let_go.map_or(cause.since, |at| at.max(cause.since));
+        let due = stands_since.checked_add(STANDSTILL).unwrap_or(Timestamp::MAX);
+        if now < due && !lasts(blocked) {
+            return Tell::Later(due);
+        }
+        cause.is_told = true;
+        Tell::Blocked
+    }
+}
+
+/// Whether somebody has to do something for it to end.
+fn lasts(blocked: &Blocked) -> bool {
+    [ADMISSION_WEBHOOK, FINALIZER, OTHER].contains(&blocked.reason.as_str())
+        || [NEVER_ALLOWS, SEVERAL_BUDGETS].contains(&blocked.state.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_api::eviction_request::blocked::{POD_DISRUPTION_BUDGET, SHORT_NOW};
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
+    }
+
+    fn by(reason: &str, name: &str, state: &str) -> Blocked {
+        Blocked { reason: reason.into(), name: name.into(), state: state.into(), since_time: None }
+    }
+
+    #[test]
+    fn a_pod_in_the_queue_of_a_budget_that_lets_others_go_is_not_told_of() {
+        let (mut told, short) = (Told::default(), by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW));
+        assert_eq!(told.look(Some(&short), None, at(0)), Tell::Later(at(60)));
+        assert_eq!(told.look(Some(&short), Some(at(50)), at(60)), Tell::Later(at(110)));
+        assert_eq!(told.look(Some(&short), Some(at(50)), at(109)), Tell::Later(at(110)));
+        assert_eq!(told.look(Some(&short), Some(at(50)), at(110)), Tell::Blocked);
+        assert_eq!(told.look(Some(&short), Some(at(111)), at(500)), Tell::Nothing, "once for each cause");
+        assert_eq!(told.look(None, None, at(501)), Tell::Unblocked);
+        assert_eq!(told.look(None, None, at(502)), Tell::Nothing);
+    }
+
+    #[test]
+    fn what_does_not_end_by_itself_is_told_of_at_once_and_another_cause_again() {
+        let mut told = Told::default();
+        let never = by(POD_DISRUPTION_BUDGET, "b", NEVER_ALLOWS);
+        assert_eq!(told.look(Some(&never), Some(at(0)), at(1)), Tell::Blocked);
+        assert_eq!(told.look(Some(&by(ADMISSION_WEBHOOK, "w", "")), None, at(2)), Tell::Blocked);
+        assert_eq!(told.look(Some(&by(FINALIZER, "f", "")), None, at(3)), Tell::Blocked);
+    }
+
+    #[test]
+    fn a_pod_that_goes_at_once_and_one_that_waits_shortly_are_never_told_of() {
+        let mut told = Told::default();
+        assert_eq!(told.look(None, None, at(0)), Tell::Nothing);
+        assert_eq!(
+            told.look(Some(&by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW)), None, at(0)),
+            Tell::Later(at(60))
+        );
+        assert_eq!(told.look(None, None, at(59)), Tell::Nothing);
+    }
+
+    #[test]
+    fn budgets_that_have_stood_still_are_forgotten() {
+        let mut let_go = LetGo::default();
+        for second in 0..1000 {
+            let_go.note(&ObjectKey::new("ns", &second.to_string()), at(second));
+        }
+        assert_eq!(let_go.0.len(), 60);
+        let short = by(POD_DISRUPTION_BUDGET, "999", SHORT_NOW);
+        assert_eq!(let_go.last("ns", Some(&short)), Some(at(999)));
+        assert_eq!(let_go.last("other", Some(&short)), None);
+    }
+}
