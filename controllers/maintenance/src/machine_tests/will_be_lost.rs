@@ -57,6 +57,21 @@ fn nothing_is_lost_with_pods_of_controllers_and_mirror_pods() {
 }
 
 #[test]
+fn data_of_pods_after_the_last_type_is_not_lost() {
+    let mut sim = Sim::new(&["a"]);
+    let owner =
+        json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true });
+    let agent = json!({ "metadata": { "ownerReferences": [owner] } });
+    sim.pod("a", "agent", &with_volume(agent, json!({ "name": "v", "emptyDir": {} })));
+    sim.maintenance("long", "Cordon", &["a"]);
+    sim.maintenance("short", "Cordon", &["a"]);
+    sim.change("short", |m| m.spec.last_pod_type = PodType::Default);
+    sim.settle();
+    assert_eq!(sim.says("long", PODS_WILL_BE_LOST).unwrap().0, "True");
+    assert_eq!(sim.says("short", PODS_WILL_BE_LOST).unwrap().0, "False");
+}
+
+#[test]
 fn it_is_told_again_only_when_more_pods_without_a_controller_are_to_leave() {
     let mut sim = Sim::new(&["a", "b"]);
     sim.pod("a", "bare", &json!({}));

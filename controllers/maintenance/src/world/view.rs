@@ -47,9 +47,13 @@ impl<'a> View<'a> {
             .iter()
             .map(|m| world.nodes.values().filter(|n| selects(m, n)).collect())
             .collect();
+        // Most pods are of the first type: to sort all of them would ask each for its type again and again.
         let count = |pods: &'a Vec<Arc<Pod>>| {
-            let mut counted: Vec<&Arc<Pod>> = pods.iter().filter(|p| config.counts(p)).collect();
-            counted.sort_by_key(|pod| pod.pod_type());
+            let counted = pods.iter().filter(|p| config.counts(p));
+            let (mut counted, mut later): (Vec<&Arc<Pod>>, Vec<&Arc<Pod>>) =
+                counted.partition(|pod| pod.pod_type() == PodType::Default);
+            later.sort_by_key(|pod| pod.pod_type());
+            counted.append(&mut later);
             counted
         };
         let counted = world.pods.iter().map(|(node, pods)| (node.as_str(), count(pods))).collect();
