@@ -172,14 +172,15 @@ mod tests {
         assert_eq!(deed(&adopted, Some(&pod())), Deed::Nothing);
     }
 
-    /// Whoever creates a pod may name any owner. The host's garbage collector does not delete it if the version is none
-    /// that is served.
+    /// Whoever creates a pod may name any owner. The host's garbage collector does not delete it if the version is none that is
+    /// served: it is evicted like any other pod.
     #[test]
-    fn a_pod_of_a_daemon_set_that_does_not_exist_is_deleted_like_any_other() {
+    fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {
         let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };
         let stray = Pod { controller: Some(owner), ..pod() };
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&stray)), Deed::Delete);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), Deed::Delete);
+        assert_eq!(stray.pod_type(), PodType::Default);
+        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&stray)), Deed::Decline);
+        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), Deed::Nothing);
     }
 
     /// The plan has it among the static pods: deleted by us it would go in the wrong tier.

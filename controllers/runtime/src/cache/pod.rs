@@ -114,9 +114,11 @@ impl Pod {
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
-    /// Whether a DaemonSet controls the pod.
+    /// Whether a DaemonSet controls the pod. Of the version that is served: the host's garbage collector deletes a pod whose
+    /// owner is none, but not one that names a version which it does not know; and such a pod would stay where a drain leaves
+    /// DaemonSets alone.
     pub fn is_daemon_set_pod(&self) -> bool {
-        self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version.starts_with("apps/"))
+        self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
     }
     /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, whoever controls it.
     pub fn pod_type(&self) -> PodType {
