@@ -13,7 +13,7 @@ use drydock_runtime::{Cacheable, Change, Context, ObjectKey, Outcome, clock, run
 use futures::FutureExt;
 use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
-use tracing::info;
+use tracing::debug;
 
 use crate::cleanup::{ended_at, is_due};
 use crate::controller::{Error, stale};
@@ -115,7 +115,7 @@ impl Removals {
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.delete(&key.name, &params).await {
             Ok(_) => {
-                info!(request = %key, "removed a finished request");
+                debug!(request = %key, "removed a finished request");
                 Ok(Outcome::Done)
             }
             Err(error) => stale(&error).ok_or(Error::Delete(error)),

@@ -4,7 +4,7 @@ use drydock_api::eviction_request::interceptors::is_reserved;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Cacheable, Change, Context, ObjectKey};
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 use crate::machine::Warning;
 
@@ -41,11 +41,11 @@ pub(crate) fn tell_of_beginning(context: &Context, change: &Change<EvictionReque
 /// Logs what a write has changed.
 pub(crate) fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &EvictionRequestStatus) {
     for condition in new.conditions.iter().filter(|c| c.is_true() && !old.conditions.contains(c)) {
-        info!(request = %key, condition = condition.type_, reason = condition.reason, "finished");
+        debug!(request = %key, condition = condition.type_, reason = condition.reason, "finished");
     }
     if new.active_interceptors != old.active_interceptors
         && let Some(active) = new.active_interceptors.first()
     {
-        info!(request = %key, interceptor = active, "interceptor's turn");
+        debug!(request = %key, interceptor = active, "interceptor's turn");
     }
 }

@@ -21,6 +21,7 @@ mod world;
 mod actions;
 mod blockers;
 mod machine;
+mod milestones;
 mod nodes;
 mod release;
 mod repeats;

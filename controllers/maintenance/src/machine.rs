@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::actions::Decision;
 use crate::blockers::{Blocked, Known};
+use crate::milestones::Milestones;
 use crate::nodes::cordon::Flips;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::Gone;
@@ -84,6 +85,7 @@ pub struct Memory {
     pub(crate) outcomes: Outcomes,
     pub(crate) left_out: LeftOut,
     pub(crate) lost: Lost,
+    pub(crate) milestones: Milestones,
 }
 
 /// One step over all maintenances.
@@ -100,6 +102,7 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     memory.outcomes.look(&view, &returned);
     let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
     memory.blocked.look(&view, &known, &mut decision);
+    memory.milestones.look(&view, &memory.blocked, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
     status::decide(&view, memory, &mut decision);

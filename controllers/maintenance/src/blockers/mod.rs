@@ -130,22 +130,40 @@ impl Blocked {
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
     ) -> Option<Most<'b>> {
-        let mut by_reason: BTreeMap<&str, Most<'b>> = BTreeMap::new();
-        let mut all = 0;
+        let by_reason = self.grouped(nodes, last, |shown| shown.blocker.reason.as_str());
+        let all = by_reason.values().map(|most| most.of_reason).sum();
+        let order = |most: &Most<'_>| (most.of_reason, std::cmp::Reverse(most.oldest.since_time));
+        let most = by_reason.into_values().max_by_key(order)?;
+        Some(Most { all, ..most })
+    }
+
+    /// What keeps pods up to a type on these nodes, by its reason and whom it is about.
+    pub(crate) fn by_cause<'b>(
+        &'b self,
+        nodes: impl Iterator<Item = &'b str>,
+        last: PodType,
+    ) -> BTreeMap<(&'b str, &'b str), Most<'b>> {
+        self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.about.as_str()))
+    }
+
+    fn grouped<'b, K: Ord>(
+        &'b self,
+        nodes: impl Iterator<Item = &'b str>,
+        last: PodType,
+        key: impl Fn(&'b Shown) -> K,
+    ) -> BTreeMap<K, Most<'b>> {
+        let mut groups = BTreeMap::new();
         for node in nodes {
             for shown in self.nodes.get(node).into_iter().flatten().filter(|shown| shown.is_pod_up_to(last)) {
-                all += 1;
                 let new = Most { all: 0, of_reason: 0, oldest: &shown.blocker, node };
-                let most = by_reason.entry(&shown.blocker.reason).or_insert(new);
+                let most = groups.entry(key(shown)).or_insert(new);
                 most.of_reason += 1;
                 if shown.blocker.since_time < most.oldest.since_time {
                     (most.oldest, most.node) = (&shown.blocker, node);
                 }
             }
         }
-        let order = |most: &Most<'_>| (most.of_reason, std::cmp::Reverse(most.oldest.since_time));
-        let most = by_reason.into_values().max_by_key(order)?;
-        Some(Most { all, ..most })
+        groups
     }
 
     /// What has kept a pod on a node for the longest time.

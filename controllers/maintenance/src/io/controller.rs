@@ -15,7 +15,7 @@ use tracing::{debug, error};
 use super::lanes::{Job, Lanes};
 use super::metrics::Gauges;
 use super::pending::Pending;
-use super::telling::{log, tell};
+use super::telling::{tell, tell_of_write};
 use super::writer::{Writer, Written};
 use crate::actions::{Action, Decision, Task};
 use crate::machine::{Config, Memory, step};
@@ -176,7 +176,7 @@ impl Controller {
         match self.writer.write(&action).await {
             Ok(Written::At(version)) => {
                 debug!(?task, version, "written");
-                log(&action);
+                tell_of_write(&self.writer.context, &action);
                 if let Action::Conditions { notes, .. } | Action::Status { notes, .. } = &action {
                     notes.iter().for_each(|note| tell(&self.writer.context, note));
                 }

@@ -97,13 +97,16 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
     let mut sim = Sim::new(&["a"]);
     sim.maintenance("m", "Cordon", &["a"]);
     sim.settle();
-    for told in [0, 2, 2] {
+    for told in [1, 3, 3] {
         sim.change_node("a", |n| n.unschedulable = false);
         sim.settle();
         assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
         let conflicts = sim.notes.iter().filter(|n| n.reason == "CordonConflict" && n.warning).count();
         assert_eq!(conflicts, told);
     }
+    let first = &sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
+    assert_eq!(first.about, crate::actions::About::Node("a".into()));
+    assert!(first.message.contains("under maintenance: m (stage Cordon)"), "{}", first.message);
 }
 
 #[test]
@@ -147,7 +150,9 @@ fn other_writes_of_a_node_that_was_flipped_are_no_flips() {
         sim.settle_but(&Task::Cordon("a".into()));
     }
     sim.settle();
-    assert!(sim.notes.iter().all(|n| n.reason != "CordonConflict"), "{:?}", sim.notes);
+    let told = sim.notes.iter().filter(|n| n.reason == "CordonConflict").count();
+    assert_eq!(told, 1, "{:?}", sim.notes);
+    sim.notes.clear();
     sim.change_node("a", |n| n.unschedulable = false);
     sim.change_node("a", |n| n.unschedulable = true);
     sim.change_node("a", |n| n.unschedulable = false);

@@ -8,6 +8,7 @@ mod cordon;
 mod cordoned;
 mod drain;
 mod gone;
+mod milestones;
 mod order;
 mod outcomes;
 mod properties;

@@ -10,6 +10,11 @@ use crate::actions::{About, Action, Decision, Note};
 use crate::world::View;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
+/// Reason of events about nodes that others make schedulable.
+const CORDON_CONFLICT: &str = "CordonConflict";
+/// Maintenances that an event names.
+const NAMED: usize = 5;
+
 /// When someone else made nodes schedulable that are under maintenance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flips(HashMap<String, Conflict>);
@@ -88,6 +93,9 @@ impl Flips {
     fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut Decision) {
         let conflict = self.0.entry(node.name.clone()).or_default();
         conflict.undone(times, view.now);
+        if conflict.times() == 1 {
+            decision.notes.push(held(view, node));
+        }
         let Some(count) = conflict.tell(view.now) else { return };
         let message = |who: &str| {
             format!(
@@ -95,7 +103,7 @@ impl Flips {
             )
         };
         let mut tell = |about, message| {
-            decision.notes.push(Note { about, warning: true, reason: "CordonConflict", message });
+            decision.notes.push(Note { about, warning: true, reason: CORDON_CONFLICT, message });
         };
         tell(About::Node(node.name.clone()), message("The node"));
         for maintenance in view.holders_of(&node.name) {
@@ -105,4 +113,15 @@ impl Flips {
             );
         }
     }
+}
+
+/// What whoever made a node schedulable is told the first time.
+fn held(view: &View<'_>, node: &Node) -> Note {
+    let holder = |m: &Arc<NodeMaintenance>| format!("{} (stage {})", m.metadata.name, m.spec.stage.as_str());
+    let holders = view.holders_of(&node.name).take(NAMED).map(holder).collect::<Vec<_>>().join(", ");
+    let message = format!(
+        "The node is made unschedulable again, as it is under maintenance: {holders}. It is schedulable when each \
+         NodeMaintenance is in stage Complete"
+    );
+    Note { about: About::Node(node.name.clone()), warning: true, reason: CORDON_CONFLICT, message }
 }

@@ -5,6 +5,7 @@ mod no_room;
 mod order;
 mod restart;
 mod selectors;
+mod told;
 mod types;
 mod unserved;
 
