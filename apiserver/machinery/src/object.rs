@@ -2,6 +2,7 @@
 
 pub(crate) mod canonical;
 pub(crate) mod fields_v1;
+mod inserted;
 mod json;
 pub(crate) mod managed_fields;
 mod size;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use inserted::Inserted;
 use managed_fields::{FIELD, Fields};
 
 /// Bytes that hold most objects.
@@ -24,7 +26,7 @@ const USUAL_SIZE: usize = 4096;
 /// kept beside it. Those that are no list of entries stay in the tree, as do those of an object that is still
 /// [raw](Self::raw).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>);
+pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, Inserted);
 
 impl From<Map<String, Value>> for Object {
     fn from(tree: Map<String, Value>) -> Self {
@@ -35,7 +37,7 @@ impl From<Map<String, Value>> for Object {
 impl Object {
     /// A tree that is yet to be decoded: its managed fields stay in it.
     pub fn raw(tree: Map<String, Value>) -> Self {
-        Self(tree, None)
+        Self(tree, None, Inserted::default())
     }
     /// Reads an object's JSON.
     ///
@@ -110,7 +112,7 @@ impl Object {
     pub(crate) fn of_tree(mut tree: Map<String, Value>, fields: Fields) -> Self {
         let metadata = tree.get_mut("metadata").and_then(Value::as_object_mut);
         let entries = metadata.and_then(|metadata| managed_fields::take(metadata, fields));
-        Self(tree, entries)
+        Self(tree, entries, Inserted::default())
     }
 
     /// `metadata.name`, empty if absent.

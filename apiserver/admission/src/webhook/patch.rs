@@ -41,6 +41,7 @@ pub fn patched(
     // What the schema does not know is dropped, as for any client that does not ask for more.
     decode::conform(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
+    changed.keep_inserted(object);
     Ok(Some(changed))
 }
 

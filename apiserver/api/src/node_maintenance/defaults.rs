@@ -13,8 +13,8 @@ pub const POD_TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodTy
 /// An entry's place in a plan: type, priority, and entries with a selector before those without.
 pub type Rank = (PodType, i32, bool);
 
-/// Fills in what is absent from a spec.
-pub fn default_spec(spec: &mut Map<String, Value>) {
+/// Fills in what is absent from a spec. Returns the indexes of the entries that it inserted into the plan, ascending.
+pub fn default_spec(spec: &mut Map<String, Value>) -> Vec<usize> {
     if spec.get("stage").is_none_or(|s| s.is_null() || s == "") {
         spec.insert("stage".to_owned(), "Idle".into());
     }
@@ -28,10 +28,9 @@ pub fn default_spec(spec: &mut Map<String, Value>) {
     if plan.is_null() {
         *plan = json!([]);
     }
-    if let Value::Array(entries) = plan {
-        entries.iter_mut().for_each(default_entry);
-        complete(entries, last);
-    }
+    let Value::Array(entries) = plan else { return Vec::new() };
+    entries.iter_mut().for_each(default_entry);
+    complete(entries, last)
 }
 
 fn default_entry(entry: &mut Value) {
@@ -43,7 +42,8 @@ fn default_entry(entry: &mut Value) {
 
 /// Inserts each of the twelve up to the last pod type that is absent before the first entry that comes after it. Own entries keep their
 /// order, right or wrong.
-fn complete(entries: &mut Vec<Value>, last: PodType) {
+fn complete(entries: &mut Vec<Value>, last: PodType) -> Vec<usize> {
+    let mut inserted: Vec<usize> = Vec::new();
     for pod_type in POD_TYPES.into_iter().filter(|pod_type| *pod_type <= last) {
         for priority in DEFAULT_PRIORITIES {
             let rank = (pod_type, priority, true);
@@ -53,8 +53,12 @@ fn complete(entries: &mut Vec<Value>, last: PodType) {
             }
             let place = ranks.iter().position(|r| r.is_some_and(|r| r > rank)).unwrap_or(entries.len());
             entries.insert(place, json!({ "podPriority": priority, "podType": pod_type.as_str() }));
+            inserted.iter_mut().filter(|at| **at >= place).for_each(|at| *at += 1);
+            inserted.push(place);
         }
     }
+    inserted.sort_unstable();
+    inserted
 }
 
 fn rank_of(entry: &Value) -> Option<Rank> {

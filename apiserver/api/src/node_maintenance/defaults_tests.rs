@@ -73,6 +73,25 @@ fn own_entries_keep_their_place_and_present_ones_are_not_repeated() {
     assert_eq!(plan[6], ("DaemonSet".to_owned(), 7));
 }
 
+/// The entries that were sent stand at the other indexes, in their order: right or wrong.
+#[test]
+fn the_indexes_of_what_was_inserted_are_told() {
+    let sent = json!([
+        { "podPriority": 9 },
+        { "podPriority": 2_000_000_000, "podType": "DaemonSet" },
+        { "podPriority": 7, "podType": "Default", "podSelector": { "matchLabels": { "a": "b" } } },
+        "malformed",
+    ]);
+    let mut spec = json!({ "drainPlan": sent }).as_object().unwrap().clone();
+    let inserted = default_spec(&mut spec);
+    let all = spec["drainPlan"].as_array().unwrap();
+    let own: Vec<_> = (0..all.len()).filter(|i| !inserted.contains(i)).map(|i| &all[i]).collect();
+    assert_eq!((inserted.len(), all.len(), own.len()), (11, 15, 4));
+    assert_eq!((own[0]["podPriority"].as_i64(), own[2]["podPriority"].as_i64()), (Some(9), Some(7)));
+    assert_eq!((&own[1]["podType"], own[3]), (&json!("DaemonSet"), &json!("malformed")));
+    assert_eq!(default_spec(&mut spec), Vec::<usize>::new());
+}
+
 #[test]
 fn completing_twice_changes_nothing() {
     let once = defaulted(json!({ "drainPlan": [{ "podPriority": 3 }, { "podPriority": 1 }] }));

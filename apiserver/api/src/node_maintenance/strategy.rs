@@ -54,7 +54,8 @@ impl Kind for NodeMaintenanceKind {
 
     fn default(&self, object: &mut Object) {
         if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
-            defaults::default_spec(spec);
+            let inserted = defaults::default_spec(spec);
+            object.note_inserted("spec.drainPlan", inserted);
         }
     }
 
@@ -71,7 +72,7 @@ impl Kind for NodeMaintenanceKind {
         errors.extend(
             decode::<NodeMaintenance>(object).map_or_else(|e| e, |new| validation::validate_create(&new)),
         );
-        errors
+        object.number_as_sent(errors)
     }
 
     fn prepare_for_update(&self, new: &mut Object, old: &Object) {
@@ -88,7 +89,7 @@ impl Kind for NodeMaintenanceKind {
     fn validate_update(&self, new: &Object, old: &Object, _now: Now) -> ErrorList {
         let mut errors = enumerations::validate_spec(new);
         errors.extend(with_both(new, old, validation::validate_update));
-        errors
+        new.number_as_sent(errors)
     }
 
     fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {

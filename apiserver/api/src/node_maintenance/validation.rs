@@ -6,6 +6,7 @@ use drydock_machinery::field::{Error, ErrorList, Path, is_full};
 use drydock_machinery::meta::immutable;
 use serde_json::Value;
 
+use super::defaults::{DEFAULT_PRIORITIES, Rank};
 use super::node_selector;
 use super::selector_size::SelectorSize;
 use super::status::NodeMaintenanceNodeStatus;
@@ -133,8 +134,8 @@ fn validate_plan(spec: &NodeMaintenanceSpec, path: &Path) -> ErrorList {
             errors.push(beyond_last(entry.pod_type, spec.last_pod_type, path));
         } else if !seen.insert(key) {
             errors.push(Error::duplicate(path, value()));
-        } else if entry.pod_type != PodType::Unknown && last.is_some_and(|last| rank < last) {
-            errors.push(Error::invalid(path, value(), OUT_OF_ORDER));
+        } else if let Some(later) = last.filter(|later| entry.pod_type != PodType::Unknown && rank < *later) {
+            errors.push(Error::invalid(path, value(), out_of_order(later)));
         } else {
             last = Some(rank);
         }
@@ -148,8 +149,20 @@ fn beyond_last(pod_type: PodType, last: PodType, path: Path) -> Error {
     Error::invalid(path.child("podType"), pod_type.as_str(), detail)
 }
 
-const OUT_OF_ORDER: &str = "out of order: podType Default comes before DaemonSet and Static, podPriority ascends within \
-    a podType, and entries with a podSelector come before the one without";
+/// Names the entry that comes too early, because it may be one that the manifest does not have.
+fn out_of_order((pod_type, priority, no_selector): Rank) -> String {
+    let of_every_plan = if no_selector && DEFAULT_PRIORITIES.contains(&priority) {
+        " without a podSelector, which every plan has"
+    } else {
+        ""
+    };
+    format!(
+        "out of order: must come before the entry with podType {} and podPriority {priority}{of_every_plan}; podType Default comes \
+         before DaemonSet and Static, podPriority ascends within a podType, and entries with a podSelector come before the one \
+         without",
+        pod_type.as_str()
+    )
+}
 
 /// An entry's identity: its selector in one form, an empty one being none.
 fn key(entry: &DrainPlanEntry) -> (PodType, i32, Option<LabelSelector>) {

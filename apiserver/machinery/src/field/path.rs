@@ -29,6 +29,17 @@ impl Path {
     pub fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
     }
+
+    /// The path with another number of the item, if it leads to an item of the list at `list` or below one.
+    #[must_use]
+    pub fn renumbered(&self, list: &str, number: impl FnOnce(usize) -> usize) -> Self {
+        let below = self.0.strip_prefix(list).and_then(|rest| rest.strip_prefix('['));
+        let split = below.and_then(|rest| rest.split_once(']'));
+        match split.and_then(|(index, rest)| Some((index.parse().ok()?, rest))) {
+            Some((index, rest)) => Self(format!("{list}[{}]{rest}", number(index))),
+            None => self.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Path {

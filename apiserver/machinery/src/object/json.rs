@@ -13,7 +13,7 @@ use super::managed_fields::{self, FIELD, ManagedFieldsEntry};
 /// # Errors
 /// None that a tree of JSON can have.
 pub(super) fn write(object: &Object, out: &mut Vec<u8>) -> serde_json::Result<()> {
-    let Object(fields, Some(entries)) = object else { return serde_json::to_writer(out, &object.0) };
+    let Object(fields, Some(entries), _) = object else { return serde_json::to_writer(out, &object.0) };
     out.push(b'{');
     for (field, value) in fields {
         write_key(field, out)?;
