@@ -103,6 +103,10 @@ impl Kind for EvictionRequestKind {
         Some(limits::QUOTA)
     }
 
+    fn selectable_fields(&self) -> &[&'static str] {
+        &["spec.target.pod.name"]
+    }
+
     fn columns(&self) -> &[Column] {
         columns::COLUMNS
     }

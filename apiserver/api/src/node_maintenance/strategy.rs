@@ -115,6 +115,10 @@ impl Kind for NodeMaintenanceKind {
         finalizer::add(object);
     }
 
+    fn selectable_fields(&self) -> &[&'static str] {
+        &["spec.stage"]
+    }
+
     fn columns(&self) -> &[Column] {
         columns::COLUMNS
     }

@@ -116,6 +116,9 @@ impl Kind for Gadget {
             spec.entry("color").or_insert_with(|| json!("red"));
         }
     }
+    fn selectable_fields(&self) -> &[&'static str] {
+        &["spec.color"]
+    }
     fn prepare_for_create(&self, object: &mut Object) {
         object.0.remove("status");
     }

@@ -87,9 +87,32 @@ async fn selectors_select() {
     let error = server.get(&format!("{GADGETS}?fieldSelector=spec.size%3D1")).await.expect(400);
     assert_eq!(
         error["message"],
-        r#""spec.size" is not a known field selector: only "metadata.name", "metadata.namespace""#
+        r#""spec.size" is not a known field selector: only "metadata.name", "metadata.namespace", "spec.color""#
     );
     assert_eq!(server.get(&format!("{GADGETS}?labelSelector=,")).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_field_that_the_kind_names_selects_lists_and_deletions() {
+    let server = with_five().await;
+    for name in ["b", "d"] {
+        server.merge(&format!("{GADGETS}/{name}"), &json!({"spec": {"color": "blue"}})).await.expect(200);
+    }
+    for (query, expected) in [
+        ("spec.color%3Dblue", vec!["b", "d"]),
+        ("spec.color!%3Dblue", vec!["a", "c", "e"]),
+        ("spec.color%3Dblue,metadata.name%3Dd", vec!["d"]),
+        ("spec.color%3D", vec![]),
+    ] {
+        let list = server.get(&format!("{GADGETS}?fieldSelector={query}")).await.expect(200);
+        assert_eq!(names(&list), expected, "{query}");
+    }
+    let paged = server.get(&format!("{GADGETS}?fieldSelector=spec.color%3Dblue&limit=1")).await.expect(200);
+    assert_eq!(names(&paged), ["b"]);
+    let refused = server.delete(&format!("{GADGETS}?fieldSelector=spec.colour%3Dblue")).await;
+    assert_eq!(refused.status, 400);
+    server.delete(&format!("{GADGETS}?fieldSelector=spec.color%3Dblue")).await.expect(200);
+    assert_eq!(names(&server.get(GADGETS).await.expect(200)), ["a", "c", "e"]);
 }
 
 #[tokio::test]

@@ -166,6 +166,33 @@ async fn one_object_can_be_watched_by_name() {
     assert_eq!(watch.types(1).await, [r#"MODIFIED "b""#]);
 }
 
+/// Who comes into the selection is added, and who leaves it is deleted, though nobody was created or deleted.
+#[tokio::test]
+async fn a_watch_by_a_field_of_the_kind_tells_who_comes_and_who_goes() {
+    let server = Server::start().await;
+    server.gadget("a", json!({"spec": {"color": "blue"}})).await;
+    server.gadget("b", json!({})).await;
+    let color = async |name: &str, color: &str| {
+        server.merge(&format!("{GADGETS}/{name}"), &json!({"spec": {"color": color}})).await.expect(200)
+    };
+    let mut blue = Watch::json(&server, "fieldSelector=spec.color%3Dblue").await;
+    let mut others = Watch::json(&server, "fieldSelector=spec.color!%3Dblue").await;
+    assert_eq!(blue.types(1).await, [r#"ADDED "a""#]);
+    assert_eq!(others.types(1).await, [r#"ADDED "b""#]);
+    color("b", "blue").await;
+    let left = color("a", "green").await;
+    color("a", "red").await;
+    color("b", "red").await;
+    assert_eq!(blue.types(1).await, [r#"ADDED "b""#]);
+    let gone = blue.next().await.unwrap();
+    // As it was when it was last in the selection, at the version of the change that took it out.
+    assert_eq!((&gone["type"], &gone["object"]["spec"]["color"]), (&json!("DELETED"), &json!("blue")));
+    assert_eq!(gone["object"]["metadata"]["resourceVersion"], left["metadata"]["resourceVersion"]);
+    assert_eq!(blue.types(1).await, [r#"DELETED "b""#]);
+    let seen = [r#"DELETED "b""#, r#"ADDED "a""#, r#"MODIFIED "a""#, r#"ADDED "b""#];
+    assert_eq!(others.types(4).await, seen);
+}
+
 #[tokio::test]
 async fn a_watched_table_has_columns_once() {
     let server = Server::start().await;
