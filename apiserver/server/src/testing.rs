@@ -65,9 +65,9 @@ impl Kind for Counting {
     fn columns(&self) -> &[Column] {
         &[]
     }
-    fn cells(&self, object: &Object, _: Now) -> Vec<Value> {
+    fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
         self.encoded.fetch_add(1, Relaxed);
-        vec![object.name().into()]
+        vec![object.name().into(), now.as_second().into()]
     }
 }
 

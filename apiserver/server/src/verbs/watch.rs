@@ -33,6 +33,7 @@ pub async fn watch(call: &Call) -> Result<Response<Body>, ApiError> {
     let ends = Instant::now() + timeout(&options);
     let opening = Opening {
         view,
+        clock: jiff::Timestamp::now,
         bookmarks: options.bookmarks,
         ends,
         shutdown: call.shutdown.clone(),

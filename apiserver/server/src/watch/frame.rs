@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use drydock_machinery::kind::Names;
+use drydock_machinery::kind::{Names, Now};
 use drydock_machinery::{ApiError, decode};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::Stored;
@@ -17,6 +17,7 @@ use crate::negotiate::{Format, Output, Transform};
 /// Frames the events of one watch.
 pub struct Framer {
     view: ObjectView,
+    clock: fn() -> Now,
     /// Column definitions go with the first row only.
     headers_due: bool,
     counts: KindEvents,
@@ -25,9 +26,9 @@ pub struct Framer {
 
 impl Framer {
     /// For a watch that nothing has been sent on.
-    pub fn new(view: ObjectView, counts: &WatchEvents, recent: Arc<Recent>) -> Self {
+    pub fn new(view: ObjectView, clock: fn() -> Now, counts: &WatchEvents, recent: Arc<Recent>) -> Self {
         let counts = counts.of(view.kind.names());
-        Self { view, headers_due: true, counts, recent }
+        Self { view, clock, headers_due: true, counts, recent }
     }
 
     /// Names of the kind.
@@ -59,6 +60,9 @@ impl Framer {
     /// An event with an object.
     pub fn object(&mut self, type_: &str, stored: &Stored, out: &mut BytesMut) {
         let headers = std::mem::take(&mut self.headers_due);
+        if matches!(self.view.output.transform, Transform::Table(_)) {
+            self.view.now = (self.clock)();
+        }
         let bytes = object_bytes(stored, &self.view, headers);
         self.event(type_, &bytes, out);
     }

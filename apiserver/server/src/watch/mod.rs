@@ -21,6 +21,7 @@ use std::time::Instant;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
+use drydock_machinery::kind::Now;
 use drydock_storage::storage::{WatchEvent, Watcher};
 use drydock_storage::work_meter::WorkMeter;
 use http::header::CONTENT_TYPE;
@@ -43,6 +44,8 @@ pub use recent::Recent;
 pub struct Opening {
     /// How objects are shown.
     pub view: ObjectView,
+    /// Tells the time of an event, from which the ages in its table count.
+    pub clock: fn() -> Now,
     /// Whether the client takes bookmarks.
     pub bookmarks: bool,
     /// When the watch ends.
@@ -126,7 +129,7 @@ impl Stream {
         let alarm = Alarm::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
         let pinned = watcher.as_ref().and_then(|watcher| watcher.pinned());
         Self {
-            framer: Framer::new(opening.view, &opening.counts, opening.recent),
+            framer: Framer::new(opening.view, opening.clock, &opening.counts, opening.recent),
             watcher,
             pending: VecDeque::new(),
             backlog: Arc::new(Backlog::new(pinned)),

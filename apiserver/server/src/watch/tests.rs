@@ -1,5 +1,6 @@
-//! How much a watch frames at once.
+//! How much a watch frames at once, and from when it tells ages.
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use drydock_machinery::kind::Now;
 use drydock_machinery::table::IncludeObject;
 use drydock_storage::backend::Revision;
 use futures::poll;
+use serde_json::Value;
 
 use super::*;
 use crate::negotiate::{Output, Transform};
@@ -35,6 +37,7 @@ fn opening(kind: &Arc<Counting>, output: Output) -> Opening {
     let events = objects(48).into_iter().map(WatchEvent::Added).collect();
     Opening {
         view,
+        clock: || Now::UNIX_EPOCH,
         bookmarks: false,
         ends: Instant::now() + Duration::from_secs(3600),
         shutdown: CancellationToken::new(),
@@ -72,6 +75,19 @@ async fn other_tasks_run_while_a_watch_frames_what_it_has_to_decode() {
         most = most.max(kind.encoded.load(Relaxed) - before);
         assert!(most <= 5 && yields >= 10, "{format:?}, {transform:?}: {most} at once, {yields} yields");
     }
+}
+
+/// Ages counted from the beginning of the watch: what was made later was `<invalid>` old.
+#[tokio::test]
+async fn a_watched_table_tells_ages_at_the_time_of_each_event() {
+    thread_local!(static SECONDS: Cell<i64> = const { Cell::new(0) });
+    let clock = || Now::from_second(SECONDS.replace(SECONDS.get() + 1)).unwrap();
+    let output = Output { format: Format::Json, pretty: false, transform: Transform::Table("v1") };
+    let body = serve(Opening { clock, ..opening(&kind(), output) }).into_body();
+    let shown = body.collect().await.unwrap().to_bytes();
+    let events = serde_json::Deserializer::from_slice(&shown).into_iter::<Value>();
+    let times: Vec<_> = events.map(|event| event.unwrap()["object"]["rows"][0]["cells"][1].clone()).collect();
+    assert_eq!(times, (0..48).map(Value::from).collect::<Vec<_>>());
 }
 
 #[tokio::test]
