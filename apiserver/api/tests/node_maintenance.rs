@@ -202,38 +202,6 @@ fn equal_entries_are_duplicates_after_normalising_selectors() {
     assert!(errors[1].starts_with("spec.drainPlan[3]: Duplicate value: "));
 }
 
-/// They counted the twelve entries that the server inserts: own entry 0 was `drainPlan[4]`.
-#[test]
-fn error_indexes_are_those_of_the_list_as_it_was_sent() {
-    let selector = json!({ "matchExpressions": [{ "key": "a", "operator": "Like" }] });
-    let of_daemon_sets = json!({ "podPriority": 1, "podType": "DaemonSet", "podSelector": selector });
-    let plan = json!([of_daemon_sets, { "podPriority": 2, "podType": "Odd" }, { "podPriority": 0, "podType": "DaemonSet" }]);
-    let all = create(&maintenance("Idle", plan.clone()));
-    let heads = [
-        "spec.drainPlan[1].podType: Unsupported value: \"Odd\"",
-        "spec.drainPlan[0].podSelector.matchExpressions[0].operator: Invalid value: \"Like\": not a valid selector",
-        "spec.drainPlan[2]: Invalid value: ",
-    ];
-    assert_eq!(all.len(), heads.len(), "{all:?}");
-    assert!(all.iter().zip(heads).all(|(error, head)| error.starts_with(head)), "{all:?}");
-    // The same by an update of what is stored; the plan has changed too.
-    let by_update = update(&maintenance("Idle", plan), &stage("Idle"));
-    assert_eq!(by_update[..3], all[..]);
-}
-
-/// A plan that was read has the entries that the server inserted: they count, because they are sent.
-#[test]
-fn an_entry_put_behind_one_that_every_plan_has_is_told_so() {
-    let mut read = stage("Idle");
-    let old = read.clone();
-    let plan = read.0["spec"]["drainPlan"].as_array_mut().unwrap();
-    plan.insert(6, json!({ "podPriority": 7, "podType": "DaemonSet" }));
-    kind().default(&mut read);
-    let errors = update(&read, &old);
-    let words = r#"spec.drainPlan[6]: Invalid value: {"podPriority":7,"podType":"DaemonSet"}: out of order: must come before the entry with podType DaemonSet and podPriority 2000000000 without a podSelector, which every plan has; "#;
-    assert!(errors[0].starts_with(words), "{errors:?}");
-}
-
 #[test]
 fn the_position_in_the_plan_is_the_index_of_an_entry() {
     let at = |position: i32| {
