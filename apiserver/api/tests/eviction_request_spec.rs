@@ -182,12 +182,12 @@ fn columns_show_state_and_the_active_interceptor() {
     value["status"] = json!({ "activeInterceptors": [eviction], "processedInterceptors": ["x.y"], "interceptors": [
         { "name": eviction, "message": "", "heartbeatTime": "2025-12-31T23:59:00Z",
           "expectedFinishTime": "2026-01-01T00:05:00Z" }] });
-    assert_eq!(cells(&value)[3..], [eviction, "Evicting", "5m", "10m", "<none>", "60s", "x.y", ""]);
+    assert_eq!(cells(&value)[3..], [eviction, "Evicting", "5m", "10m", "<none>", "<none>", "60s", "x.y", ""]);
     let blocked = "Could not evict a pod due to failing eviction requests, number of retries: 7.";
     value["status"]["interceptors"][0]["message"] = blocked.into();
     value["status"]["interceptors"][0]["blocked"] = json!({ "reason": "PodDisruptionBudget" });
     assert_eq!(cells(&value)[4], "Blocked");
-    assert_eq!(cells(&value)[10], blocked);
+    assert_eq!(cells(&value)[11], blocked);
     value["status"]["activeInterceptors"] = json!(["a.b"]);
     assert_eq!(cells(&value)[4], "Intercepting");
     for (condition, n) in [("Canceled", 0), ("Evicted", 1)] {

@@ -282,7 +282,7 @@ fn columns_sum_over_nodes() {
     }));
     let cells = kind().cells(&value, NOW.parse().unwrap());
     assert_eq!(cells.len(), kind().columns().len());
-    let wanted = json!(["m", "Drain", 2, "False", 5, 5, "", "<unknown>", 1, "10 pods left"]);
+    let wanted = json!(["m", "Drain", 2, "False", 5, 5, 1, "", "<unknown>", "10 pods left"]);
     assert_eq!(Value::from(cells), wanted);
 }
 

@@ -1,11 +1,15 @@
 //! What kubectl shows of an EvictionRequest.
 
+use std::time::Duration;
+
 use drydock_machinery::kind::Column;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::interceptors::IMPERATIVE_EVICTION;
-use super::types::{CANCELED, EVICTED, EvictionRequest};
+use super::interceptors::{IMPERATIVE_EVICTION, is_reserved};
+use super::maintenances::{self, with_clause};
+use super::transitions::{active_deadline, passed_over};
+use super::types::{CANCELED, EVICTED, EvictionRequest, InterceptorStatus};
 use crate::cells::{NONE, age, names, until};
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
@@ -25,17 +29,27 @@ pub const COLUMNS: &[Column] = &[
     column("Requesters", "Who asks for the eviction", 0),
     column("Active", "Interceptor whose turn it is", 0),
     column("State", "Pending, Intercepting, Evicting, Blocked, Evicted or Canceled", 0),
-    column("ETA", "Time until the active interceptor expects to be done", 0),
+    column(
+        "ETA",
+        "Time until the active interceptor expects to be done, or is passed over if it never reports",
+        0,
+    ),
     column("Age", "Time since the request was made", 0),
     column("Node", "Node of the pod when the first interceptor got its turn", 1),
+    column("Maintenance", "NodeMaintenances that the request was made for", 1),
     column("Heartbeat", "Time since the active interceptor last reported", 1),
     column("Processed", "Interceptors whose turn is over", 1),
-    column("Message", "What the active interceptor, or the condition that ended the request, says", 1),
+    column(
+        "Message",
+        "Why there is a request, and what the active interceptor, or the condition that ended it, says",
+        1,
+    ),
 ];
 
-/// One cell per column.
-pub fn cells(request: &EvictionRequest, now: Timestamp) -> Vec<Value> {
+/// One cell per column. An interceptor that is silent for the deadline is passed over.
+pub fn cells(request: &EvictionRequest, now: Timestamp, heartbeat_deadline: Duration) -> Vec<Value> {
     let active = request.active_interceptor_status();
+    let maintenances = maintenances::of(request);
     let pod = request.spec.target.pod.as_ref().map_or(NONE, |p| p.name.as_str());
     let cells = [
         request.metadata.name.clone(),
@@ -43,18 +57,30 @@ pub fn cells(request: &EvictionRequest, now: Timestamp) -> Vec<Value> {
         names(request.spec.requesters.iter().map(|r| r.name.as_str())),
         request.active_interceptor().unwrap_or(NONE).to_owned(),
         state(request).to_owned(),
-        until(active.and_then(|a| a.expected_finish_time), now),
+        until(active.and_then(|a| expected(request, a, heartbeat_deadline)), now),
         age(request.metadata.creation_timestamp, now),
         request.status.pod_info.as_ref().map_or(NONE, |pod| shown(&pod.node_name)).to_owned(),
+        names(maintenances.iter().map(|maintenance| maintenance.name.as_str())),
         age(active.and_then(|a| a.heartbeat_time), now),
         names(request.status.processed_interceptors.iter().map(String::as_str)),
-        message(request).to_owned(),
+        message(request),
     ];
     cells.into_iter().map(Value::from).collect()
 }
 
 fn shown(text: &str) -> &str {
     if text.is_empty() { NONE } else { text }
+}
+
+/// When the active interceptor expects to be done; for one that has never reported, when it is passed over.
+fn expected(
+    request: &EvictionRequest,
+    active: &InterceptorStatus,
+    heartbeat_deadline: Duration,
+) -> Option<Timestamp> {
+    let is_unheard = active.start_time.is_none() && !is_reserved(&active.name);
+    let passed_over = || active_deadline(request, heartbeat_deadline).filter(|_| is_unheard);
+    active.expected_finish_time.or_else(passed_over)
 }
 
 /// The request's state in a word.
@@ -73,8 +99,24 @@ pub fn state(request: &EvictionRequest) -> &'static str {
     }
 }
 
+/// Why there is a request, who was passed over, and how it stands.
+fn message(request: &EvictionRequest) -> String {
+    let clause = maintenances::clause_of(request);
+    let stands = stands(request);
+    // Reports of our own interceptors begin with the clause.
+    let bare = stands.strip_prefix(&*clause).and_then(|rest| rest.strip_prefix(": "));
+    let stands = bare.filter(|_| !clause.is_empty()).unwrap_or(stands);
+    let over: Vec<&str> = passed_over(request).filter(|name| !is_reserved(name)).collect();
+    if over.is_empty() {
+        return with_clause(&clause, stands);
+    }
+    let over = format!("passed over, as nothing was heard: {}", names(over.into_iter()));
+    let text = if stands.is_empty() { over } else { format!("{over}; {stands}") };
+    with_clause(&clause, &text)
+}
+
 /// What ended the request, or else what the active interceptor says: conditions of other types are an interceptor's own.
-fn message(request: &EvictionRequest) -> &str {
+fn stands(request: &EvictionRequest) -> &str {
     let conditions = &request.status.conditions;
     let ended = conditions.iter().find(|c| c.is_true() && [EVICTED, CANCELED].contains(&c.type_.as_str()));
     ended.map_or_else(|| said(request), |c| c.message.as_str())
@@ -103,9 +145,9 @@ mod tests {
         });
         let mut request = EvictionRequest::named("ns", "uid");
         request.status = serde_json::from_value(status).unwrap();
-        assert_eq!((state(&request), message(&request)), ("Blocked", message_of_it));
+        assert_eq!((state(&request), &*message(&request)), ("Blocked", message_of_it));
         request.status.conditions[0].type_ = CANCELED.into();
-        assert_eq!((state(&request), message(&request)), ("Canceled", "it is leaving"));
+        assert_eq!((state(&request), &*message(&request)), ("Canceled", "it is leaving"));
     }
 
     /// What imperative eviction said was read: another interceptor that said it was not blocked, and was shown so.
@@ -120,8 +162,43 @@ mod tests {
         let mut request = EvictionRequest::named("ns", "uid");
         request.status = serde_json::from_value(status).unwrap();
         assert_eq!(state(&request), "Evicting");
-        let node = COLUMNS.iter().position(|column| column.name == "Node").unwrap();
-        assert_eq!(cells(&request, Timestamp::UNIX_EPOCH)[node], "n1");
-        assert_eq!(cells(&EvictionRequest::default(), Timestamp::UNIX_EPOCH)[node], NONE);
+        assert_eq!(cell(&request, "Node"), "n1");
+        assert_eq!(cell(&EvictionRequest::default(), "Node"), NONE);
+    }
+
+    fn cell(request: &EvictionRequest, column: &str) -> Value {
+        let at = COLUMNS.iter().position(|c| c.name == column).unwrap();
+        cells(request, Timestamp::UNIX_EPOCH, Duration::from_secs(1200)).remove(at)
+    }
+
+    #[test]
+    fn the_clause_is_shown_once_and_whoever_was_passed_over_is_named() {
+        let entry = |name: &str, message: &str| json!({ "name": name, "message": message });
+        let clause = "for NodeMaintenance tidy (RAM swap) on node n1";
+        let status = json!({
+            "activeInterceptors": [IMPERATIVE_EVICTION], "podInfo": { "nodeName": "n1" },
+            "interceptors": [entry("gone.example.com", ""), entry(IMPERATIVE_EVICTION, &format!("{clause}: b allows 0"))],
+        });
+        let mut request = EvictionRequest::named("ns", "uid");
+        let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
+        request.metadata.annotations.insert(maintenances::MAINTENANCES_ANNOTATION.to_owned(), annotation);
+        request.status = serde_json::from_value(status).unwrap();
+        assert_eq!(cell(&request, "Message"), format!("{clause}: b allows 0"));
+        assert_eq!(cell(&request, "Maintenance"), "tidy");
+        request.status.processed_interceptors = vec!["gone.example.com".to_owned()];
+        let over = "passed over, as nothing was heard: gone.example.com; b allows 0";
+        assert_eq!(cell(&request, "Message"), format!("{clause}: {over}"));
+    }
+
+    #[test]
+    fn eta_of_an_interceptor_that_never_reported_is_when_it_is_passed_over() {
+        let targets = json!([{ "name": "a.example.com" }, { "name": IMPERATIVE_EVICTION }]);
+        let status = json!({ "targetInterceptors": targets, "activeInterceptors": ["a.example.com"],
+            "activationTime": "1970-01-01T00:00:00.000000Z", "interceptors": [{ "name": "a.example.com", "message": "" }] });
+        let mut request = EvictionRequest::named("ns", "uid");
+        request.status = serde_json::from_value(status).unwrap();
+        assert_eq!(cell(&request, "ETA"), "20m");
+        request.status.interceptors[0].start_time = Some(Timestamp::UNIX_EPOCH);
+        assert_eq!(cell(&request, "ETA"), "<unknown>", "it works, and has not said until when");
     }
 }

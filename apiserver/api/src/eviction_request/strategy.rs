@@ -112,7 +112,7 @@ impl Kind for EvictionRequestKind {
     }
 
     fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
-        columns::cells(&decode(object).unwrap_or_default(), now)
+        columns::cells(&decode(object).unwrap_or_default(), now, self.heartbeat_deadline)
     }
 }
 

@@ -84,6 +84,6 @@ pub(crate) fn earlier(t: Timestamp, d: Duration) -> Timestamp {
 pub fn passed_over(request: &EvictionRequest) -> impl Iterator<Item = &str> {
     let processed = &request.status.processed_interceptors;
     let over = processed.len().saturating_sub(usize::from(request.is_finished()));
-    let completed = |name: &&String| request.interceptor(name).is_some_and(|i| i.completion_time.is_some());
-    processed.iter().take(over).filter(move |name| !completed(name)).map(String::as_str)
+    let is_open = |name: &&String| request.interceptor(name).is_some_and(|i| i.completion_time.is_none());
+    processed.iter().take(over).filter(is_open).map(String::as_str)
 }

@@ -98,6 +98,7 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
         (
             "drydock:maintainer".to_owned(),
             vec![
+                READS,
                 "cluster nodemaintenances: get list watch create update patch delete deletecollection",
                 "cluster nodes: get list watch delete",
             ],

@@ -21,7 +21,7 @@ async fn a_request_is_applied_shown_described_and_deleted() -> Result<()> {
     let row = [uid.as_str(), "p", "test.example.com", ABSENT_INTERCEPTOR, "Intercepting"];
     assert!(words(&table).starts_with(&[&names[..], &row[..]].concat()), "{table}");
     let wide = kubectl.ok(&["get", "evreq", "--output=wide"]).await?;
-    let names = [&names[..], &["NODE", "HEARTBEAT", "PROCESSED", "MESSAGE"]].concat();
+    let names = [&names[..], &["NODE", "MAINTENANCE", "HEARTBEAT", "PROCESSED", "MESSAGE"]].concat();
     assert!(words(&wide).starts_with(&names), "{wide}");
     let described = kubectl.ok(&["describe", "evreq", &uid]).await?;
     for part in ["Kind:         EvictionRequest", "Activation Time:", "imperative-eviction.k8s.io"] {
