@@ -103,9 +103,12 @@ pub fn state(request: &EvictionRequest) -> &'static str {
 fn message(request: &EvictionRequest) -> String {
     let clause = maintenances::clause_of(request);
     let stands = stands(request);
-    // Reports of our own interceptors begin with the clause.
+    // Reports of our own interceptors begin with the clause, be it one that has changed since; others might only claim to.
     let bare = stands.strip_prefix(&*clause).and_then(|rest| rest.strip_prefix(": "));
     let stands = bare.filter(|_| !clause.is_empty()).unwrap_or(stands);
+    if request.active_interceptor().is_some_and(is_reserved) && maintenances::has_clause(stands) {
+        return stands.to_owned();
+    }
     let over: Vec<&str> = passed_over(request).filter(|name| !is_reserved(name)).collect();
     if over.is_empty() {
         return with_clause(&clause, stands);
@@ -185,6 +188,9 @@ mod tests {
         request.status = serde_json::from_value(status).unwrap();
         assert_eq!(cell(&request, "Message"), format!("{clause}: b allows 0"));
         assert_eq!(cell(&request, "Maintenance"), "tidy");
+        request.status.interceptors[1].message = "for NodeMaintenance earlier: b allows 0".to_owned();
+        assert_eq!(cell(&request, "Message"), "for NodeMaintenance earlier: b allows 0");
+        request.status.interceptors[1].message = format!("{clause}: b allows 0");
         request.status.processed_interceptors = vec!["gone.example.com".to_owned()];
         let over = "passed over, as nothing was heard: gone.example.com; b allows 0";
         assert_eq!(cell(&request, "Message"), format!("{clause}: {over}"));

@@ -1,10 +1,11 @@
 //! What kubectl shows of a NodeMaintenance.
 
 use drydock_machinery::kind::Column;
+use drydock_machinery::names::dns1123_subdomain;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::blocker::Blocker;
+use super::blocker::{Blocker, POD_DISRUPTION_BUDGET, PodReference};
 use super::status::{DRAINED, NodeMaintenanceNodeStatus, NodeMaintenanceStatus};
 use super::types::NodeMaintenance;
 use crate::cells::{NONE, age};
@@ -31,7 +32,7 @@ pub const COLUMNS: &[Column] = &[
     column("Blocked", "integer", "Pods that something keeps from leaving", 0),
     column("Reason", "string", "Reason for the maintenance", 0),
     column("Age", "string", "Time since the maintenance was made", 0),
-    column("Message", "string", "What blocks, or the state of the drain", 1),
+    column("Message", "string", "What has blocked for the longest time, or else the state of the drain", 1),
 ];
 
 /// One cell per column.
@@ -51,30 +52,36 @@ pub fn cells(maintenance: &NodeMaintenance, now: Timestamp) -> Vec<Value> {
         sum(|n| n.blocked_pods).into(),
         maintenance.spec.reason.as_str().into(),
         age(maintenance.metadata.creation_timestamp, now).into(),
-        message(status, now).into(),
+        blocked(status, now)
+            .unwrap_or_else(|| drained.map_or_else(String::new, |c| c.message.clone()))
+            .into(),
     ]
 }
 
-/// What blocks, with how long it has done so; else the message of the condition Drained.
-fn message(status: &NodeMaintenanceStatus, now: Timestamp) -> String {
+/// How many pods are blocked, and by what for the longest time: what is stored tells since when, never how long.
+fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
     let nodes = &status.node_statuses;
-    let blockers = nodes.iter().flat_map(|node| node.blockers.iter().map(move |blocker| (node, blocker)));
-    let Some((node, oldest)) = blockers.min_by_key(|(_, blocker)| blocker.since_time) else {
-        let drained = find_condition(&status.conditions, DRAINED);
-        return drained.map_or_else(String::new, |drained| drained.message.clone());
-    };
-    let blocked: i64 = nodes.iter().map(|node| i64::from(node.blocked_pods)).sum();
-    let pods: i64 = nodes.iter().map(left).sum();
-    let what = match oldest.pod.name.as_str() {
-        "" => format!("node {}", node.node_ref.name),
-        pod => format!("{}/{pod}", oldest.pod.namespace),
-    };
-    let (since, Blocker { reason, message, .. }) = (age(oldest.since_time, now), oldest);
-    format!("{blocked} of {pods} pods are blocked; oldest: {what} by {reason} ({since}): {message}")
+    let of_pod = |blocker: &&Blocker| !blocker.pod.name.is_empty() && blocker.since_time.is_some();
+    let oldest = nodes.iter().flat_map(|n| &n.blockers).filter(of_pod).min_by_key(|b| b.since_time)?;
+    let sum =
+        |count: fn(&NodeMaintenanceNodeStatus) -> i32| nodes.iter().map(|n| i64::from(count(n))).sum::<i64>();
+    let count = sum(|n| n.blocked_pods);
+    let left = sum(|n| n.pods_pending_evacuation) + sum(|n| n.pods_evacuating);
+    let be = if count == 1 { "is" } else { "are" };
+    let PodReference { namespace, name, .. } = &oldest.pod;
+    let (cause, age) = (cause(oldest), age(oldest.since_time, now));
+    Some(format!("{count} of {left} pods {be} blocked; oldest: {namespace}/{name} by {cause} ({age})"))
 }
 
-fn left(node: &NodeMaintenanceNodeStatus) -> i64 {
-    i64::from(node.pods_pending_evacuation) + i64::from(node.pods_evacuating)
+/// What blocks; a budget with its name, which its message tells.
+fn cause(blocker: &Blocker) -> String {
+    let (reason, message) = (&blocker.reason, &blocker.message);
+    let rest = message.split_once("PodDisruptionBudget ").filter(|_| reason == POD_DISRUPTION_BUDGET);
+    let name = rest.and_then(|(_, rest)| rest.split_whitespace().next());
+    match name.filter(|name| dns1123_subdomain(name).is_empty()) {
+        Some(name) => format!("{reason} {name}"),
+        None => reason.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -84,25 +91,51 @@ mod tests {
 
     use super::*;
 
+    const NOW: &str = "2026-01-01T00:01:00Z";
+
+    fn message(status: Value) -> String {
+        let status = serde_json::from_value(status).unwrap();
+        let maintenance = NodeMaintenance { status, ..Default::default() };
+        let shown = cells(&maintenance, NOW.parse().unwrap());
+        assert_eq!(shown.len(), COLUMNS.len());
+        shown.last().unwrap().as_str().unwrap().to_owned()
+    }
+
+    fn blocker(name: &str, reason: &str, message: &str, since: &str) -> Value {
+        json!({"pod": {"namespace": "block", "name": name, "uid": "u"}, "reason": reason, "message": message,
+            "sinceTime": format!("2026-01-01T00:00:{since}Z")})
+    }
+
     #[test]
-    fn the_message_tells_how_many_pods_are_blocked_and_the_oldest() {
-        let blocker = |pod: &str, second: i64| {
-            json!({ "pod": { "namespace": "block", "name": pod, "uid": pod }, "reason": "PodDisruptionBudget",
-                "message": "b allows 0", "sinceTime": Timestamp::from_second(second).unwrap() })
-        };
-        let node = |name: &str, blockers: Value| {
-            json!({ "nodeRef": { "name": name }, "podsPendingEvacuation": 1, "podsEvacuating": 4, "blockedPods": 3,
-                "blockers": blockers })
-        };
-        let drained = json!({ "type": "Drained", "status": "False", "reason": "Draining", "message": "10 pods are left" });
-        let nodes =
-            json!([node("a", json!([blocker("later", 30)])), node("b", json!([blocker("zero", 10)]))]);
-        let mut status: NodeMaintenanceStatus =
-            serde_json::from_value(json!({ "nodeStatuses": nodes, "conditions": [drained] })).unwrap();
-        let now = Timestamp::from_second(44).unwrap();
-        let wanted = "6 of 10 pods are blocked; oldest: block/zero by PodDisruptionBudget (34s): b allows 0";
-        assert_eq!(message(&status, now), wanted);
-        status.node_statuses.iter_mut().for_each(|node| node.blockers.clear());
-        assert_eq!(message(&status, now), "10 pods are left");
+    fn the_message_names_what_has_blocked_for_the_longest_time() {
+        let budget =
+            blocker("zero-1", POD_DISRUPTION_BUDGET, "PodDisruptionBudget zero allows 0 disruptions", "26");
+        let nodes = json!([
+            {"podsPendingEvacuation": 1, "podsEvacuating": 9, "blockedPods": 5,
+                "blockers": [blocker("a", "Interceptor", "PodDisruptionBudget x", "30")]},
+            {"podsEvacuating": 7, "blockedPods": 1, "blockers": [budget]},
+        ]);
+        let words = "6 of 17 pods are blocked; oldest: block/zero-1 by PodDisruptionBudget zero (34s)";
+        assert_eq!(message(json!({"nodeStatuses": nodes})), words);
+    }
+
+    #[test]
+    fn a_cause_without_a_name_is_told_by_its_reason() {
+        for (reason, said) in [
+            ("Interceptor", "PodDisruptionBudget x"),
+            (POD_DISRUPTION_BUDGET, "PodDisruptionBudget \u{1b}[1m"),
+        ] {
+            let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, said, "59")]}]);
+            let words = format!("1 of 1 pods is blocked; oldest: block/p by {reason} (1s)");
+            assert_eq!(message(json!({"nodeStatuses": nodes})), words);
+        }
+    }
+
+    #[test]
+    fn the_message_is_that_of_drained_while_no_pod_is_blocked() {
+        let drained =
+            json!({"type": DRAINED, "status": "False", "reason": "Draining", "message": "2 pods are left"});
+        assert_eq!(message(json!({"conditions": [drained]})), "2 pods are left");
+        assert_eq!(message(json!({})), "");
     }
 }

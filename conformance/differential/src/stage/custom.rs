@@ -44,6 +44,7 @@ const REQUEST_PATHS: &[&str] = &[
     ".status.eta",
     ".metadata.creationTimestamp",
     ".status.podInfo.nodeName",
+    ".status.maintenance",
     ".status.heartbeat",
     ".status.processedInterceptors[0]",
     ".status.message",
@@ -54,9 +55,9 @@ const MAINTENANCE_PATHS: &[&str] = &[
     ".status.conditions[0].status",
     ".status.pending",
     ".status.evacuating",
+    ".status.blocked",
     ".spec.reason",
     ".metadata.creationTimestamp",
-    ".status.blocked",
     ".status.conditions[0].message",
 ];
 

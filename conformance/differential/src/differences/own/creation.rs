@@ -1,6 +1,6 @@
 //! Of creation.
 
-use super::{Group, KINDS, NAME, NAMED, NODES, PLAN, STRUCTS, TYPES, UNION};
+use super::{Group, KINDS, NAME, NAMED, NODES, STRUCTS, TYPES, UNION};
 
 pub(super) const ALL: &[Group] = &[
     (
@@ -32,11 +32,6 @@ pub(super) const ALL: &[Group] = &[
         "create: maintenance: with a number for its stage",
         TYPES,
         &[(0, "body.code"), (0, "body.details"), (0, "body.message"), (0, "body.reason"), (0, "code")],
-    ),
-    (
-        "create: maintenance: with a pod type that is none",
-        PLAN,
-        &[(0, "body.details.causes.0.field"), (0, "body.message")],
     ),
     (
         "create: maintenance: without nodes",

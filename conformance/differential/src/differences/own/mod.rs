@@ -32,8 +32,6 @@ const KEYS: &str = "the schema of a compiled-in kind has Go's zero value for a f
 const NAMED: &str = "validation of compiled-in kinds names the field that is the key, as of containers (k8s.io/kubernetes pkg/apis/core/validation)";
 const NAME: &str = "KEP-4563: the name is the UID of the pod, which is looked at first";
 const UNION: &str = "KEP-4563: exactly one member of the target must be set";
-const PLAN: &str =
-    "api.md: the entries that are put into the plan come before validation, and indexes count them";
 const NODES: &str = "the selector is a struct of core/v1, whose terms are what is missing (k8s.io/kubernetes pkg/apis/core/validation, ValidateNodeSelector)";
 const TWICE: &str = "custom resources look at their metadata once more than the generic strategy does, and tell of each error again (k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go)";
 const EMPTY: &str =

@@ -4,7 +4,7 @@ use super::{AGES, CELLS, CONTINUE, Group, ITEMS, NAMES, NULL, STRUCTS, WORDS};
 
 pub(super) const ALL: &[Group] = &[
     ("formats: maintenance: a table", NAMES, &[(1, "body.columnDefinitions.0.description")]),
-    ("formats: maintenance: a table", AGES, &[(1, "body.columnDefinitions.7.type")]),
+    ("formats: maintenance: a table", AGES, &[(1, "body.columnDefinitions.8.type")]),
     (
         "formats: maintenance: a table",
         CELLS,
@@ -14,7 +14,7 @@ pub(super) const ALL: &[Group] = &[
             (1, "body.rows.0.cells.4"),
             (1, "body.rows.0.cells.5"),
             (1, "body.rows.0.cells.6"),
-            (1, "body.rows.0.cells.8"),
+            (1, "body.rows.0.cells.7"),
             (1, "body.rows.0.cells.9"),
         ],
     ),
@@ -31,6 +31,7 @@ pub(super) const ALL: &[Group] = &[
             (1, "body.rows.0.cells.8"),
             (1, "body.rows.0.cells.9"),
             (1, "body.rows.0.cells.10"),
+            (1, "body.rows.0.cells.11"),
         ],
     ),
     ("formats: request: a table of an empty list", NAMES, &[(0, "body.columnDefinitions.0.description")]),
@@ -74,6 +75,7 @@ pub(super) const ALL: &[Group] = &[
             (3, "body.0.object.rows.0.cells.8"),
             (3, "body.0.object.rows.0.cells.9"),
             (3, "body.0.object.rows.0.cells.10"),
+            (3, "body.0.object.rows.0.cells.11"),
             (3, "body.1.object.rows.0.cells.1"),
             (3, "body.1.object.rows.0.cells.2"),
             (3, "body.1.object.rows.0.cells.3"),
@@ -84,6 +86,7 @@ pub(super) const ALL: &[Group] = &[
             (3, "body.1.object.rows.0.cells.8"),
             (3, "body.1.object.rows.0.cells.9"),
             (3, "body.1.object.rows.0.cells.10"),
+            (3, "body.1.object.rows.0.cells.11"),
         ],
     ),
 ];
