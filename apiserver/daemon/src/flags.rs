@@ -29,7 +29,7 @@ pub struct Flags {
     #[command(subcommand)]
     pub command: Option<DataCommand>,
 
-    /// YAML file with any of these flags, a key each without the dashes; the command line goes before it
+    /// YAML file of flags, as `bind-address: 127.0.0.1`; a flag on the command line wins
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -90,7 +90,7 @@ pub struct Flags {
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 30)]
     pub quota_backend_bytes: u64,
 
-    /// How long an interceptor may stay silent; the same on the controller manager
+    /// How long an interceptor may go without a heartbeat before the next one gets its turn; must equal that of the controller manager
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
     pub heartbeat_deadline: Duration,
     /// Names under k8s.io that may intercept beside the built-in ones; the same on the controller manager

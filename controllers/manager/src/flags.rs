@@ -16,7 +16,7 @@ use crate::controllers;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "drydock-controller-manager", version)]
 pub struct Flags {
-    /// YAML file with any of these flags, a key each without the dashes; the command line goes before it
+    /// YAML file of flags, as `bind-address: 127.0.0.1`; a flag on the command line wins
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -65,13 +65,13 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", default_value = "drydock-manager-certs")]
     pub cert_dir: PathBuf,
 
-    /// How long an interceptor may stay silent; the same on the API server
+    /// How long an interceptor may go without a heartbeat before the next one gets its turn; must equal that of the API server
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
     pub heartbeat_deadline: Duration,
     /// Names under k8s.io that may intercept beside the built-in ones; the same on the API server
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_reserved_name)]
     pub allowed_interceptor_names: Vec<String>,
-    /// How long finished EvictionRequests are kept whose requesters do not withdraw, at most 5000 a namespace; 0 keeps these
+    /// How long a finished EvictionRequest is kept while requesters stay in it; 0 keeps it for ever. A namespace keeps at most 5000
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub eviction_request_retention: Duration,
     /// Whether the metrics of EvictionRequests are summed up by namespace

@@ -32,7 +32,7 @@ pub(super) fn status() -> Schema {
             "nodeStatuses",
             3,
             list(
-                "List of a maintenance statuses for all nodes targeted by this maintenance. A node stands in it once. The list is atomic. It holds at most 4000 nodes.",
+                "NodeStatuses says for each selected node how far it is: which pods are asked to leave, how many are left, and what blocks. A node that left the cluster undrained stays in it. Each node stands in it once. The list is atomic and holds at most 4000 nodes.",
                 node_status(),
                 ListType::Atomic,
             )
@@ -153,7 +153,7 @@ fn node_status() -> Schema {
             "drainMessage",
             3,
             string(
-                "DrainMessage may specify a state of the drain on this node and a reason why the drain targets are set to a particular values.",
+                "DrainMessage says in a few words what goes on here: Evacuating, or Waiting for another node, or Drained. It names the maintenance that keeps this one from going further here, or that takes it further than its own plan says. It is empty outside the Drain stage.",
             ),
         ),
         required(
