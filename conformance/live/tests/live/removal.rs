@@ -1,6 +1,6 @@
 //! deploy/remove, on hosts of their own: what is left of Drydock goes, in whatever order it was taken apart.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::cluster::create_nodes;
@@ -8,8 +8,11 @@ use drydock_conformance::drydock::{Drydock, Options};
 use drydock_conformance::host::{Host, repository};
 use drydock_conformance::kinds::named_node_maintenance;
 use drydock_conformance::kubectl::Kubectl;
-use drydock_conformance::wait::schema_served;
+use drydock_conformance::wait::{schema_served, until};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::Api;
 use serde_json::Value;
+use tokio::process::Command;
 
 use crate::shared::LIMIT;
 
@@ -32,7 +35,7 @@ async fn nodes_are_as_before_though_both_programs_went_first() -> Result<()> {
 async fn a_drydock_that_runs_is_removed_and_a_dry_run_changes_nothing() -> Result<()> {
     let site = Site::start().await?;
     let before = site.kubectl.ok(&["get", "nodes", "-o", "yaml"]).await?;
-    let said = remove(&site.drydock.host, &["--dry-run"])?;
+    let said = remove(&site.drydock.host, &["--dry-run"]).await?;
     for command in ["delete nodemaintenances --all", "delete namespace drydock-system", "patch node free-000"]
     {
         ensure!(said.contains(&format!("kubectl {command}")), "{command:?} is not in {said}");
@@ -76,10 +79,21 @@ impl Site {
     /// Twice: it may be run again.
     async fn is_removed_by_the_script(&self) -> Result<()> {
         for _ in 0..2 {
-            let said = remove(&self.drydock.host, &[])?;
+            let host = &self.drydock.host;
+            let (said, ()) = tokio::try_join!(remove(host, &[]), self.end_with_their_deployments())?;
             ensure!(!said.contains("rror"), "{said}");
         }
         Ok(())
+    }
+
+    /// Ends the programs when their Deployments are deleted, as kubelets would.
+    async fn end_with_their_deployments(&self) -> Result<()> {
+        let deployments: Api<Deployment> =
+            Api::namespaced(self.drydock.host.client().await?, "drydock-system");
+        let ends = |found: Option<&Deployment>| found.is_none_or(|d| d.metadata.deletion_timestamp.is_some());
+        until(deployments, "drydock-controller-manager", LIMIT, "deleted", ends).await?;
+        self.drydock.kill_manager()?;
+        self.drydock.kill_apiserver().map(drop)
     }
 
     async fn is_as_before(&self) -> Result<()> {
@@ -104,13 +118,15 @@ impl Site {
     }
 }
 
-fn remove(host: &Host, arguments: &[&str]) -> Result<String> {
+async fn remove(host: &Host, arguments: &[&str]) -> Result<String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let Output { status, stdout, stderr } = Command::new(repository().join("deploy/remove"))
         .args(arguments)
         .env("KUBECONFIG", host.admin())
         .env("PATH", format!("{}:{path}", host.bin.display()))
-        .output()?;
+        .kill_on_drop(true)
+        .output()
+        .await?;
     let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     ensure!(status.success(), "{said}");
     Ok(said)
