@@ -7,6 +7,8 @@ use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus, PodT
 use drydock_runtime::Node;
 use jiff::Timestamp;
 
+use crate::requests::asked::AskedAgain;
+
 /// What an action is about: there is one action at a time for each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
@@ -113,6 +115,8 @@ pub enum RequestChange {
         request: Option<String>,
         /// For which maintenances: the request's annotation.
         maintenances: Arc<str>,
+        /// What it says of requests before it that others took from us: an annotation too.
+        asked_again: Option<AskedAgain>,
     },
     /// Withdraws from a request.
     Withdraw {

@@ -134,14 +134,14 @@ fn never_reported(
 ) -> Why {
     let (name, meta) = (&active.name, &request.metadata);
     let then = passed_over.map(|at| format!("; it is passed over at {}", format_seconds(at)));
-    let message = format!(
-        "Waiting for interceptor {name}, which has never reported{}. To go on now: kubectl patch evictionrequest {} -n {} \
-         --subresource=status -p 'status: {{interceptors: [{{name: {name}, completionTime: '$(date -u +%FT%TZ)'}}]}}'",
-        then.unwrap_or_default(),
-        meta.name,
-        meta.namespace,
+    let message =
+        format!("Waiting for interceptor {name}, which has never reported{}", then.unwrap_or_default());
+    let command = format!(
+        "kubectl patch evictionrequest {} -n {} --subresource=status -p 'status: {{interceptors: [{{name: {name}, \
+         completionTime: '$(date -u +%FT%TZ)'}}]}}'",
+        meta.name, meta.namespace,
     );
-    Why::new(INTERCEPTOR, message).of(name)
+    Why { command: Some(command), ..Why::new(INTERCEPTOR, message).of(name) }
 }
 
 /// Who was passed over before, behind the words about whoever has the turn now.

@@ -221,7 +221,7 @@ fn show(
 ) -> Shown {
     let before = before.filter(|before| before.blocker.reason == why.reason);
     let since = before.and_then(|before| before.blocker.since_time);
-    let (mut message, mut worded) = (one_line(&why.message), view.now);
+    let (mut message, mut worded) = (told(&why), view.now);
     if let Some(before) = before.filter(|before| before.about == why.about) {
         let until = before.worded.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
         let differs = before.blocker.message != message;
@@ -237,12 +237,20 @@ fn show(
     Shown { blocker, pod_type: PodType::default(), about: why.about, worded }
 }
 
+/// The message, and the command behind it, which is never cut: people copy it.
+fn told(why: &Why) -> String {
+    let command =
+        why.command.as_ref().map_or_else(String::new, |command| format!(". To go on now: {command}"));
+    let room = MAX_MESSAGE.saturating_sub(command.chars().count()).max(1);
+    one_line(&why.message, room) + &command
+}
+
 /// A message without line breaks, cut if it is long: its words may be those of others, and stand in tables.
-fn one_line(message: &str) -> String {
+fn one_line(message: &str, room: usize) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    if message.chars().count() <= MAX_MESSAGE {
+    if message.chars().count() <= room {
         return message.chars().map(plain).collect();
     }
-    let cut = message.chars().take(MAX_MESSAGE - 1).map(plain);
+    let cut = message.chars().take(room - 1).map(plain);
     cut.chain(std::iter::once('\u{2026}')).collect()
 }

@@ -27,11 +27,13 @@ pub(crate) struct Why {
     /// The name of who or what it is that blocks, where others may take its place.
     pub(crate) about: String,
     pub(crate) message: String,
+    /// The command that helps, behind the message.
+    pub(crate) command: Option<String>,
 }
 
 impl Why {
     pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, about: String::new(), message: message.into() }
+        Self { reason, about: String::new(), message: message.into(), command: None }
     }
 
     /// The same, of somebody of this name.
@@ -73,7 +75,10 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
     }
     let request = request?;
     let why = why_refused(request).or_else(|| no_agent(view, pod, request));
-    let why = why.or_else(|| why_slow(view, request, decision))?;
+    let mut why = why.or_else(|| why_slow(view, request, decision))?;
+    if let Some(asked) = failures.asked_again(pod, Some(request)) {
+        why.message.push_str(&format!("; {}", asked.words()));
+    }
     Some(after_others(request, why))
 }
 

@@ -24,7 +24,7 @@ fn ask(maintenance: &str, node: usize, pod: usize) -> Action {
     Action::Request {
         namespace: "ns".into(),
         pod: pod.clone(),
-        change: RequestChange::Ask { pod, request: None, maintenances: "".into() },
+        change: RequestChange::Ask { pod, request: None, maintenances: "".into(), asked_again: None },
         turn: Turn { maintenance: maintenance.to_owned(), within: node.to_string() },
     }
 }

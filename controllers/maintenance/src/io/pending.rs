@@ -99,7 +99,12 @@ mod tests {
     use crate::actions::{RequestChange, Turn};
 
     fn ask(pod: &str) -> Action {
-        let change = RequestChange::Ask { pod: pod.to_owned(), request: None, maintenances: "".into() };
+        let change = RequestChange::Ask {
+            pod: pod.to_owned(),
+            request: None,
+            maintenances: "".into(),
+            asked_again: None,
+        };
         Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() }
     }
 

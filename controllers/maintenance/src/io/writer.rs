@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::actions::{Action, NodeCondition, RequestChange};
 use crate::machine::Config;
 use crate::observed::Observed;
+use crate::requests::asked::ASKED_AGAIN_ANNOTATION;
 use crate::{CORDONED_BY, REQUESTER};
 
 /// Nodes that are read at once to confirm that they are empty.
@@ -64,11 +65,12 @@ impl Writer {
         change: &RequestChange,
     ) -> Result<Written, kube::Error> {
         match change {
-            RequestChange::Ask { pod, request, maintenances } => {
+            RequestChange::Ask { pod, request, maintenances, asked_again } => {
                 let mut part = part(namespace, uid, pod, request.as_deref());
                 part.spec.requesters = vec![Requester { name: REQUESTER.to_owned() }];
                 let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
-                part.metadata.annotations.extend([annotation]);
+                let asked_again = asked_again.map(|a| (ASKED_AGAIN_ANNOTATION.to_owned(), a.value()));
+                part.metadata.annotations.extend([annotation].into_iter().chain(asked_again));
                 Ok(at(&self.apply_request(part).await?))
             }
             RequestChange::Withdraw { pod, request } => self.withdraw(namespace, uid, pod, request).await,

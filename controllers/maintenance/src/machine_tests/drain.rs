@@ -131,6 +131,7 @@ fn a_request_of_another_requester_gets_our_entry_too() {
         pod: "p".into(),
         request: Some("request-p".into()),
         maintenances: r#"[{"name":"m"}]"#.into(),
+        asked_again: None,
     };
     assert_eq!(*change_of(&actions[&Task::Request("ns".into(), "uid-p".into())]), wanted);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answer;
+mod asked_again;
 mod blockers;
 mod conditions;
 mod cordon;
@@ -37,6 +38,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::actions::{Action, Note, RequestChange, Task};
 use crate::observed::{Lost, Since, flipped_by};
+use crate::requests::asked::ASKED_AGAIN_ANNOTATION;
 use crate::requests::outcomes::RequestStep;
 use crate::world::Located;
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
@@ -278,9 +280,11 @@ impl Sim {
 
     fn change_request(&mut self, task: &Task, change: RequestChange) {
         match change {
-            RequestChange::Ask { pod, maintenances, .. } => self.request(&pod, |r| {
+            RequestChange::Ask { pod, maintenances, asked_again, .. } => self.request(&pod, |r| {
                 let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
                 r.metadata.annotations.extend([annotation]);
+                let again = asked_again.map(|a| (ASKED_AGAIN_ANNOTATION.to_owned(), a.value()));
+                r.metadata.annotations.extend(again);
                 r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
             }),
             RequestChange::Withdraw { pod, .. } => {

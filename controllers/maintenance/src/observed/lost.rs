@@ -4,6 +4,7 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::Change;
 
 use crate::REQUESTER;
+use crate::requests::asked::AskedAgain;
 
 /// A request that lost our requester before it had ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) struct Lost {
     pub(crate) target: String,
     /// Whether it was deleted, and not only withdrawn.
     pub(crate) deleted: bool,
+    /// What the next request says of this one and those before it.
+    pub(crate) asked_again: Option<AskedAgain>,
 }
 
 impl Lost {
@@ -29,6 +32,7 @@ impl Lost {
         // One that was made anew while nobody watched may be ours again.
         let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
         let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
-        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted })
+        let asked_again = AskedAgain::after(old);
+        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted, asked_again })
     }
 }

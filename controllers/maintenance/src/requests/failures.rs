@@ -12,6 +12,7 @@ use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::REQUESTER;
+use crate::requests::asked::AskedAgain;
 use crate::world::View;
 
 /// How long after the first failure a pod is asked for again; doubled with each further one.
@@ -25,6 +26,8 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(1);
 pub(crate) struct Failures {
     /// By UID of the pod.
     pods: HashMap<String, Failure>,
+    /// What the next requests of pods say of those that others took from us, by UID of the pod.
+    asked_again: HashMap<String, AskedAgain>,
     /// UIDs of the requests from which we withdraw ourselves; and whether the last look showed that we have.
     withdrawn: HashMap<String, bool>,
     /// UIDs of the requests that are there and from which we have withdrawn. Our requester in one of them is somebody else's:
@@ -78,6 +81,7 @@ impl Failures {
         let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
+        self.asked_again.retain(|uid, _| present.contains(uid.as_str()));
         for pod in pods() {
             let key = (pod.namespace.clone(), pod.uid.clone());
             // Our requester in a request for another pod was never ours.
@@ -86,6 +90,10 @@ impl Failures {
                 let cause = if lost.deleted { Cause::Deleted } else { Cause::Withdrawn };
                 let failed = Failed { cause, request: &lost.request, at: view.now, why: "" };
                 self.learn(pod, &failed, view.now);
+                // What we counted ourselves comes before what stood in the request, which is anybody's to write.
+                let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
+                let again = counted.or(lost.asked_again).map(|asked| (pod.uid.clone(), asked));
+                self.asked_again.extend(again);
             }
             if let Some(request) = view.world.requests.get(&key) {
                 self.look_at(pod, request, view.now);
@@ -108,6 +116,12 @@ impl Failures {
     /// Whether we have withdrawn from this request, and have not asked in it again.
     pub(crate) fn has_let_go(&self, request: &str) -> bool {
         self.let_go.contains(request)
+    }
+
+    /// How often a pod was asked for again; after a restart, by what its request says.
+    pub(crate) fn asked_again(&self, pod: &Pod, request: Option<&EvictionRequest>) -> Option<AskedAgain> {
+        let said = || request.filter(|r| r.has_requester(REQUESTER)).and_then(AskedAgain::of);
+        self.asked_again.get(&pod.uid).copied().or_else(said)
     }
 
     /// The failure of a pod whose last request failed.

@@ -1,5 +1,6 @@
 //! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
 
+pub(crate) mod asked;
 pub(crate) mod failures;
 pub(crate) mod outcomes;
 mod reasons;
@@ -36,7 +37,7 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
             None => {
-                let Some(change) = wanted(pod, request, &mut reasons) else { continue };
+                let Some(change) = wanted(pod, request, failures, &mut reasons) else { continue };
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
@@ -51,10 +52,16 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
 fn wanted(
     pod: &Pod,
     request: Option<&EvictionRequest>,
+    failures: &Failures,
     reasons: &mut Reasons<'_, '_>,
 ) -> Option<RequestChange> {
-    let mut ask =
-        |request| RequestChange::Ask { pod: pod.name.clone(), request, maintenances: reasons.of(pod) };
+    let asked_again = failures.asked_again(pod, request);
+    let mut ask = |request| RequestChange::Ask {
+        pod: pod.name.clone(),
+        request,
+        maintenances: reasons.of(pod),
+        asked_again,
+    };
     let Some(request) = request else { return Some(ask(None)) };
     // Its change wakes us when it is gone.
     if request.is_being_deleted() {

@@ -1,0 +1,94 @@
+//! Requests that are made anew: how often, and since when, is told, also after a restart.
+
+use jiff::SignedDuration;
+
+use super::*;
+
+/// A pod whose interceptor nobody serves.
+fn unserved() -> Sim {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    sim
+}
+
+/// The request begins its turn, and nothing is heard for a minute.
+fn told(sim: &mut Sim) -> String {
+    let begun = sim.now;
+    sim.request("p", |r| {
+        r.status.active_interceptors = vec!["a.b".into()];
+        r.status.activation_time = Some(begun);
+        r.status.interceptors = serde_json::from_value(json!([{ "name": "a.b", "message": "" }])).unwrap();
+    });
+    sim.now += SignedDuration::from_mins(1);
+    sim.settle();
+    sim.status("m").node_statuses[0].blockers[0].message.clone()
+}
+
+/// Others delete the request, and it is made anew.
+fn delete(sim: &mut Sim) {
+    sim.delete_request("p");
+    sim.settle();
+    sim.now += SignedDuration::from_hours(1);
+    sim.settle();
+    assert_eq!(sim.requested(), ["p"]);
+}
+
+fn annotate(sim: &mut Sim, value: &str) {
+    let annotation = (ASKED_AGAIN_ANNOTATION.to_owned(), value.to_owned());
+    sim.request("p", |r| r.metadata.annotations.extend([annotation]));
+}
+
+/// Each deletion began the time that an interceptor has anew, and nothing told that it was not the first.
+#[test]
+fn a_request_that_is_made_anew_says_how_often_and_since_when_also_after_a_restart() {
+    let mut sim = unserved();
+    assert!(!told(&mut sim).contains("asked again"));
+    delete(&mut sim);
+    let once = told(&mut sim);
+    let words = "Z; asked again once, first at 2026-01-01T12:00:00Z. To go on now: kubectl patch ";
+    assert!(once.contains(words), "{once}");
+    sim.memory = Memory::default();
+    delete(&mut sim);
+    let twice = told(&mut sim);
+    assert!(twice.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{twice}");
+    // The request alone tells it.
+    sim.memory = Memory::default();
+    let recalled = told(&mut sim);
+    assert!(recalled.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{recalled}");
+}
+
+#[test]
+fn what_others_write_into_it_does_not_change_what_we_counted() {
+    let mut sim = unserved();
+    delete(&mut sim);
+    annotate(&mut sim, r#"{"times":900,"firstTime":"1970-01-01T00:00:00Z"}"#);
+    delete(&mut sim);
+    let told = told(&mut sim);
+    assert!(told.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{told}");
+}
+
+#[test]
+fn a_value_that_cannot_be_true_is_not_believed() {
+    let long = format!(r#"{{"times":2,"firstTime":"2026-01-01T11:00:00Z","x":"{}"}}"#, "x".repeat(100));
+    let wrong = [
+        "",
+        "[]",
+        "null",
+        "7",
+        r#"{"times":2}"#,
+        r#"{"times":0,"firstTime":"2026-01-01T11:00:00Z"}"#,
+        r#"{"times":1001,"firstTime":"2026-01-01T11:00:00Z"}"#,
+        r#"{"times":-1,"firstTime":"2026-01-01T11:00:00Z"}"#,
+        r#"{"times":2,"firstTime":"2026-01-01T12:00:01Z"}"#,
+        r#"{"times":2,"firstTime":"soon"}"#,
+        &long,
+    ];
+    for value in wrong {
+        let mut sim = unserved();
+        annotate(&mut sim, value);
+        let told = told(&mut sim);
+        assert!(!told.contains("asked again"), "{value}: {told}");
+    }
+}
