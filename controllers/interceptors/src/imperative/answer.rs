@@ -56,7 +56,7 @@ impl Answer {
             Self::Accepted => "accepted",
             Self::Gone => "gone",
             Self::Budget(_) => "budget",
-            Self::ManyBudgets => "budgets",
+            Self::ManyBudgets => "several-budgets",
             Self::Admission(_) => "admission",
             Self::Refused(_) => "refused",
             Self::TryAgain => "again",

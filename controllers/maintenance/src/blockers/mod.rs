@@ -172,9 +172,13 @@ impl Blocked {
         all.find(|shown| shown.is_pod_up_to(PodType::Static)).map(|shown| &shown.blocker)
     }
 
-    /// How many blockers there are in all.
-    pub(crate) fn count(&self) -> usize {
-        self.nodes.values().map(Vec::len).sum()
+    /// How many blockers of pods up to a type there are on a node, by reason.
+    pub(crate) fn by_reason(&self, node: &str, last: PodType) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for shown in self.nodes.get(node).into_iter().flatten().filter(|shown| shown.pod_type <= last) {
+            *counts.entry(shown.blocker.reason.as_str()).or_default() += 1;
+        }
+        counts
     }
 
     /// After a restart: since when, from what the statuses show.

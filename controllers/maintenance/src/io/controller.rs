@@ -149,7 +149,7 @@ impl Controller {
         let now = clock::now();
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
-        self.gauges.look(&world, memory.blocked.count());
+        self.gauges.look(&world, &memory.blocked);
         decision.notes.iter().for_each(|note| tell(context, note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)

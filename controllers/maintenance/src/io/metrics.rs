@@ -1,50 +1,98 @@
-//! Metrics of node maintenance, in the style of KEP-4563's.
+//! Metrics of node maintenance, in the style of KEP-4563's and of kube-state-metrics.
 
 use std::time::Duration;
 
-use drydock_api::node_maintenance::NodeMaintenanceNodeStatus;
-use drydock_runtime::metrics::fair::SERIES;
+use drydock_api::meta::find_condition;
+use drydock_api::node_maintenance::{
+    CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, NodeMaintenanceNodeStatus,
+    PODS_WILL_BE_LOST, Stage, WORKLOADS_DRAINED,
+};
+use drydock_runtime::metrics::fair::{self, SERIES};
 use drydock_runtime::metrics::{Metrics, Shown};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
+use crate::blockers::Blocked;
 use crate::world::World;
 
-type PerMaintenance = Family<Vec<(&'static str, String)>, Gauge>;
-type Shows = Shown<PerMaintenance>;
+type Series = Family<Vec<(&'static str, String)>, Gauge>;
 
-/// Maintenances that have series, three each: those beyond, the last by name, are counted.
-const MAINTENANCES: usize = SERIES / 3;
+const STAGES: [Stage; 4] = [Stage::Idle, Stage::Cordon, Stage::Drain, Stage::Complete];
+/// Conditions of a maintenance that have series. Others would be of any name.
+const CONDITIONS: [&str; 5] =
+    [CORDONED, WORKLOADS_DRAINED, DRAINED, PODS_WILL_BE_LOST, EVICTED_PODS_UNSCHEDULABLE];
+const CONDITION_STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+/// Series of one maintenance, but for those of what blocks.
+const EACH: usize = 5 + STAGES.len() + CONDITIONS.len() * CONDITION_STATUSES.len();
+/// Maintenances that have series: those beyond, the last by name, are counted.
+const MAINTENANCES: usize = SERIES / EACH;
 
-/// The gauges, one series a maintenance while it exists.
+/// The gauges, which show the maintenances that exist.
 #[derive(Clone, Debug)]
 pub(crate) struct Gauges {
-    pending: Shows,
-    evacuating: Shows,
-    nodes: Shows,
+    shown: Shows,
     left_out: Gauge,
-    blocked: Gauge,
+    blocked_left_out: Gauge,
     planning: Histogram,
+}
+
+#[derive(Clone, Debug)]
+struct Shows {
+    pending: Shown<Series>,
+    evacuating: Shown<Series>,
+    nodes: Shown<Series>,
+    blocked: Shown<Series>,
+    created: Shown<Series>,
+    stage: Shown<Series>,
+    stage_start: Shown<Series>,
+    conditions: Shown<Series>,
 }
 
 impl Gauges {
     pub(crate) fn register(metrics: &Metrics) -> Self {
         let planning = Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0]);
         let name = |what: &str| format!("nodemaintenance_controller_{what}");
-        let help = "Time that a planning of all maintenances took";
+        let help = "Seconds that a planning of all maintenances took";
         metrics.register(&name("planning_duration_seconds"), help, planning.clone());
+        let add = |name: &str, help: &str| metrics.add(name, help);
+        let shown = Shows {
+            pending: add(
+                &name("pods_pending"),
+                "Pods on the maintenance's nodes that are not asked to leave yet",
+            ),
+            evacuating: add(
+                &name("pods_evacuating"),
+                "Pods on the maintenance's nodes that are asked to leave, and are still there",
+            ),
+            nodes: add(&name("nodes"), "Nodes in the maintenance's status"),
+            blocked: add(
+                &name("blocked_pods"),
+                "Pods on the node that are asked to leave and are kept for this reason (for NodeUpdateRefused the node, as one)",
+            ),
+            created: add("nodemaintenance_created", "Unix time at which the maintenance was created"),
+            stage: add(
+                "nodemaintenance_stage",
+                "1 for the stage in the maintenance's spec, 0 for the others",
+            ),
+            stage_start: add(
+                "nodemaintenance_stage_start_time",
+                "Unix time at which the maintenance's stage began",
+            ),
+            conditions: add(
+                "nodemaintenance_status_condition",
+                "1 for the status that the condition of the maintenance has, 0 for the others",
+            ),
+        };
         Self {
-            pending: metrics.add(&name("pods_pending"), "Pods that have not started evacuation"),
-            evacuating: metrics.add(&name("pods_evacuating"), "Pods that have started evacuation"),
-            nodes: metrics.add(&name("nodes"), "Nodes of the maintenance"),
+            shown,
             left_out: metrics.add(
                 &name("maintenances_left_out"),
                 "NodeMaintenances that have no series, as there are too many",
             ),
-            blocked: metrics.add(
-                &name("blocked_pods"),
-                "Blockers: targeted pods that something keeps, and nodes that cannot be made unschedulable",
+            blocked_left_out: metrics.add(
+                &name("blocked_pods_series_left_out"),
+                "Series of nodemaintenance_controller_blocked_pods that are not shown, as there are too many",
             ),
             planning,
         }
@@ -54,24 +102,99 @@ impl Gauges {
         self.planning.observe(took.as_secs_f64());
     }
 
-    pub(crate) fn look(&self, world: &World, blocked: usize) {
-        self.blocked.set(i64::try_from(blocked).unwrap_or(i64::MAX));
-        let [pending, evacuating, of_nodes] = <[PerMaintenance; 3]>::default();
-        let left_out = world.maintenances.len().saturating_sub(MAINTENANCES);
-        self.left_out.set(i64::try_from(left_out).unwrap_or(i64::MAX));
-        for maintenance in world.maintenances.iter().take(MAINTENANCES) {
-            let labels = vec![("name", maintenance.metadata.name.clone())];
-            let statuses = &maintenance.status.node_statuses;
-            let sum = |count: fn(&NodeMaintenanceNodeStatus) -> i32| {
-                statuses.iter().map(|s| i64::from(count(s))).sum::<i64>()
-            };
-            pending.get_or_create(&labels).set(sum(|s| s.pods_pending_evacuation));
-            evacuating.get_or_create(&labels).set(sum(|s| s.pods_evacuating));
-            let nodes = i64::try_from(statuses.len()).unwrap_or(i64::MAX);
-            of_nodes.get_or_create(&labels).set(nodes);
-        }
-        self.pending.replace(pending);
-        self.evacuating.replace(evacuating);
-        self.nodes.replace(of_nodes);
+    pub(crate) fn look(&self, world: &World, blocked: &Blocked) {
+        self.left_out.set(gauge(world.maintenances.len().saturating_sub(MAINTENANCES)));
+        let mut next = Next::default();
+        world.maintenances.iter().take(MAINTENANCES).for_each(|maintenance| next.add(maintenance));
+        self.blocked_left_out.set(gauge(next.add_blocked(world, blocked)));
+        self.shown.pending.replace(next.pending);
+        self.shown.evacuating.replace(next.evacuating);
+        self.shown.nodes.replace(next.nodes);
+        self.shown.blocked.replace(next.blocked);
+        self.shown.created.replace(next.created);
+        self.shown.stage.replace(next.stage);
+        self.shown.stage_start.replace(next.stage_start);
+        self.shown.conditions.replace(next.conditions);
     }
+}
+
+/// What is shown next.
+#[derive(Default)]
+struct Next {
+    pending: Series,
+    evacuating: Series,
+    nodes: Series,
+    blocked: Series,
+    created: Series,
+    stage: Series,
+    stage_start: Series,
+    conditions: Series,
+}
+
+impl Next {
+    fn add(&mut self, maintenance: &NodeMaintenance) {
+        let status = &maintenance.status;
+        let label = || ("nodemaintenance", maintenance.metadata.name.clone());
+        let set = |series: &Series, value| {
+            series.get_or_create(&vec![label()]).set(value);
+        };
+        let sum = |count: fn(&NodeMaintenanceNodeStatus) -> i32| {
+            status.node_statuses.iter().map(|s| i64::from(count(s))).sum::<i64>()
+        };
+        set(&self.pending, sum(|s| s.pods_pending_evacuation));
+        set(&self.evacuating, sum(|s| s.pods_evacuating));
+        set(&self.nodes, gauge(status.node_statuses.len()));
+        if let Some(created) = maintenance.metadata.creation_timestamp {
+            set(&self.created, created.as_second());
+        }
+        let now = maintenance.spec.stage;
+        for stage in STAGES {
+            let labels = vec![label(), ("stage", stage.as_str().to_owned())];
+            self.stage.get_or_create(&labels).set(i64::from(stage == now));
+        }
+        if let Some(started) = status.started(now) {
+            let labels = vec![label(), ("stage", now.as_str().to_owned())];
+            self.stage_start.get_or_create(&labels).set(started.as_second());
+        }
+        let conditions = CONDITIONS.iter().filter_map(|type_| find_condition(&status.conditions, type_));
+        for condition in conditions {
+            for status in CONDITION_STATUSES {
+                let (condition_, status_) = (condition.type_.clone(), status.to_ascii_lowercase());
+                let labels = vec![label(), ("condition", condition_), ("status", status_)];
+                self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
+            }
+        }
+    }
+
+    /// Adds the series of what blocks; each maintenance gets about as many if there are too many. Returns how many are left
+    /// out.
+    fn add_blocked(&mut self, world: &World, blocked: &Blocked) -> usize {
+        let drains = world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
+        let all = drains.flat_map(|m| {
+            let nodes = m.status.node_statuses.iter().filter(|s| s.blocked_pods > 0);
+            let name = m.metadata.name.as_str();
+            nodes.flat_map(move |s| {
+                let node = s.node_ref.name.as_str();
+                let by_reason = blocked.by_reason(node, m.spec.last_pod_type).into_iter();
+                by_reason.map(move |(reason, count)| (name, (name, node, reason, count)))
+            })
+        });
+        let (mut left, mut left_out) = (SERIES, 0);
+        fair::each(all, |(name, node, reason, count)| {
+            if left == 0 {
+                left_out += 1;
+                return 0;
+            }
+            left -= 1;
+            let of = [("nodemaintenance", name), ("node", node), ("reason", reason)];
+            let labels = of.map(|(label, value)| (label, value.to_owned())).to_vec();
+            self.blocked.get_or_create(&labels).set(gauge(count));
+            1
+        });
+        left_out
+    }
+}
+
+fn gauge(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

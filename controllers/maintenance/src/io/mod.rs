@@ -3,7 +3,7 @@
 pub(crate) mod controller;
 
 mod lanes;
-mod metrics;
+pub(crate) mod metrics;
 mod pending;
 mod telling;
 mod writer;
