@@ -28,6 +28,9 @@ use crate::cleanup;
 use crate::conditions::{self, Verdict};
 use crate::labels;
 
+/// Most entries of a pod's list that are told of: its annotations may hold thousands that are wrong.
+const MAX_WARNINGS: usize = 20;
+
 /// What the decisions depend on besides.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -158,7 +161,7 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.activation_time = Some(truncate_to_micros(now));
     status.pod_info = Some(pod_info(pod));
     let ignored = |message| Warning { reason: "InvalidInterceptor", message };
-    let warnings = selection.warnings.into_iter().map(ignored).collect();
+    let warnings = selection.warnings.into_iter().take(MAX_WARNINGS).map(ignored).collect();
     Decision { status: Some(status), warnings, ..Decision::default() }
 }
 

@@ -109,6 +109,15 @@ fn daemon_set_pod_gets_its_own_interceptor_before_the_last() {
     assert_eq!(targets, ["daemonset.apps.k8s.io", IMPERATIVE_EVICTION]);
 }
 
+/// A tenant's annotations may be 256 KiB: each wrong entry was an event on the request and on the pod.
+#[test]
+fn of_many_invalid_interceptors_the_first_are_warned_of() {
+    let names: Vec<String> = (0..1000).map(|i| format!("n{i}")).collect();
+    let pod = pod(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let decision = advance(&mut request(), Target::Present(&pod), at(0));
+    assert_eq!(decision.warnings.len(), 20);
+}
+
 #[test]
 fn invalid_interceptor_is_warned_of_and_the_rest_proceeds() {
     let pod = pod(&["not-qualified", A, "made-up.k8s.io"]);
