@@ -82,6 +82,9 @@ pub fn apply(data: &[u8]) {
             };
             let _ = applied(&sample, false);
             let Ok(Some(Ok(once))) = applied(&sample, true).map(|new| new.map(restored)) else { return };
+            if has_null_key(&once) {
+                return;
+            }
             match applied(&once, false).map(|new| new.map(restored)) {
                 Ok(None) => {}
                 Ok(Some(other)) => assert_eq!(Ok(once), other, "an apply after itself changes nothing"),
@@ -89,6 +92,16 @@ pub fn apply(data: &[u8]) {
             }
         });
     }
+}
+
+/// Whether an item of a list is owned by a key that is null. Such an item is stored with its type's zero value, so the
+/// next apply does not find it and adds another, as kube-apiserver does; validation refuses empty keys.
+fn has_null_key(object: &Object) -> bool {
+    let entries = object.managed_fields().unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|entry| entry.fields_v1.as_ref())
+        .any(|fields| fields.as_str().contains("\\\":null"))
 }
 
 fn with_manager(kind: &dyn Kind, act: impl FnOnce(FieldManager<'_>)) {
