@@ -62,6 +62,9 @@ fn what_blocks_may_have_unknown_words_of_bounded_length() {
         ),
     ] {
         assert_eq!(update(&blocked(&wrong), &none), [format!("{at}.{error}")]);
+        let mut last = none.clone();
+        last["interceptors"][0]["lastBlocked"] = wrong.clone();
+        assert_eq!(update(&last, &none), [format!("status.interceptors[0].lastBlocked.{error}")]);
         assert!(
             update(&blocked(&wrong), &blocked(&wrong)).is_empty(),
             "a value that does not change always passes"

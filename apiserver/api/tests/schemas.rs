@@ -60,7 +60,8 @@ fn the_structs_carry_every_field_and_only_those() {
             "activeInterceptors": ["a.b"], "processedInterceptors": ["a.b"], "activationTime": "2026-01-01T00:00:00.123456Z",
             "interceptors": [{ "name": "a.b", "heartbeatTime": t, "expectedFinishTime": t, "startTime": t,
                 "completionTime": t, "message": "",
-                "blocked": { "reason": "R", "name": "n", "state": "S", "sinceTime": t } }],
+                "blocked": { "reason": "R", "name": "n", "state": "S", "sinceTime": t },
+                "lastBlocked": { "reason": "R", "name": "n", "state": "S", "sinceTime": t } }],
             "podInfo": { "nodeName": "n", "priority": 1, "podType": "Default" } },
     });
     let read: EvictionRequest = serde_json::from_value(eviction.clone()).unwrap();

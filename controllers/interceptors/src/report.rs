@@ -33,6 +33,8 @@ pub struct News {
     pub completed: bool,
     /// What keeps it from evicting the pod; the time is that of the entry.
     pub blocked: Option<Blocked>,
+    /// Whether the pod's owner is told of it.
+    pub is_told: bool,
 }
 
 impl News {
@@ -59,6 +61,9 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
         .blocked
         .clone()
         .map(|blocked| Blocked { since_time: Some(since(old, &blocked, now)), ..blocked });
+    if news.is_told {
+        entry.last_blocked = entry.blocked.clone().map(Box::new);
+    }
     // A time that has passed may stay, but not be set.
     let expected = news.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
     entry.expected_finish_time = expected.or(news.expected_finish.and(old.expected_finish_time));
@@ -251,6 +256,19 @@ mod tests {
         let free = entry(&other, &news("accepted"), at(8)).unwrap();
         assert_eq!((free.blocked.as_ref(), free.message.as_str()), (None, "accepted"));
         assert_eq!(decline(&other, "none of ours".into(), at(8)).unwrap().blocked, None);
+    }
+
+    #[test]
+    fn what_the_owner_was_told_stays_when_nothing_blocks_any_more() {
+        let queued = entry(&started(), &refused("b", "m"), at(5)).unwrap();
+        assert_eq!(queued.last_blocked, None);
+        let told = News { is_told: true, ..refused("b", "m") };
+        let entry_of_told = entry(&queued, &told, at(65)).unwrap();
+        assert_eq!(entry_of_told.last_blocked.as_deref(), queued.blocked.as_ref());
+        assert_eq!(entry(&entry_of_told, &told, at(66)), None);
+        let free = entry(&entry_of_told, &news("accepted"), at(67)).unwrap();
+        assert_eq!((free.blocked.as_ref(), &free.last_blocked), (None, &entry_of_told.last_blocked));
+        assert_eq!(decline(&free, "none of ours".into(), at(68)).unwrap().last_blocked, free.last_blocked);
     }
 
     #[test]

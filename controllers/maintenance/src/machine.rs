@@ -36,6 +36,9 @@ pub struct Config {
     pub agent: String,
     /// How long an interceptor may be silent before its turn passes on (`--heartbeat-deadline`).
     pub heartbeat_deadline: Duration,
+    /// How long a request is kept for the pod's owner when the pod is gone, if the owner was told of it
+    /// (`--blocked-request-retention`).
+    pub request_retention: Duration,
 }
 
 impl Default for Config {
@@ -45,6 +48,7 @@ impl Default for Config {
             namespace: "drydock-system".to_owned(),
             agent: "drydock-node-agent".to_owned(),
             heartbeat_deadline: Duration::from_secs(1200),
+            request_retention: Duration::from_secs(3600),
         }
     }
 }

@@ -74,6 +74,9 @@ pub struct Flags {
     /// How long a finished EvictionRequest is kept while requesters stay in it; 0 keeps it for ever. A namespace keeps at most 5000
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub eviction_request_retention: Duration,
+    /// How long the EvictionRequest of a pod that was evicted is kept for its owner, where an event said that it was blocked or an interceptor of others had a turn; 0 keeps it no longer than others
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub blocked_request_retention: Duration,
     /// Whether the metrics of EvictionRequests are summed up by namespace
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::blocked::{MAX_NAME, MAX_WORD};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
 use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, earlier, later};
-use super::types::{Interceptor, InterceptorStatus};
+use super::types::{Blocked, Interceptor, InterceptorStatus};
 use crate::time::{format_seconds, truncate_to_seconds};
 
 /// Most characters of an interceptor's message.
@@ -93,16 +93,15 @@ impl EntryUpdate<'_> {
         if self.new.message != self.old.message && self.new.message.chars().count() > MAX_MESSAGE {
             errors.push(Error::too_long_characters(self.path.child("message"), MAX_MESSAGE));
         }
-        errors.extend(self.validate_blocked());
+        errors.extend(self.validate_blocked("blocked", self.new.blocked.as_ref(), self.old.blocked.as_ref()));
+        let last = (self.new.last_blocked.as_deref(), self.old.last_blocked.as_deref());
+        errors.extend(self.validate_blocked("lastBlocked", last.0, last.1));
         errors
     }
 
-    fn validate_blocked(&self) -> ErrorList {
-        let (path, mut errors) = (self.path.child("blocked"), ErrorList::new());
-        let Some(new) = self.new.blocked.as_ref().filter(|new| self.old.blocked.as_ref() != Some(*new))
-        else {
-            return errors;
-        };
+    fn validate_blocked(&self, field: &str, new: Option<&Blocked>, old: Option<&Blocked>) -> ErrorList {
+        let (path, mut errors) = (self.path.child(field), ErrorList::new());
+        let Some(new) = new.filter(|new| old != Some(*new)) else { return errors };
         if new.reason.is_empty() {
             errors.push(Error::required(path.child("reason"), ""));
         }

@@ -19,6 +19,9 @@ pub const MAX_POD_INTERCEPTORS: usize = 15;
 /// Most that a request has: the pod's, one of [`DAEMON_SET`] and [`KUBELET`], and [`IMPERATIVE_EVICTION`].
 pub const MAX_TARGET_INTERCEPTORS: usize = MAX_POD_INTERCEPTORS + 2;
 
+/// The interceptors that are added to a pod's own, each for the pods that it is for. They are Drydock's, or the node agent's.
+pub const DEFAULT_INTERCEPTORS: [&str; 3] = [IMPERATIVE_EVICTION, DAEMON_SET, KUBELET];
+
 /// Names under k8s.io that may intercept, unless configured.
 pub const BUILT_IN: &[&str] = &[
     IMPERATIVE_EVICTION,

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod blocked;
 pub mod maintenances;
 pub mod refusal;
+pub mod told;
 
 pub mod columns;
 mod schema;

@@ -171,9 +171,12 @@ fn pod_info() -> Schema {
     )
 }
 
-fn blocked() -> Schema {
+const BLOCKED: &str = "Blocked tells what keeps the interceptor from evicting the target at present; absent if nothing does. It changes when the cause does, and not with the numbers of a PodDisruptionBudget: read these from the budget. The message has those of the last refused attempt.";
+const LAST_BLOCKED: &str = "LastBlocked is what blocked when the owner of the target was last told of it by the event EvictionBlocked. It stays when nothing blocks any more. The requester nodemaintenance.k8s.io keeps an evicted request that has it for an hour.";
+
+fn blocked(description: &'static str) -> Schema {
     atomic_object(
-        "Blocked tells what keeps the interceptor from evicting the target at present; absent if nothing does. It changes when the cause does, and not with the numbers of a PodDisruptionBudget: read these from the budget. The message has those of the last refused attempt.",
+        description,
         "io.k8s.api.coordination.v1alpha1.Blocked",
         vec![
             required(
@@ -256,7 +259,8 @@ fn interceptor_status() -> Schema {
                 "Message provides human-readable details about the state of the interceptor and the eviction process. This may be an empty string. The maximum length is 4000 characters.",
             ),
         ),
-        field("blocked", 7, blocked()),
+        field("blocked", 7, blocked(BLOCKED)),
+        field("lastBlocked", 8, blocked(LAST_BLOCKED)),
     ];
     atomic_object(
         "InterceptorStatus represents the last observed status of the eviction process of the interceptor. It should be only updated by the designated interceptor whose name is .name field. It is atomic: an applier sends its whole entry.",

@@ -231,6 +231,9 @@ pub struct InterceptorStatus {
     /// What keeps it from evicting the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
+    /// What blocked when the pod's owner was last told of it by an event. It stays when nothing blocks any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_blocked: Option<Box<Blocked>>,
 }
 
 /// What keeps an interceptor from evicting the pod. The words are those of [`super::blocked`].

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_api::eviction_request::InterceptorStatus;
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
+use super::NAME;
 use super::gate::{Gate, Relief};
 use super::owner::{LetGo, Told};
 use super::plan::Tried;
@@ -40,10 +41,11 @@ pub(crate) struct Memory {
 impl Memory {
     /// A request that was made anew under the name has none of the entries that were written to the one before, which may
     /// have gone while the watch was broken off.
-    pub(crate) fn belong_to(&mut self, uid: &str) {
-        if self.uid != uid {
-            (self.uid, self.written, self.written_at) = (uid.to_owned(), None, None);
-            self.told = Told::default();
+    pub(crate) fn belong_to(&mut self, request: &EvictionRequest) {
+        let uid = &request.metadata.uid;
+        if self.uid != *uid {
+            (self.uid, self.written, self.written_at) = (uid.clone(), None, None);
+            self.told = request.interceptor(NAME).map(Told::stored).unwrap_or_default();
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS,
 };
+use drydock_api::eviction_request::{Blocked, InterceptorStatus};
 use drydock_runtime::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 
@@ -32,8 +32,8 @@ impl LetGo {
     }
 }
 
-/// What blocks the eviction of a pod, and whether its owner knows. Lost at a restart: then a standstill begins anew, and what
-/// is told at once is told again.
+/// What blocks the eviction of a pod, and whether its owner knows. Of what has not been told, a standstill begins anew at a
+/// restart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told(Option<Cause>);
 
@@ -59,6 +59,21 @@ pub(crate) enum Tell {
 }
 
 impl Told {
+    /// What an entry says was told.
+    pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
+        let cause = |blocked: &Blocked| (blocked.reason.clone(), blocked.name.clone());
+        let last = entry.last_blocked.as_deref().map(cause);
+        Self(
+            last.filter(|last| entry.blocked.as_ref().map(cause).as_ref() == Some(last))
+                .map(|(reason, name)| Cause { reason, name, since: Timestamp::MIN, is_told: true }),
+        )
+    }
+
+    /// Whether the owner knows what blocks.
+    pub(crate) fn is_told(&self) -> bool {
+        self.0.as_ref().is_some_and(|cause| cause.is_told)
+    }
+
     /// Takes in what blocks; `let_go` is when its budget let an eviction go last.
     pub(crate) fn look(
         &mut self,
@@ -144,6 +159,23 @@ mod tests {
             Tell::Later(at(60))
         );
         assert_eq!(told.look(None, None, at(59)), Tell::Nothing);
+    }
+
+    #[test]
+    fn a_cause_that_the_entry_says_was_told_is_not_told_again_after_a_restart() {
+        let entry = |blocked: &str, last: &str| InterceptorStatus {
+            blocked: Some(by(ADMISSION_WEBHOOK, blocked, "")),
+            last_blocked: Some(Box::new(by(ADMISSION_WEBHOOK, last, ""))),
+            ..Default::default()
+        };
+        let webhook = by(ADMISSION_WEBHOOK, "w", "");
+        for (stored, expected) in [("w", Tell::Nothing), ("another", Tell::Blocked)] {
+            let mut told = Told::stored(&entry("w", stored));
+            assert_eq!(told.look(Some(&webhook), None, at(0)), expected);
+            assert!(told.is_told());
+        }
+        let free = InterceptorStatus { blocked: None, ..entry("w", "w") };
+        assert!(!Told::stored(&free).is_told());
     }
 
     #[test]

@@ -172,7 +172,8 @@ fn terminating(pod: &Pod, now: Timestamp) -> News {
         _ => ("The pod is terminating.".to_owned(), "", String::new()),
     };
     let blocked = Blocked { reason: reason.to_owned(), name, ..Blocked::default() };
-    News { message, expected_finish, completed: false, blocked: Some(blocked).filter(|_| !reason.is_empty()) }
+    let blocked = Some(blocked).filter(|_| !reason.is_empty());
+    News { message, expected_finish, blocked, ..News::default() }
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.

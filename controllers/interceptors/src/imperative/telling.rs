@@ -18,19 +18,20 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Events for the pod's owner: once when something blocks, again when something else does, and when nothing does any more.
-    /// Returns when to come back for one.
+    /// Returns when to come back for one. The news says from then on that the owner is told.
     pub(super) fn tell(
         &self,
         key: &ObjectKey,
         request: &EvictionRequest,
         seen: &Seen,
-        news: &News,
+        news: &mut News,
         now: Timestamp,
     ) -> Option<Timestamp> {
         let mut board = self.board.lock();
         let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
         let memory = board.get_mut(key)?;
         let tell = memory.told.look(news.blocked.as_ref(), let_go, now);
+        news.is_told = memory.told.is_told();
         let refused = memory.tried.refused.as_ref().filter(|_| !is_terminating(seen));
         let recorder = &self.context.recorder;
         match tell {

@@ -103,9 +103,9 @@ impl Worker {
             self.queue.add(key.clone());
         }
         let mut wake = plan.wake;
-        if let Some(news) = &plan.news {
-            wake = earliest(wake, self.tell(&key, &request, &seen, news, now));
-            wake = earliest(wake, self.report(&key, &request, news, now).await?);
+        if let Some(mut news) = plan.news {
+            wake = earliest(wake, self.tell(&key, &request, &seen, &mut news, now));
+            wake = earliest(wake, self.report(&key, &request, &news, now).await?);
         }
         Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
     }
@@ -113,7 +113,7 @@ impl Worker {
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
         let mut board = self.board.lock();
         let memory = board.recall(key);
-        memory.belong_to(&request.metadata.uid);
+        memory.belong_to(request);
         memory.tried.look(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
         memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();

@@ -1,9 +1,10 @@
 //! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
 
-use std::time::Duration;
-
-use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
+use drydock_api::eviction_request::interceptors::{
+    DAEMON_SET, DEFAULT_INTERCEPTORS, IMPERATIVE_EVICTION, KUBELET,
+};
 use drydock_api::eviction_request::maintenances::clause_of;
+use drydock_api::eviction_request::told::FIRST_REPORT;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{
@@ -22,10 +23,6 @@ use crate::world::View;
 const LONG: SignedDuration = SignedDuration::from_hours(1);
 /// The same for a pod that no interceptor deals with.
 const UNASKED: SignedDuration = SignedDuration::from_mins(5);
-/// The interceptors that are Drydock's.
-const OURS: [&str; 3] = [IMPERATIVE_EVICTION, DAEMON_SET, KUBELET];
-/// An interceptor that has never reported is shown after this.
-const FIRST_REPORT: Duration = Duration::from_secs(10);
 
 /// The active interceptor says what keeps it from evicting the pod. The reason and the bare words are believed of our own
 /// ones alone. Anybody may register an interceptor for pods of his and write anything: from others, a budget's name would
@@ -33,7 +30,7 @@ const FIRST_REPORT: Duration = Duration::from_secs(10);
 pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     let active = request.active_interceptor_status()?;
     let blocked = active.blocked.as_ref()?;
-    if !OURS.contains(&active.name.as_str()) {
+    if !DEFAULT_INTERCEPTORS.contains(&active.name.as_str()) {
         let message = format!("{} says: {}", active.name, active.message);
         return Some(Why::new(INTERCEPTOR, message).of(&active.name));
     }
@@ -83,7 +80,7 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
     }
     silent.filter(is_over)?;
     let passed_over = deadline(view, request, active);
-    if active.start_time.is_none() && !OURS.contains(&active.name.as_str()) {
+    if active.start_time.is_none() && !DEFAULT_INTERCEPTORS.contains(&active.name.as_str()) {
         return Some(never_reported(request, active, passed_over));
     }
     let last =
@@ -146,7 +143,8 @@ fn never_reported(
 
 /// Who was passed over before, behind the words about whoever has the turn now.
 pub(super) fn after_others(request: &EvictionRequest, mut why: Why) -> Why {
-    let names: Vec<&str> = transitions::passed_over(request).filter(|name| !OURS.contains(name)).collect();
+    let names: Vec<&str> =
+        transitions::passed_over(request).filter(|name| !DEFAULT_INTERCEPTORS.contains(name)).collect();
     if let Some(last) = names.last() {
         let (who, it) = match names.len() {
             1 => ((*last).to_owned() + " was", "it"),

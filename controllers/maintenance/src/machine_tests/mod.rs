@@ -9,6 +9,7 @@ mod cordon;
 mod cordoned;
 mod drain;
 mod gone;
+mod kept;
 mod metrics;
 mod milestones;
 mod order;

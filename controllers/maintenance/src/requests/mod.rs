@@ -7,6 +7,7 @@ mod reasons;
 pub(crate) mod returns;
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::told::kept_until;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
@@ -80,6 +81,10 @@ fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
         let Some(target) = request.spec.target.pod.as_ref().filter(|_| is_over(view, request)) else {
             continue;
         };
+        if let Some(until) = kept(view, request) {
+            decision.wake_at(until);
+            continue;
+        }
         withdrawn.push(request.metadata.uid.as_str());
         let meta = &request.metadata;
         let change = RequestChange::Withdraw { pod: target.name.clone(), request: meta.uid.clone() };
@@ -107,8 +112,9 @@ fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
     }
 }
 
-/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Our requester's name is anybody's to
-/// write, and whoever makes requests with it later keeps nothing from its end.
+/// Whether a request that we made for a pod on this node before the end of a maintenance is still open. Our requester's name
+/// is anybody's to write, and whoever makes requests with it later keeps nothing from its end; nor does one that is over and
+/// is kept for the pod's owner.
 pub(crate) fn is_open_on(
     view: &View<'_>,
     failures: &Failures,
@@ -119,7 +125,12 @@ pub(crate) fn is_open_on(
     let mut requests = pods.filter_map(|pod| view.world.request(pod));
     let is_earlier =
         |request: &EvictionRequest| is_before_end(request.metadata.creation_timestamp, maintenance);
-    requests.any(|request| is_earlier(request) && is_ours(request, failures))
+    requests.any(|request| is_earlier(request) && is_ours(request, failures) && kept(view, request).is_none())
+}
+
+/// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
+fn kept(view: &View<'_>, request: &EvictionRequest) -> Option<Timestamp> {
+    kept_until(request, view.config.request_retention).filter(|until| *until > view.now)
 }
 
 /// Whether a request that was made then may be of this maintenance: it was not made after its end.

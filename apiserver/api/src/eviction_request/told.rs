@@ -1,0 +1,124 @@
+//! Requests that stay for a while after the pod is gone, since its owner was told of them: decided from what is stored, so
+//! that a change of leader forgets nothing.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::interceptors::{DEFAULT_INTERCEPTORS, KUBELET};
+use super::types::{EVICTED, EvictionRequest};
+use crate::meta::find_condition;
+
+/// How long an interceptor may be silent from the beginning of its turn before people are told that it has never reported;
+/// a node agent counts as missing then.
+pub const FIRST_REPORT: Duration = Duration::from_secs(10);
+
+/// Until when an evicted request that the pod's owner was told of is kept; none for any other, which goes at once.
+pub fn kept_until(request: &EvictionRequest, retention: Duration) -> Option<Timestamp> {
+    let evicted_at = request.evicted_at().filter(|_| is_told_of(request))?;
+    Some(evicted_at.checked_add(retention).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether the owner is told by an event: one of the default interceptors was blocked and said so, an interceptor of others
+/// had a turn, or no node agent responded for a static pod.
+fn is_told_of(request: &EvictionRequest) -> bool {
+    let status = &request.status;
+    let mut had_a_turn = status.processed_interceptors.iter().chain(&status.active_interceptors);
+    had_a_turn.any(|name| !DEFAULT_INTERCEPTORS.contains(&name.as_str()))
+        || status.interceptors.iter().any(|entry| entry.last_blocked.is_some())
+        || lacked_an_agent(request)
+}
+
+/// Whether the node agent was passed over, or was silent until the pod was gone for longer than an agent is.
+fn lacked_an_agent(request: &EvictionRequest) -> bool {
+    let status = &request.status;
+    let processed = &status.processed_interceptors;
+    let is_silent = request
+        .interceptor(KUBELET)
+        .is_some_and(|entry| entry.start_time.is_none() && entry.completion_time.is_none());
+    if !is_silent || !processed.iter().any(|name| name == KUBELET) {
+        return false;
+    }
+    let was_last = processed.last().is_some_and(|name| name == KUBELET);
+    let missing_at = status.activation_time.and_then(|begun| begun.checked_add(FIRST_REPORT).ok());
+    !was_last || request.evicted_at().zip(missing_at).is_some_and(|(end, missing_at)| end > missing_at)
+}
+
+impl EvictionRequest {
+    /// When the pod was gone; none while it is not. A request that does not say when counts as the oldest.
+    fn evicted_at(&self) -> Option<Timestamp> {
+        let evicted = find_condition(&self.status.conditions, EVICTED).filter(|c| c.is_true())?;
+        Some(evicted.last_transition_time.unwrap_or(Timestamp::MIN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::super::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION};
+    use super::*;
+
+    const END: &str = "2026-01-01T12:01:00Z";
+
+    fn until(mut status: Value) -> Option<String> {
+        let mut request = EvictionRequest::named("ns", "uid");
+        status["activationTime"] = "2026-01-01T12:00:00.000000Z".into();
+        if status.get("conditions").is_none() {
+            status["conditions"] =
+                json!([{ "type": "Evicted", "status": "True", "lastTransitionTime": END }]);
+        }
+        request.status = serde_json::from_value(status).unwrap();
+        kept_until(&request, Duration::from_secs(3600)).map(|at| at.to_string())
+    }
+
+    fn kept() -> Option<String> {
+        Some("2026-01-01T13:01:00Z".to_owned())
+    }
+
+    #[test]
+    fn a_plain_eviction_and_a_queue_are_not_kept() {
+        let queued = json!({ "reason": "PodDisruptionBudget", "state": "ShortNow" });
+        let entry = json!({ "name": IMPERATIVE_EVICTION, "message": "m", "blocked": queued });
+        assert_eq!(until(json!({ "processedInterceptors": [DAEMON_SET, IMPERATIVE_EVICTION] })), None);
+        let status = json!({ "processedInterceptors": [IMPERATIVE_EVICTION], "interceptors": [entry] });
+        assert_eq!(until(status), None);
+    }
+
+    #[test]
+    fn what_was_told_is_kept_when_it_is_over_and_from_the_eviction_alone() {
+        let told = json!({ "reason": "AdmissionWebhook" });
+        let entry = json!({ "name": IMPERATIVE_EVICTION, "message": "m", "lastBlocked": told });
+        let mut status = json!({ "processedInterceptors": [IMPERATIVE_EVICTION], "interceptors": [entry] });
+        assert_eq!(until(status.clone()), kept());
+        for (type_, value) in [("Evicted", "False"), ("Canceled", "True")] {
+            status["conditions"] = json!([{ "type": type_, "status": value, "lastTransitionTime": END }]);
+            assert_eq!(until(status.clone()), None);
+        }
+    }
+
+    #[test]
+    fn an_interceptor_of_others_is_told_of_from_its_turn_on() {
+        assert_eq!(until(json!({ "processedInterceptors": ["deployment.apps.k8s.io"] })), kept());
+        assert_eq!(until(json!({ "activeInterceptors": ["saver.example.com"] })), kept());
+        assert_eq!(until(json!({ "targetInterceptors": [{ "name": "saver.example.com" }] })), None);
+    }
+
+    #[test]
+    fn a_static_pod_without_an_agent_is_kept_and_one_whose_agent_was_quick_is_not() {
+        let agent = |processed: Value, entry: Value, end: &str| {
+            let evicted = json!([{ "type": "Evicted", "status": "True", "lastTransitionTime": end }]);
+            let status =
+                json!({ "processedInterceptors": processed, "interceptors": [entry], "conditions": evicted });
+            until(status).is_some()
+        };
+        let silent = json!({ "name": KUBELET, "message": "" });
+        let quick = json!({ "name": KUBELET, "message": "", "startTime": "2026-01-01T12:00:01Z" });
+        let (soon, late) = ("2026-01-01T12:00:05Z", "2026-01-01T12:00:11Z");
+        assert!(agent(json!([KUBELET]), silent.clone(), late));
+        assert!(agent(json!([KUBELET, IMPERATIVE_EVICTION]), silent.clone(), soon));
+        assert!(!agent(json!([KUBELET]), silent, soon));
+        assert!(!agent(json!([KUBELET]), quick, late));
+    }
+}
