@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::interceptor_annotations;
 use crate::names::is_fully_qualified_domain_name;
 
 /// Calls the eviction API; always the last.
@@ -12,8 +13,6 @@ pub const IMPERATIVE_EVICTION: &str = "imperative-eviction.k8s.io";
 pub const DAEMON_SET: &str = "daemonset.apps.k8s.io";
 /// Moves static pods aside once the node's drain targets cover them.
 pub const KUBELET: &str = "kubelet.k8s.io";
-/// Annotations `PREFIX + NAME: "PRIORITY/ROLE"` register interceptors on hosts without the pod field.
-pub const ANNOTATION_PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
 /// Most interceptors that a pod may name.
 pub const MAX_POD_INTERCEPTORS: usize = 15;
 /// Most that a request has: the pod's, one of [`DAEMON_SET`] and [`KUBELET`], and [`IMPERATIVE_EVICTION`].
@@ -123,32 +122,9 @@ fn named_by<'a>(pod: &PodFacts<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> 
         responders.sort_by_key(|(_, priority)| std::cmp::Reverse(*priority));
         return responders.into_iter().map(|(name, _)| name).collect();
     }
-    let mut ranked = Vec::new();
-    for (key, value) in pod.annotations.into_iter().flatten() {
-        let Some(name) = key.strip_prefix(ANNOTATION_PREFIX) else { continue };
-        match parse_annotation(value) {
-            Some((priority, is_controller)) => {
-                ranked.push((std::cmp::Reverse(priority), is_controller, name))
-            }
-            None => {
-                let shown: String = value.chars().take(64).collect();
-                warnings.push(format!(
-                    "Ignoring interceptor {name:?}: {shown:?} is not of the form INTEGER/ROLE"
-                ));
-            }
-        }
-    }
-    ranked.sort();
-    ranked.into_iter().map(|(_, _, name)| name).collect()
-}
-
-/// `PRIORITY/ROLE` as the priority and whether the role is `controller`.
-fn parse_annotation(value: &str) -> Option<(i64, bool)> {
-    let (priority, role) = value.split_once('/')?;
-    if role.is_empty() || role.contains('/') {
-        return None;
-    }
-    Some((priority.parse().ok()?, role == "controller"))
+    pod.annotations
+        .map(|annotations| interceptor_annotations::named_by(annotations, warnings))
+        .unwrap_or_default()
 }
 
 fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<&'static str> {

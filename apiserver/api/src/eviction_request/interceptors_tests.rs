@@ -5,7 +5,9 @@
 use super::*;
 
 fn annotations(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-    list.iter().map(|(n, v)| (format!("{ANNOTATION_PREFIX}{n}"), (*v).to_owned())).collect()
+    list.iter()
+        .map(|(n, v)| (format!("{}priority_{n}", interceptor_annotations::PREFIX), (*v).to_owned()))
+        .collect()
 }
 
 fn targets(pod: &PodFacts<'_>) -> Vec<String> {
@@ -50,8 +52,8 @@ fn each_ignored_entry_gives_one_warning_and_the_rest_proceeds() {
         ("b.e", "1"),
         ("c.e", "1/"),
         ("d.e", "1/2/3"),
-        ("ok.e", "1/r"),
-        ("bad", "1/r"),
+        ("ok.e", "1/controller"),
+        ("bad", "1/interceptor"),
     ]);
     let pod = PodFacts { annotations: Some(&a), ..Default::default() };
     let s = select(&pod, &AllowedNames::default());

@@ -2,6 +2,7 @@
 
 mod types;
 
+pub mod interceptor_annotations;
 pub mod interceptors;
 pub mod transitions;
 

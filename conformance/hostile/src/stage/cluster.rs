@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use drydock_api::eviction_request::interceptors::ANNOTATION_PREFIX;
+use drydock_api::eviction_request::interceptor_annotations;
 use drydock_conformance::kinds::{eviction_request, node_maintenance};
 use drydock_conformance::wait::retry;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -35,7 +35,7 @@ impl Stage {
 
     /// Pods `pod-N` of a tenant on a node; patient ones have an interceptor that never answers.
     pub async fn pods(&self, tenant: &Tenant, node: &str, count: usize, patient: bool) -> Result<Pods> {
-        let key = format!("{ANNOTATION_PREFIX}{PATIENT}");
+        let key = format!("{}priority_{PATIENT}", interceptor_annotations::PREFIX);
         let annotations = if patient { json!({key: "1000/controller"}) } else { json!({}) };
         self.annotated_pods(tenant, node, count, &annotations).await
     }

@@ -13,8 +13,6 @@ use super::pod_wire::WirePod;
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// Key of the NoSchedule taint of nodes whose drain has come to DaemonSet pods. It has no value.
 pub const DRAIN_TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
-/// Prefix of the annotations that name interceptors.
-pub(super) const INTERCEPTOR_ANNOTATION_PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
 
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use drydock_api::eviction_request::interceptor_annotations;
 use jiff::Timestamp;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::pod::{
-    DRAIN_TAINT, INTERCEPTOR_ANNOTATION_PREFIX, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder,
-};
+use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Phase, Pod, Responder};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -185,7 +184,7 @@ impl<'de> Visitor<'de> for Annotations {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut kept = BTreeMap::new();
         while let Some(key) = map.next_key::<String>()? {
-            if key == MIRROR_ANNOTATION || key.starts_with(INTERCEPTOR_ANNOTATION_PREFIX) {
+            if key == MIRROR_ANNOTATION || key.starts_with(interceptor_annotations::PREFIX) {
                 kept.insert(key, map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;

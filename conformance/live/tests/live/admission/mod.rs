@@ -3,6 +3,7 @@
 
 mod audited;
 mod cluster_scoped;
+mod interceptor_annotations;
 mod policies;
 mod webhook_server;
 mod webhooks;

@@ -1,0 +1,65 @@
+//! Interceptors that a pod's annotations name (KEP-4563, "Interceptor list in Pod's annotations"). The
+//! ValidatingAdmissionPolicy in deploy/base/interceptor-annotations.yaml warns of the same mistakes when they are made.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// All annotations with this prefix are about interceptors.
+pub const PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
+/// Annotations `PREFIX + PRIORITY + NAME: "PRIORITY/ROLE"` register interceptors on hosts without the pod field.
+const PRIORITY: &str = "priority_";
+/// Role of the controller that owns the pod. Among equal priorities it has the last turn.
+const CONTROLLER: &str = "controller";
+/// Role of any other interceptor; unknown ones are taken for it.
+const INTERCEPTOR: &str = "interceptor";
+/// Most digits of a priority, which is an int32.
+const MAX_DIGITS: usize = 10;
+/// Most characters of a wrong value that a warning repeats.
+const MAX_SHOWN: usize = 64;
+
+/// The names in the order of their turns, and a warning for each annotation that is wrong. One whose meaning is clear all the
+/// same is taken: a pod must not lose its interceptor to a misspelt role.
+pub(super) fn named_by<'a>(
+    annotations: &'a BTreeMap<String, String>,
+    warnings: &mut Vec<String>,
+) -> Vec<&'a str> {
+    let mut ranked = Vec::new();
+    for (key, value) in annotations {
+        let Some(rest) = key.strip_prefix(PREFIX) else { continue };
+        let Some(name) = rest.strip_prefix(PRIORITY) else {
+            warnings.push(format!("Ignoring annotation {key:?}: its name must begin with {PRIORITY}"));
+            continue;
+        };
+        let Some((priority, role)) = parse(value) else {
+            let shown = cut(value);
+            warnings
+                .push(format!("Ignoring interceptor {name:?}: {shown:?} is not of the form INTEGER/ROLE"));
+            continue;
+        };
+        if priority < 0 {
+            warnings.push(format!("Interceptor {name:?} has a negative priority: {priority}"));
+        }
+        if ![CONTROLLER, INTERCEPTOR].contains(&role) {
+            let shown = cut(role);
+            warnings.push(format!(
+                "Interceptor {name:?} has the unknown role {shown:?}: it is taken for {INTERCEPTOR}; known are {CONTROLLER} and {INTERCEPTOR}"
+            ));
+        }
+        ranked.push((Reverse(priority), role == CONTROLLER, name));
+    }
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(_, _, name)| name).collect()
+}
+
+/// `PRIORITY/ROLE`.
+fn parse(value: &str) -> Option<(i32, &str)> {
+    let (priority, role) = value.split_once('/')?;
+    let digits = priority.strip_prefix('-').unwrap_or(priority);
+    let is_number = digits.len() <= MAX_DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
+    (is_number && !role.is_empty() && !role.contains('/')).then_some(())?;
+    Some((priority.parse().ok()?, role))
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_SHOWN).collect()
+}
