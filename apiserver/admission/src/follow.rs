@@ -5,6 +5,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use drydock_server::host::Refusals;
 use futures::{FutureExt, StreamExt};
 use kube::runtime::reflector::{Store, store::Writer};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
@@ -46,12 +47,11 @@ where
         let events = watcher(api, watcher::Config::default()).default_backoff();
         let mut events = reflector(writer, events).boxed();
         let task = tokio::spawn(async move {
+            let mut refusals = Refusals::default();
             while let Some(event) = events.next().await {
-                match event {
-                    Ok(_) => changed.notify_one(),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot follow the host's {what} for admission; trying again");
-                    }
+                let failed = event.map(|_| changed.notify_one()).err();
+                if let Some(error) = refusals.first(failed) {
+                    tracing::warn!(%error, "cannot follow the host's {what} for admission; trying again");
                 }
             }
         });

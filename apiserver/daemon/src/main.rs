@@ -26,7 +26,11 @@ fn main() -> ExitCode {
         Err(refusal) => return refusal.print(),
     };
     // Who works on the data waits for its one line.
-    logs::start(if flags.command.is_some() { "warn" } else { "info" });
+    if flags.command.is_some() {
+        logs::start_quietly();
+    } else {
+        logs::start(flags.v);
+    }
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => drydock_command::fail("drydock-apiserver", error.as_ref()),

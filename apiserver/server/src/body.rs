@@ -13,6 +13,7 @@ use hyper::body::Body as _;
 
 use crate::fair_budget::{FairBudget, Holding};
 use crate::negotiate::{Format, MEDIA_TYPES};
+use crate::spans;
 
 /// Largest body that is read (k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -82,6 +83,7 @@ pub async fn read(mut body: Body, mut holding: Holding) -> Result<Read, ApiError
         all.extend_from_slice(&data);
     }
     let bytes = if all.is_empty() { first } else { all.freeze() };
+    spans::received(&bytes);
     Ok(Read { bytes, _holding: Some(holding) })
 }
 

@@ -1,5 +1,5 @@
-//! What is told of requests where the server's own log goes: what they are for, never what they carry. Queries are
-//! left out, they may hold what nobody else should read.
+//! What is told of requests where the server's own log goes: what they are for, and what they carry only where the
+//! log asks for it. Queries are left out, they may hold what nobody else should read.
 
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use crate::request_info::{RequestInfo, Verb};
 
 /// An answer that takes longer than this is told of (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
 const SLOW: Duration = Duration::from_millis(500);
+/// As many bytes of a body are told.
+pub(crate) const MAX_BODY_SHOWN: usize = 8192;
 /// As much of an audit id is told (k8s.io/apiserver pkg/audit, GetAuditIDTruncated).
 const ID: usize = 64;
 
@@ -28,20 +30,23 @@ pub fn request(info: &RequestInfo, audit_id: &str) -> Span {
     )
 }
 
-/// Tells of an answer that took long. Watches are meant to; and a failure of the server is told of by what failed, once
+/// Tells of each answer where the log asks for it (`-v 6`), and else of one that took long. Watches are meant to; and a failure of the server is told of by what failed, once
 /// and not for each request that waited for it.
 pub fn answered(info: &RequestInfo, audit_id: &str, status: StatusCode, took: Duration) {
+    let (verb, code, path) = (info.verb.as_str(), status.as_u16(), &info.path);
+    tracing::debug!(target: "requests", "{verb} {path} answered {code} in {:.3} s", took.as_secs_f64());
     if took <= SLOW || info.verb == Verb::Watch || status.is_server_error() {
         return;
     }
-    tracing::warn!(
-        verb = info.verb.as_str(),
-        path = info.path,
-        code = status.as_u16(),
-        ?took,
-        audit_id = shown(audit_id),
-        "a request was answered slowly"
-    );
+    tracing::warn!(verb, path, code, ?took, audit_id = shown(audit_id), "a request was answered slowly");
+}
+
+/// Tells of the body of a request where the log asks for it (`-v 8`). Objects of ours carry no credentials.
+pub fn received(body: &[u8]) {
+    if tracing::enabled!(target: "bodies", tracing::Level::DEBUG) && !body.is_empty() {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(MAX_BODY_SHOWN)]);
+        tracing::debug!(target: "bodies", "received {shown}");
+    }
 }
 
 fn shown(audit_id: &str) -> &str {

@@ -67,8 +67,7 @@ impl Daemon {
                 let more = self.said.more.notified();
                 tokio::pin!(more);
                 more.as_mut().enable();
-                let lines = self.said.all();
-                if lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count() >= times {
+                if self.said(words) >= times {
                     return;
                 }
                 more.await;
@@ -78,6 +77,11 @@ impl Daemon {
             Ok(()) => Ok(()),
             Err(_) => bail!("{words:?} was not said {times} times: {:#?}", self.said.all()),
         }
+    }
+
+    /// How often it has said a line with all of these words.
+    pub fn said(&self, words: &[&str]) -> usize {
+        self.said.all().iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
     }
 
     /// Waits until it has ended by itself.

@@ -46,6 +46,8 @@ pub struct Options {
     pub heartbeat_deadline: Option<String>,
     /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
     pub standby: bool,
+    /// `-v` of both programs.
+    pub verbosity: u8,
     /// More flags of the API server.
     pub apiserver_flags: Vec<String>,
 }

@@ -49,4 +49,7 @@ pub(crate) fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &Evictio
     {
         debug!(request = %key, interceptor = active, "interceptor's turn");
     }
+    let ended = new.conditions != old.conditions;
+    let cause = if ended { "a condition of the request changed" } else { "the turn passes on" };
+    debug!(target: "writes", request = %key, "status written: {cause}");
 }

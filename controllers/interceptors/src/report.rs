@@ -136,7 +136,10 @@ pub async fn send(
     let params = PatchParams::apply(&entry.name).force();
     let api = api::<EvictionRequest>(&context.client, &key.namespace);
     match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
-        Ok(_) => Ok(Sent::Written),
+        Ok(_) => {
+            debug!(target: "writes", request = %key, interceptor = entry.name, "reported: {}", entry.message);
+            Ok(Sent::Written)
+        }
         Err(error) => match classify(&error) {
             failure @ (Failure::NotFound | Failure::Conflict | Failure::Invalid) => {
                 if failure == Failure::Invalid {

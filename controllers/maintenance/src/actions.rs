@@ -1,6 +1,7 @@
 //! What the machine wants written, and what it wants told.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus, PodType};
@@ -10,7 +11,7 @@ use jiff::Timestamp;
 use crate::requests::asked::AskedAgain;
 
 /// What an action is about: there is one action at a time for each.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     /// `spec.unschedulable` and our annotation of a node.
     Cordon(String),
@@ -22,6 +23,19 @@ pub enum Task {
     Status(String),
     /// A maintenance's finalizer.
     Finalizer(String),
+}
+
+/// As the log names it.
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cordon(node) => write!(f, "cordon of node {node}"),
+            Self::Conditions(node) => write!(f, "conditions of node {node}"),
+            Self::Request(namespace, pod) => write!(f, "evictionrequest {namespace}/{pod}"),
+            Self::Status(maintenance) => write!(f, "status of nodemaintenance {maintenance}"),
+            Self::Finalizer(maintenance) => write!(f, "finalizer of nodemaintenance {maintenance}"),
+        }
+    }
 }
 
 /// A write. It carries what it was decided on, for preconditions.

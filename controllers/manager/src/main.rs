@@ -21,8 +21,7 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    // What kube_client says of failed requests, we say ourselves, with what it means.
-    logs::start("info,kube_client=off");
+    logs::start(flags.v);
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => drydock_command::fail("drydock-controller-manager", error.as_ref()),

@@ -11,7 +11,7 @@ use kube::Client;
 use kube::client::Body;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::error::with_causes;
 use crate::lease::LeaseHandle;
@@ -33,7 +33,7 @@ pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
     Client::new(stamped, namespace)
 }
 
-/// Waits until the API server answers; says so in the log. `false` if stopped before.
+/// Waits until the API server answers. `false` if stopped before.
 pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool {
     let mut delay = Duration::from_millis(250);
     loop {
@@ -47,7 +47,7 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
                 return true;
             }
             Ok(Err(error)) => {
-                warn!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
+                debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
             }
             Err(_) => warn!(retry_in = ?delay, "waiting for the API server: no answer in time"),
         }

@@ -73,6 +73,11 @@ pub fn pace(error: &kube::Error) -> Option<Duration> {
     (classify(error) == Failure::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))
 }
 
+/// Whether no server answered.
+pub fn is_unreachable(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
+}
+
 /// An error with its causes in one line; what an error says of its cause itself is not repeated.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

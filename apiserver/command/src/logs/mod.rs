@@ -1,7 +1,7 @@
 //! Logs: lines on stderr, as containers keep them.
 //!
 //! ```text
-//!   an event ──> EnvFilter (RUST_LOG) ──> Limit (so many a minute of each kind) ──> Line (bounded, escaped) ──> stderr
+//!   an event ──> EnvFilter (RUST_LOG, or -v) ──> Limit (so many a minute of each kind) ──> Line (bounded, escaped) ──> stderr
 //! ```
 //!
 //! What a line says, and how often, is in part the choice of whoever sends requests. Both are bounded here for every
@@ -9,6 +9,7 @@
 
 mod limit;
 mod line;
+mod verbosity;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
@@ -20,10 +21,19 @@ use tracing_subscriber::util::SubscriberInitExt;
 use limit::Limit;
 use line::Lines;
 
-/// Starts logging what `RUST_LOG` asks for, or else `filter`. Of one kind of line (one place in the code) at most 60
+/// Starts logging what `RUST_LOG` asks for, or else what a level of `-v` stands for ([`verbosity::filter`]). Of one kind of line (one place in the code) at most 60
 /// errors or warnings and 600 infos are written a minute; after that minute one line tells how many were left out.
-pub fn start(filter: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
+pub fn start(level: u8) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| verbosity::filter(level));
+    start_with(filter);
+}
+
+/// Starts logging warnings and errors alone.
+pub fn start_quietly() {
+    start_with(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")));
+}
+
+fn start_with(filter: EnvFilter) {
     let lines = tracing_subscriber::fmt::layer().with_writer(Lines::new(std::io::stderr)).with_ansi(false);
     tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter).init();
     std::panic::set_hook(Box::new(log_panic));
@@ -59,13 +69,17 @@ mod tests {
     }
 
     fn logged(work: impl FnOnce()) -> String {
+        logged_by(EnvFilter::new("trace"), work)
+    }
+
+    pub(super) fn logged_by(filter: EnvFilter, work: impl FnOnce()) -> String {
         let kept = Kept::default();
         let to = kept.clone();
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(Lines::new(move || to.clone()))
             .with_ansi(false)
             .without_time();
-        let subscriber = tracing_subscriber::registry().with(lines).with(Limit::start());
+        let subscriber = tracing_subscriber::registry().with(lines).with(Limit::start()).with(filter);
         tracing::subscriber::with_default(subscriber, work);
         String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
     }

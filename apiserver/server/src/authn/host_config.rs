@@ -13,6 +13,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 
+use crate::host::Refusals;
 use crate::tls::ClientCa;
 
 const NAMESPACE: &str = "kube-system";
@@ -96,12 +97,11 @@ impl HostConfigSource {
         let config = watcher::Config::default().fields(&format!("metadata.name={NAME}"));
         let backoff = watcher::DefaultBackoff::default();
         let mut events = watcher::watcher(api, config).backoff(backoff).applied_objects().boxed();
+        let mut refusals = Refusals::default();
         while let Some(event) = events.next().await {
-            match event {
-                Ok(map) => self.apply(map.data.unwrap_or_default()),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot read ConfigMap {NAMESPACE}/{NAME} of the host; trying again");
-                }
+            let failed = event.map(|map| self.apply(map.data.unwrap_or_default())).err();
+            if let Some(error) = refusals.first(failed) {
+                tracing::warn!(%error, "cannot read ConfigMap {NAMESPACE}/{NAME} of the host; trying again");
             }
         }
     }

@@ -14,7 +14,9 @@ use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::timeout::TimeoutLayer;
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, Layer, ServiceBuilder, service_fn};
+
+use super::observe::Observe;
 
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
@@ -51,14 +53,23 @@ pub async fn client_with(
     kubeconfig: Option<&Path>,
 ) -> anyhow::Result<Client> {
     let mut config = config(flag, kubeconfig).await?;
+    let from = kubeconfig.map(|file| format!("{flag} {}", file.display()));
+    let from = from.unwrap_or_else(|| "the in-cluster configuration".to_owned());
+    let observe = Observe::new(&config.cluster_url, from);
     // Through a proxy, and with identities that expire, kube knows how.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECTED_WITHIN);
         (config.read_timeout, config.reset_reader_on_write) = (Some(SILENT_WATCH), true);
-        return Ok(Client::try_from(config)?);
+        let namespace = config.default_namespace.clone();
+        let client = Client::try_from(config)?;
+        let service = service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
+        return Ok(Client::new(observe.layer(service), namespace));
     }
-    over_http2(&config, patience).with_context(|| format!("{flag}: no client can be made of it"))
+    over_http2(&config, patience, observe).with_context(|| format!("{flag}: no client can be made of it"))
 }
 
 async fn config(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
@@ -72,7 +83,7 @@ async fn config(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Config>
         .with_context(|| format!("{flag}: {}", file.display()))
 }
 
-fn over_http2(config: &Config, patience: Patience) -> anyhow::Result<Client> {
+fn over_http2(config: &Config, patience: Patience, observe: Observe) -> anyhow::Result<Client> {
     let connector = ServiceBuilder::new()
         .map_future(Box::pin)
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
@@ -90,6 +101,7 @@ fn over_http2(config: &Config, patience: Patience) -> anyhow::Result<Client> {
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
+        .layer(observe)
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))
 }

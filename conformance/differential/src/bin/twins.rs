@@ -11,7 +11,7 @@ use drydock_server::generic::{Options, Server};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    drydock_command::logs::start("warn");
+    drydock_command::logs::start_quietly();
     let mut arguments = std::env::args().skip(1);
     let mut next = || arguments.next().context("usage: twins KUBECONFIG PORT FOLDER");
     let (kubeconfig, port, folder) = (next()?, next()?.parse()?, PathBuf::from(next()?));

@@ -51,6 +51,7 @@ impl Drydock {
         let mut flags = vec![
             format!("--kubeconfig={}", kubeconfig.display()),
             "--bind-address=127.0.0.1".into(),
+            format!("--v={}", self.options.verbosity),
             format!("--secure-port={port}"),
         ];
         flags.extend(self.options.heartbeat_deadline.iter().map(|d| format!("--heartbeat-deadline={d}")));

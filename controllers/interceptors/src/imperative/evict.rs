@@ -96,7 +96,7 @@ async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
         return Some((answer, seen.gate));
     }
     let answer = evict(&worker.context, &target, &pod.uid).await;
-    debug!(request = %key, pod = %target, ?answer, "eviction");
+    debug!(request = %key, pod = %target, answer = answer.kind(), "eviction");
     worker.metrics.answered(answer.kind());
     Some((answer, seen.gate))
 }

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use tracing::{debug, error};
+use tracing::error;
 
 use super::lanes::{Job, Lanes};
 use super::metrics::Gauges;
 use super::pending::Pending;
-use super::telling::{tell, tell_of_write};
+use super::telling::{log_write, tell, tell_of_write};
 use super::writer::{Writer, Written};
 use crate::actions::{Action, Decision, Task};
 use crate::machine::{Config, Memory, step};
@@ -175,7 +175,7 @@ impl Controller {
         }
         match self.writer.write(&action).await {
             Ok(Written::At(version)) => {
-                debug!(?task, version, "written");
+                log_write(&action);
                 tell_of_write(&self.writer.context, &action);
                 if let Action::Conditions { notes, .. } | Action::Status { notes, .. } = &action {
                     notes.iter().for_each(|note| tell(&self.writer.context, note));

@@ -2,9 +2,9 @@
 
 use drydock_runtime::events::Recorder;
 use drydock_runtime::{Cacheable, Context};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use crate::actions::{About, Action, Note};
+use crate::actions::{About, Action, Note, RequestChange};
 
 /// Records a note as an event about its object, if that is still there, and logs it.
 pub(crate) fn tell(context: &Context, note: &Note) {
@@ -30,6 +30,38 @@ pub(crate) fn tell(context: &Context, note: &Note) {
             if let Some(maintenance) = caches.maintenances.find("", maintenance) {
                 record(recorder, &*maintenance, note);
             }
+        }
+    }
+}
+
+/// Logs a write with its cause, where the log asks for that (`-v 4`).
+pub(crate) fn log_write(action: &Action) {
+    match action {
+        Action::Cordon { node, .. } => {
+            debug!(target: "writes", node = node.name, "cordon written: maintenances begin or end to hold the node");
+        }
+        Action::Conditions { node, set, remove, .. } => {
+            let set: Vec<&str> = set.iter().map(|condition| condition.type_).collect();
+            let (set, removed) = (set.join(","), remove.join(","));
+            debug!(target: "writes", node, set, removed, "conditions written: the node's maintenances or pods changed");
+        }
+        Action::Request { namespace, pod, change, .. } => {
+            let cause = match change {
+                RequestChange::Ask { .. } => "asked for: a maintenance drains the pod's node",
+                RequestChange::Withdraw { .. } => {
+                    "withdrawn: the pod is gone, or no maintenance drains its node"
+                }
+                RequestChange::Replace { .. } => "removed: it has ended, and the pod is still to leave",
+            };
+            debug!(target: "writes", request = format!("{namespace}/{pod}"), "{cause}");
+        }
+        Action::Status { maintenance, .. } => {
+            let maintenance = &maintenance.metadata.name;
+            debug!(target: "writes", maintenance, "status written: its pods, nodes or blockers changed");
+        }
+        Action::Finalizer { maintenance } => {
+            let maintenance = &maintenance.metadata.name;
+            debug!(target: "writes", maintenance, "finalizer removed: it has released its nodes");
         }
     }
 }

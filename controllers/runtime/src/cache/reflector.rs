@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 
 use super::cacheable::{Cacheable, ObjectKey, Wire, api_all};
 use super::store::Store;
-use crate::error::with_causes;
+use crate::error::{self, with_causes};
 
 /// An unreachable server is asked again after at most this.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
@@ -66,12 +66,22 @@ fn backoff(failures: u32) -> Duration {
     MIN_BACKOFF.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(16))).min(MAX_BACKOFF)
 }
 
-fn report_failure<T: Cacheable>(error: &watcher::Error, earlier: u32) {
-    let error = with_causes(error);
-    if earlier == 0 {
+fn report_failure<T: Cacheable>(failure: &watcher::Error, earlier: u32) {
+    let error = with_causes(failure);
+    // Of a host that is away the client tells, once for all that is watched.
+    if earlier == 0 && is_answer(failure) {
         warn!(resource = T::PLURAL, group = T::GROUP, error, "cannot watch; trying again until it works");
     } else {
         debug!(resource = T::PLURAL, group = T::GROUP, error, earlier, "still cannot watch");
+    }
+}
+
+fn is_answer(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => !error::is_unreachable(error),
+        _ => true,
     }
 }
 

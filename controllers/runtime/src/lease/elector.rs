@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::decide::{Seen, epoch, first_spec, next_spec, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
-use crate::error::{Failure, classify, find};
+use crate::error::{Failure, classify, find, with_causes};
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,11 @@ impl Elector {
                 Ok(false) => failing = false,
                 Err(error) if !failing => {
                     failing = true;
-                    warn!(%error, lease = self.config.name, "cannot read or write the lease; trying again");
+                    warn!(
+                        error = with_causes(&error),
+                        lease = self.config.name,
+                        "cannot read or write the lease; trying again"
+                    );
                 }
                 Err(_) => {}
             }
@@ -74,7 +78,7 @@ impl Elector {
                     self.handle.end();
                     return End::Lost;
                 }
-                Err(error) => warn!(%error, "cannot renew the lease"),
+                Err(error) => warn!(error = with_causes(&error), "cannot renew the lease"),
             }
             if !self.handle.is_valid() {
                 return End::Lost;

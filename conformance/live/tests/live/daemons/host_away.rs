@@ -18,17 +18,19 @@ async fn the_api_server_waits_for_its_host_and_outlives_its_absence() -> Result<
     let mut link = Link::new(&host.url)?;
     let program = Program::new(&host, "host-away", APISERVER, &link.url).await?;
     let mut server = program.start(&[])?;
-    // It says what it misses, again and again, is alive, and takes no traffic yet.
-    server
-        .says(&["cannot read ConfigMap kube-system/extension-apiserver-authentication", "trying again"], 2)
-        .await?;
+    // It says once what it misses, is alive, and takes no traffic yet.
+    let away = format!("cannot reach {} (from --kubeconfig kubeconfig): ", link.url);
+    server.says(&[&away, "connection refused; trying again"], 1).await?;
     https_ready(program.port, "/livez", LIMIT).await?;
     assert_eq!(https_answers(program.port, "/readyz").await?, 500);
     link.mend().await?;
     https_ready(program.port, "/readyz", LIMIT).await?;
+    let again = format!("{} is reached again", link.url);
+    server.says(&[&again], 1).await?;
+    assert_eq!(server.said(&["cannot reach"]), 1, "once a change");
 
     link.cut();
-    server.says(&["cannot follow the host's nodes", "trying again"], 2).await?;
+    server.says(&[&away], 2).await?;
     // What is known is known: nobody is turned away who need not be asked for.
     https_ready(program.port, "/livez", LIMIT).await?;
     link.mend().await?;
@@ -44,7 +46,8 @@ async fn the_controller_manager_waits_for_its_host_and_goes_on() -> Result<()> {
     let mut link = Link::new(&host.url)?;
     let program = Program::new(host, "manager-waits", MANAGER, &link.url).await?;
     let manager = program.start(&[])?;
-    manager.says(&["waiting for the API server", "retry_in"], 2).await?;
+    let away = format!("cannot reach {} (from --kubeconfig kubeconfig): ", link.url);
+    manager.says(&[&away, "connection refused; trying again"], 1).await?;
     https_ready(program.port, "/livez", LIMIT).await?;
     link.mend().await?;
     manager.says(&["API server answers"], 1).await?;

@@ -10,3 +10,4 @@ mod host_away;
 mod metrics;
 mod ports;
 mod programs;
+mod verbosity;
