@@ -185,13 +185,15 @@ pub struct Note {
     pub message: String,
 }
 
-/// Whom a note is about, by name.
+/// Whom or what a note is about, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// A node.
     Node(String),
     /// A maintenance.
     Maintenance(String),
+    /// An eviction, by namespace and the pod's UID: the owner of the pod is told, too.
+    Eviction(String, String),
 }
 
 /// The outcome of one step.

@@ -61,6 +61,6 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
 fn uid_of<'a>(note: &Note, draining: &HashMap<&str, &'a str>) -> Option<&'a str> {
     match &note.about {
         About::Maintenance(name) => draining.get(name.as_str()).copied(),
-        About::Node(_) => None,
+        About::Node(_) | About::Eviction(..) => None,
     }
 }

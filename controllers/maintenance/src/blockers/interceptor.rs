@@ -16,7 +16,7 @@ use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
 use super::why::Why;
-use crate::actions::Decision;
+use crate::actions::{About, Decision, Note};
 use crate::world::View;
 
 /// How long a pod that nothing else keeps may be there before it is shown as blocked, whatever its interceptors report.
@@ -62,6 +62,15 @@ pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) ->
     }
     let message = format!("No node agent on {} responds to the eviction of static pods", pod.node_name);
     Some(Why::new(NO_NODE_AGENT, message))
+}
+
+/// The pod's owner is told at once, as nobody else tells it: what the imperative eviction is blocked by, that tells itself.
+pub(super) fn tell_of_missing_agent(pod: &Pod, why: &Why, decision: &mut Decision) {
+    if why.reason == NO_NODE_AGENT {
+        let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
+        let message = why.message.clone();
+        decision.notes.push(Note { about, warning: true, reason: "EvictionBlocked", message });
+    }
 }
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.

@@ -95,6 +95,9 @@ impl Blocked {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
+                if before.is_none_or(|before| before.blocker.reason != why.reason) {
+                    interceptor::tell_of_missing_agent(pod, &why, decision);
+                }
                 let shown = show(view, before, reference(pod), why, decision);
                 blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
             }

@@ -1,6 +1,6 @@
 //! What is told: events about nodes and maintenances, and the same in the log.
 
-use drydock_runtime::events::Recorder;
+use drydock_runtime::events::{Recorder, Severity};
 use drydock_runtime::{Cacheable, Context};
 use tracing::{debug, info, warn};
 
@@ -29,6 +29,12 @@ pub(crate) fn tell(context: &Context, note: &Note) {
             }
             if let Some(maintenance) = caches.maintenances.find("", maintenance) {
                 record(recorder, &*maintenance, note);
+            }
+        }
+        About::Eviction(namespace, pod) => {
+            let severity = if note.warning { Severity::Warning } else { Severity::Normal };
+            if let Some(request) = caches.requests.find(namespace, pod) {
+                recorder.tell_owner(&request, severity, reason, message);
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use jiff::SignedDuration;
 
+use crate::actions::About;
+
 use super::*;
 
 #[test]
@@ -168,6 +170,16 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.request("s", |r| r.status = serde_json::from_value(passed).unwrap());
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blockers[0].reason, "NoNodeAgent");
+    let told = |sim: &Sim| {
+        let owner = About::Eviction("ns".into(), "uid-s".into());
+        let to_owner =
+            sim.notes.iter().filter(|note| note.about == owner && note.reason == "EvictionBlocked");
+        to_owner.map(|note| note.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&sim), ["No node agent on a responds to the eviction of static pods"]);
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(told(&sim).len(), 1, "not again by another leader");
 }
 
 #[test]
