@@ -20,7 +20,7 @@ use crate::kinds::{eviction_requests, named_node_maintenance, node_maintenances}
 use crate::wait::{retry, until};
 
 /// Who drains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Contender {
     /// One NodeMaintenance over all nodes.
@@ -38,9 +38,12 @@ const IN_FLIGHT: usize = 64;
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl Contender {
+    /// Everybody.
+    pub const ALL: [Contender; 2] = [Self::Drydock, Self::Loop];
+
     /// Both, with another one first in each round.
     pub fn in_turn(round: usize) -> [Contender; 2] {
-        if round.is_multiple_of(2) { [Self::Drydock, Self::Loop] } else { [Self::Loop, Self::Drydock] }
+        if round.is_multiple_of(2) { Self::ALL } else { [Self::Loop, Self::Drydock] }
     }
 
     /// The client that it drains with. The loop's own tells each refusal at once: as it comes, it would wait for as long as
@@ -72,6 +75,21 @@ impl Contender {
             Ok(ended) => ended,
             Err(_) => bail!("not drained within {LIMIT:?}"),
         }
+    }
+
+    /// How many EvictionRequests are still there after this time; it returns as soon as none is.
+    pub async fn requests_left(self, client: &Client, limit: Duration) -> Result<usize> {
+        if self == Self::Loop {
+            return Ok(0);
+        }
+        let (requests, mut left) = (eviction_requests(client, NAMESPACE), 0);
+        let none = async || {
+            left = requests.list(&ListParams::default()).await?.items.len();
+            Ok(left == 0)
+        };
+        // That time is over is an answer here.
+        let _ = retry(limit, String::new, none).await;
+        Ok(left)
     }
 
     /// Ends what it began, when the time counts no longer: its writes still do.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::workload::NAMESPACE;
 use crate::host::audit::Request;
 
 /// The figures of one drain.
@@ -20,6 +21,9 @@ pub struct Figures {
     pub writes: Counts,
     /// SubjectAccessReviews and TokenReviews of our programs.
     pub reviews: usize,
+    /// Events of our programs about the drained pods or their requests. Those about nodes and maintenances are in another
+    /// namespace.
+    pub events_of_pods: usize,
     /// Most writes of our programs to one Node.
     pub most_writes_to_a_node: usize,
     /// Evictions, and writes of our programs, that were answered with 409.
@@ -51,6 +55,9 @@ impl Figures {
             first_deletion: first_deletion(&log, &deletions),
             writes: count(ours().filter(|r| r.succeeded() && !is_review(r))),
             reviews: ours().filter(|r| is_review(r)).count(),
+            events_of_pods: ours()
+                .filter(|r| r.is_about("events") && r.object_ref.namespace == NAMESPACE)
+                .count(),
             most_writes_to_a_node: most_writes_to_a_node(ours()),
             conflicts: refused(409),
             too_many: refused(429),

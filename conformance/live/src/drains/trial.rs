@@ -20,6 +20,8 @@ use crate::wait::retry;
 
 /// How long our controller manager may take to get its lease.
 const LEASE: Duration = Duration::from_secs(60);
+/// How long requests may be there when their pods are gone.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +40,8 @@ pub struct Trial {
     pub cpu: Cpu,
     /// Pods that are still on the nodes.
     pub left: Vec<String>,
+    /// EvictionRequests that are still there 5 s after the nodes were empty.
+    pub requests_left: usize,
     /// Whether all budgets were kept at every moment.
     pub budgets_kept: bool,
     /// What the observer of the budgets said.
@@ -51,6 +55,7 @@ struct Drained {
     from: Timestamp,
     seconds: f64,
     cpu: Cpu,
+    requests_left: usize,
     failure: Option<String>,
 }
 
@@ -85,6 +90,7 @@ pub async fn run(contender: Contender, form: Form, arguments: &Arguments) -> Res
         figures: Figures::read(&log, &workload.names(), drained.from),
         cpu: drained.cpu,
         left,
+        requests_left: drained.requests_left,
         budgets_kept: findings.iter().all(|finding| finding.good),
         observer: findings.into_iter().map(|finding| finding.what).collect(),
         failure: drained.failure,
@@ -105,19 +111,22 @@ async fn drain(contender: Contender, host: &Host, client: &Client, workload: &Wo
     let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
     let ended = contender.drain(client, workload).await;
     let seconds = began.elapsed().as_secs_f64();
+    let requests_left = contender.requests_left(client, REMOVED_WITHIN).await?;
     let ended = match ended {
         Ok(()) => workload.complete().await,
         failed => failed,
     };
     let cpu = Cpu::now(host)?.since(&before);
     let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.obituaries()));
-    Ok(Drained { from, seconds, cpu, failure })
+    Ok(Drained { from, seconds, cpu, requests_left, failure })
 }
 
 impl Trial {
-    /// No pod was left behind and no budget broken.
+    /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner was told of one, and no
+    /// request stayed for them to read.
     pub fn is_good(&self) -> bool {
-        self.failure.is_none() && self.left.is_empty() && self.budgets_kept
+        let is_quiet = self.figures.events_of_pods == 0 && self.requests_left == 0;
+        self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet
     }
 
     /// A number of the whole drain for each pod.
@@ -134,6 +143,10 @@ impl Trial {
         }
         if !self.left.is_empty() {
             line += &format!("; LEFT BEHIND: {}", self.left.len());
+        }
+        if self.figures.events_of_pods + self.requests_left > 0 {
+            let events = self.figures.events_of_pods;
+            line += &format!("; TOLD OWNERS: {events} events, {} requests left", self.requests_left);
         }
         self.failure.iter().for_each(|failure| line += &format!("; FAILED: {failure}"));
         line
