@@ -129,7 +129,8 @@ impl Kubectl {
         Ok(Following { lines: BufReader::new(out).lines(), _child: child })
     }
 
-    async fn refused_with(&self, args: &[&str], stdin: &str) -> Result<String> {
+    /// The same with an input; what it said instead.
+    pub async fn refused_with(&self, args: &[&str], stdin: &str) -> Result<String> {
         let said = self.run(args, stdin).await?;
         ensure!(said.code == 1, "kubectl {} was not refused: {said:?}", args.join(" "));
         Ok(said.err)

@@ -96,3 +96,47 @@ async fn an_invalid_maintenance_is_refused_with_each_cause() -> Result<()> {
     assert!(kubectl.refused(&["get", "nm", "unknown"]).await?.contains("NotFound"));
     Ok(())
 }
+
+/// Entries that the server inserts were counted: the second own entry was `drainPlan[5]`.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_of_the_drain_plan_is_named_by_its_place_in_what_was_sent() -> Result<()> {
+    let kubectl = shared().await?.kubectl();
+    let of = |name: &str, type_: &str| {
+        let mut object = node_maintenance(name, "Idle", &["nowhere"]);
+        let first = json!({"podPriority": 2000000000, "podType": "Default"});
+        object["spec"]["drainPlan"] = json!([first, {"podPriority": i32::MAX, "podType": type_}]);
+        object
+    };
+    kubectl.apply(&of("plan-index", "DaemonSet")).await?;
+    let (new, changed) = (of("plan-index-new", "Deamon").to_string(), of("plan-index", "Deamon"));
+    let patch = json!({"spec": {"drainPlan": changed["spec"]["drainPlan"]}}).to_string();
+    let changed = changed.to_string();
+    for (args, sent) in [
+        (["create", "-f", "-"].as_slice(), &new),
+        (&["apply", "-f", "-"], &new),
+        (&["apply", "--server-side", "-f", "-"], &new),
+        (&["apply", "-f", "-"], &changed),
+        (&["apply", "--server-side", "--force-conflicts", "-f", "-"], &changed),
+        (&["replace", "-f", "-"], &changed),
+        (&["patch", "nm", "plan-index", "--type=merge", "-p", &patch], &String::new()),
+    ] {
+        let refused = kubectl.refused_with(args, sent).await?;
+        let named = r#"spec.drainPlan[1].podType: Unsupported value: "Deamon""#;
+        assert!(refused.contains(named), "{args:?}: {named} is not in {refused}");
+        assert!(!refused.contains("error: error:"), "{args:?}: {refused}");
+    }
+    kubectl.ok(&["delete", "nm", "plan-index"]).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn maintenances_are_found_by_their_stage() -> Result<()> {
+    let kubectl = shared().await?.kubectl();
+    for (name, stage) in [("stage-idle", "Idle"), ("stage-complete", "Complete")] {
+        kubectl.apply(&node_maintenance(name, stage, &["nowhere"])).await?;
+    }
+    let found = kubectl.ok(&["get", "nm", "--field-selector=spec.stage=Idle", "-o", "name"]).await?;
+    assert!(found.contains("/stage-idle\n") && !found.contains("/stage-complete\n"), "{found}");
+    let refused = kubectl.refused(&["get", "nm", "--field-selector=spec.stages=Idle"]).await?;
+    assert!(refused.contains("is not a known field selector"), "{refused}");
+    kubectl.ok(&["delete", "nm", "stage-idle", "stage-complete"]).await.map(drop)
+}
