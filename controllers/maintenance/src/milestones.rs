@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
 use crate::blockers::{Blocked, Most};
+use crate::words::{are, counted};
 use crate::world::View;
 
 /// How long a budget may keep a pod before it is told of: until then it may let it go.
@@ -77,7 +78,12 @@ impl Step<'_, '_> {
             told.drain = true;
             let last = self.maintenance.spec.last_pod_type;
             let pods: usize = nodes.iter().map(|node| self.view.pods_up_to(&node.name, last).len()).sum();
-            let message = format!("{pods} pods on {} nodes are asked to leave", nodes.len());
+            let message = format!(
+                "{} on {} {} asked to leave",
+                counted(pods, "pod", "pods"),
+                counted(nodes.len(), "node", "nodes"),
+                are(pods)
+            );
             self.note(false, "DrainStarted", message);
         }
         self.tell_of_causes(told, blocked);

@@ -82,7 +82,7 @@ fn a_node_that_goes_undrained_keeps_drained_false_and_stays_in_the_status() {
             sim.settle();
             assert_eq!(sim.drained("m"), pair("False", "Draining"));
             let message = sim.says("m", DRAINED).unwrap().2;
-            assert!(message.contains("b with 1 pods"), "{message}");
+            assert!(message.contains("b with 1 pod"), "{message}");
             assert_eq!((names(&sim), sim.status("m").drained_nodes), (vec!["a", "b"], 1));
         }
         sim.remove_node("a");

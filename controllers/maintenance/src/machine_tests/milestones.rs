@@ -28,7 +28,7 @@ fn each_step_is_told_once_and_in_order_also_by_a_new_manager() {
     sim.remove_pod("p");
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained", "NodeDrained"]);
-    assert_eq!(told(&sim)[1].1, "1 pods on 2 nodes are asked to leave");
+    assert_eq!(told(&sim)[1].1, "1 pod on 2 nodes is asked to leave");
 }
 
 #[test]

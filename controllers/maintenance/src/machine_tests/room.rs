@@ -156,7 +156,7 @@ fn a_node_that_went_undrained_is_counted_where_the_status_has_no_room_for_its_na
         assert!(!shown.contains(&name(0)));
         assert_eq!((sim.drained("m"), sim.status("m").gone_nodes.undrained), (pair("False", "Draining"), 1));
         let message = sim.says("m", DRAINED).unwrap().2;
-        assert!(message.starts_with("1 nodes left the cluster before they were drained"), "{message}");
+        assert!(message.starts_with("1 node left the cluster undrained"), "{message}");
         sim.memory = Memory::default();
     }
     sim.store_statuses();

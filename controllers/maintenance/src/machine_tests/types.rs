@@ -125,7 +125,7 @@ fn workloads_drained_has_every_edge_of_drained() {
     sim.settle();
     assert_eq!(workloads(&sim, "m"), pair("False", "Draining"));
     let message = sim.says("m", WORKLOADS_DRAINED).unwrap().2;
-    assert_eq!(message, "1 pods of type Default are left on 1 of 1 nodes");
+    assert_eq!(message, "1 pod of type Default is left on 1 of 1 nodes");
     sim.remove_pod("web");
     let actions = sim.step();
     let Action::Status { confirm, .. } = &actions[&Task::Status("m".into())] else { panic!() };
@@ -174,7 +174,7 @@ fn a_node_that_vanishes_with_its_daemon_sets_alone_was_drained_of_workloads() {
         }
         sim.settle();
         assert_eq!(workloads(&sim, "m"), pair("True", "AllPodsTerminated"), "{restart}");
-        assert!(sim.says("m", DRAINED).unwrap().2.contains("b with 1 pods among them"), "{restart}");
+        assert!(sim.says("m", DRAINED).unwrap().2.contains("b with 1 pod among them"), "{restart}");
     }
 }
 
@@ -230,11 +230,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
     assert_eq!(sim.says("m", DRAINED).unwrap().2, "2 pods are left on 1 of 1 nodes");
     sim.remove_pod("web");
     sim.settle();
-    assert_eq!(
-        sim.says("m", DRAINED).unwrap().2,
-        "1 pods are left on 1 of 1 nodes",
-        "its turn has only come"
-    );
+    assert_eq!(sim.says("m", DRAINED).unwrap().2, "1 pod is left on 1 of 1 nodes", "its turn has only come");
     returns(&mut sim, "agent-a");
     sim.settle();
     let ways = [
@@ -243,7 +239,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
         "`kubectl delete nodemaintenance m`",
     ];
     let message = sim.says("m", DRAINED).unwrap().2;
-    let head = "1 pods are left on 1 of 1 nodes. 1 of them is blocked, 1 by DaemonSetReturns: pod ns/agent-a on node a since \
+    let head = "1 pod is left on 1 of 1 nodes. 1 of them is blocked, 1 by DaemonSetReturns: pod ns/agent-a on node a since \
                 2026-01-01T12:00:00Z: It returns. No pod of type Default is left. To go on";
     assert!(message.starts_with(head), "{message}");
     let blocker = sim.status("m").of_node("a").unwrap().blockers[0].clone();

@@ -9,6 +9,7 @@ use drydock_api::time::format_seconds;
 
 use super::Status;
 use crate::blockers::Most;
+use crate::words::{are, counted};
 
 impl Status<'_, '_> {
     /// What blocks most, since when and what to do; else what it waits for on a node of another maintenance. It changes with
@@ -20,10 +21,13 @@ impl Status<'_, '_> {
     fn blocked(&self, last: PodType) -> Option<String> {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
         let Most { all, of_reason, oldest, node } = self.memory.blocked.most(nodes, last)?;
-        let are = if all == 1 { "is" } else { "are" };
         let todo = todo(&oldest.reason).map_or_else(String::new, |todo| format!(". {todo}"));
         let oldest_is = told(oldest, node);
-        Some(format!("{all} of them {are} blocked, {of_reason} by {}: {oldest_is}{todo}", oldest.reason))
+        Some(format!(
+            "{all} of them {} blocked, {of_reason} by {}: {oldest_is}{todo}",
+            are(all),
+            oldest.reason
+        ))
     }
 
     fn waits_elsewhere(&self) -> Option<String> {
@@ -32,7 +36,7 @@ impl Status<'_, '_> {
             Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
             None => {
                 let count = self.view.pods_on(node).iter().filter(|pod| pod.is_terminating()).count();
-                format!("{count} pods are terminating there")
+                format!("{} {} terminating there", counted(count, "pod", "pods"), are(count))
             }
         };
         Some(format!("They wait for node {node}, which another maintenance drains; {what}"))

@@ -16,6 +16,7 @@ use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::Tally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
+use crate::words::{are, counted};
 
 const CANCELED: &str = "The maintenance was completed before all pods had left";
 /// Reason of the condition, and of the event: what the drain needs does not fit into the status.
@@ -78,13 +79,19 @@ impl Status<'_, '_> {
             let why = open.iter().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
             let among = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
             let message = format!(
-                "{} of {total} nodes are not cordoned yet{among}; evictions of their pods wait for that ({pods} pods{which} are left)",
-                open.len()
+                "{} of {total} nodes are not cordoned yet{among}; evictions of their pods wait for that ({}{which} {} left)",
+                open.len(),
+                counted(pods, "pod", "pods"),
+                are(pods)
             );
             return (false, "Draining", message);
         }
         if pods > 0 {
-            let message = format!("{pods} pods{which} are left on {busy} of {total} nodes");
+            let message = format!(
+                "{}{which} {} left on {busy} of {total} nodes",
+                counted(pods, "pod", "pods"),
+                are(pods)
+            );
             let parts = [Some(message), self.answer(asked.last), self.ways_out(asked.last)];
             return (false, "Draining", parts.into_iter().flatten().collect::<Vec<_>>().join(". "));
         }
@@ -99,14 +106,14 @@ impl Status<'_, '_> {
         if gone.undrained > 0 {
             let example = match tally.and_then(Tally::example) {
                 Some((node, 0)) => format!(", {node} among them"),
-                Some((node, pods)) => format!(", {node} with {pods} pods among them"),
+                Some((node, pods)) => format!(", {node} with {} among them", counted(pods, "pod", "pods")),
                 None => String::new(),
             };
             let reason = if is_empty { "NoNodesSelected" } else { "Draining" };
             let message = format!(
-                "{} nodes left the cluster before they were drained{example}. Wait until they are back, or change the node \
+                "{} left the cluster undrained{example}. Wait until they are back, or change the node \
                  selector so that it does not select them",
-                gone.undrained
+                counted(gone.undrained, "node", "nodes")
             );
             return Some((false, reason, message));
         }

@@ -9,6 +9,7 @@ use drydock_runtime::Pod;
 
 use super::Status;
 use crate::actions::{About, Decision, Note};
+use crate::words::counted;
 use crate::world::View;
 
 /// Pods that the message names.
@@ -55,10 +56,6 @@ impl<'a> Losses<'a> {
         }
         told.join("; ")
     }
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 impl Status<'_, '_> {
