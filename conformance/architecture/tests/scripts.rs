@@ -1,4 +1,4 @@
-//! Scripts run on a stranger's machine: one shell, and no error goes unseen.
+//! Scripts run on a stranger's machine: one shell, and no error goes unseen. And no key is committed.
 
 use drydock_architecture::{none, repository};
 
@@ -20,4 +20,15 @@ fn every_script_says_what_it_is_for() {
     let scripts = repository::files("").into_iter().filter(|file| file.text.starts_with("#!/"));
     let found: Vec<String> = scripts.filter(|f| is_silent(&f.text)).map(|f| f.path).collect();
     none(&found, "say in a comment below the first line what it is for: --help prints it");
+}
+
+/// A server that is started in the repository makes its keys there.
+#[test]
+fn no_private_key_is_committed() {
+    let heading = ["PRIVATE", " KEY-----"].concat();
+    let ignored = repository::read(".gitignore");
+    let is_ignored = |path: &str| ignored.lines().any(|line| path.starts_with(line.trim_start_matches('/')));
+    let keys = repository::files("").into_iter().filter(|file| file.text.contains(&heading));
+    let found: Vec<String> = keys.map(|file| file.path).filter(|path| !is_ignored(path)).collect();
+    none(&found, "remove the key, and replace whatever it protected");
 }
