@@ -226,9 +226,21 @@ impl Drydock {
 /// Creates namespace, service accounts, roles and flow schemas, as deploy/ has them: the programs run under no other
 /// rights.
 pub fn grant(host: &Host) -> Result<()> {
-    for file in ["namespace.yaml", "rbac-apiserver.yaml", "rbac-controller-manager.yaml", "flow-schemas.yaml"]
-    {
-        let path = repository().join("deploy/base").join(file);
+    let of_base = ["namespace", "rbac-apiserver", "rbac-controller-manager", "flow-schemas"];
+    apply(host, &of_base.map(|name| format!("base/{name}.yaml")))
+}
+
+/// Creates what deploy/ has for people: roles, and the policy that warns of wrong annotations.
+pub fn open_to_users(host: &Host) -> Result<()> {
+    let files =
+        ["base/rbac-users.yaml", "base/interceptor-annotations.yaml", "components/monitoring/rbac.yaml"];
+    apply(host, &files.map(str::to_owned))
+}
+
+/// Applies files of deploy/.
+fn apply(host: &Host, files: &[String]) -> Result<()> {
+    for file in files {
+        let path = repository().join("deploy").join(file);
         host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
     }
     Ok(())

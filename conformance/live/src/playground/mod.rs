@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::cluster;
-use crate::drydock::{Drydock, Options, Storage};
+use crate::drydock::{Drydock, Options, Storage, open_to_users};
 use crate::host::{Host, client_of};
 
 use self::faults::{Chaos, Faults};
@@ -102,7 +102,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.once {
         return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    stay(host).await
+    stay(&drydock).await
 }
 
 /// Drains while servers are killed and while others write: what was acknowledged to them must be there afterwards.
@@ -124,7 +124,9 @@ async fn start(arguments: &Arguments) -> Result<Drydock> {
     say(&format!("starting Drydock on {:?}; logs are in {}/logs", arguments.storage, host.dir.display()));
     let options =
         Options { storage: arguments.storage, standby: arguments.chaos.is_some(), ..Options::default() };
-    Drydock::start(host, options).await
+    let drydock = Drydock::start(host, options).await?;
+    open_to_users(&drydock.host)?;
+    Ok(drydock)
 }
 
 async fn cluster_with_work(host: &Host, nodes: u16) -> Result<Vec<String>> {
@@ -134,11 +136,17 @@ async fn cluster_with_work(host: &Host, nodes: u16) -> Result<Vec<String>> {
     Ok(names)
 }
 
-async fn stay(host: &Host) -> Result<ExitCode> {
+async fn stay(drydock: &Drydock) -> Result<ExitCode> {
+    let host = &drydock.host;
     println!("\nThe cluster stays until Ctrl-C. In another terminal:\n");
     println!("    export KUBECONFIG={}", host.admin().display());
     println!("    export PATH={}:$PATH", host.bin.display());
-    println!("    kubectl get nodemaintenances; kubectl get evictionrequests -n demo");
+    println!("    kubectl get nodemaintenances; kubectl get evictionrequests -n demo\n");
+    println!("Metrics, for a service account with the ClusterRole drydock:metrics:\n");
+    println!(
+        "    curl --insecure -H \"Authorization: Bearer $(kubectl create token NAME)\" {}/metrics",
+        drydock.manager_url()?
+    );
     std::future::pending().await
 }
 
