@@ -7,7 +7,7 @@ use super::enumerations::{POD_TYPES, STAGES};
 use super::schema::drain_plan_entry;
 use super::validation::{MAX_DRAIN_PLAN, MAX_NODES};
 use crate::meta_schema::{
-    conditions, field, int32, int64, label_selector, list, object, required, string, time,
+    boolean, conditions, field, int32, int64, label_selector, list, object, required, string, time,
 };
 
 /// The schema of `status`.
@@ -187,6 +187,13 @@ fn node_status() -> Schema {
                 ListType::Atomic,
             )
             .at_most(MAX_DRAIN_PLAN),
+        ),
+        field(
+            "workloadsDrained",
+            9,
+            boolean(
+                "WorkloadsDrained is true in the Drain stage while no pod of type Default is left on the node, which a live read of its pods has confirmed. A node that then leaves the cluster counts as drained for the condition WorkloadsDrained.",
+            ),
         ),
     ];
     object(

@@ -20,6 +20,7 @@ mod returns;
 mod room;
 mod strays;
 mod types;
+mod types_recorded;
 mod uncordoned;
 mod unscheduled;
 mod waiting;

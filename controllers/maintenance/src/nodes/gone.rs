@@ -10,12 +10,12 @@ use std::sync::Arc;
 use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::validation::MAX_NODES;
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceStatus,
-    NodeReference, NodeSelector, PodType, Stage, WORKLOADS_DRAINED, node_selector,
+    DRAINED, NodeMaintenance, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeReference,
+    NodeSelector, PodType, Stage, WORKLOADS_DRAINED, node_selector,
 };
 use drydock_runtime::Node;
 
-use crate::nodes::conditions::says_drained;
+use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::Emptied;
 use crate::status::number;
 use crate::world::{View, selects};
@@ -60,12 +60,17 @@ impl Tally {
         }
     }
 
-    /// What the status says of those that have gone undrained, as far as they are known.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = NodeMaintenanceNodeStatus> {
-        self.undrained.iter().map(|(node, pods)| NodeMaintenanceNodeStatus {
+    /// What the status says of those that have gone undrained, as far as they are known. `workloads` has those that have gone
+    /// without pods of type Default.
+    pub(crate) fn statuses(
+        &self,
+        workloads: Option<&Self>,
+    ) -> impl Iterator<Item = NodeMaintenanceNodeStatus> {
+        self.undrained.iter().map(move |(node, pods)| NodeMaintenanceNodeStatus {
             node_ref: NodeReference { name: node.clone() },
             drain_message: LEFT_UNDRAINED.to_owned(),
             pods_pending_evacuation: number(*pods),
+            workloads_drained: workloads.is_some_and(|tally| tally.drained.contains(node)),
             ..Default::default()
         })
     }
@@ -199,9 +204,9 @@ impl Gone {
 }
 
 /// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
-/// alone it says whether all had left.
+/// alone it says of each node whether all had left it, and whether all had left all nodes.
 fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
-    let mut tally = recall_all(view, maintenance);
+    let mut tally = recall_all(view, maintenance, last);
     let status = &maintenance.status;
     if last != maintenance.spec.last_pod_type && is_condition_true(&status.conditions, WORKLOADS_DRAINED) {
         tally.drain_all();
@@ -210,7 +215,7 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tall
 }
 
 /// Before Drain nodes may go as they like.
-fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
+fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
         return Tally { selector: spec.node_selector.clone(), ..Tally::default() };
@@ -229,10 +234,15 @@ fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
     tally.undrained_unnamed = tally.undrained_unnamed.saturating_sub(told.len());
     let is_there = |s: &NodeMaintenanceNodeStatus| view.world.nodes.contains_key(&s.node_ref.name);
     let (there, gone): (Vec<_>, Vec<_>) = others.into_iter().partition(|s| is_there(s));
-    let was_drained = were_drained(view, status, &there, &gone);
+    let were_drained = were_drained(view, maintenance, &there, &gone);
+    let was_drained = |status: &NodeMaintenanceNodeStatus| {
+        let is_told = status.drain_message == LEFT_UNDRAINED;
+        (last == PodType::Default && status.workloads_drained)
+            || (were_drained && !is_told && left_on(status) == 0)
+    };
     for status in told.into_iter().filter(|s| !is_there(s)).chain(gone) {
         let (node, pods) = (&status.node_ref.name, left_on(status));
-        if pods == 0 && was_drained && status.drain_message != LEFT_UNDRAINED {
+        if was_drained(status) {
             tally.has_gone_drained(node);
         } else {
             tally.has_gone_undrained(node, pods);
@@ -245,12 +255,13 @@ fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
 /// nodes, or counts them beside those that are there. Where it counts fewer, nobody knows which of them were.
 fn were_drained(
     view: &View<'_>,
-    status: &NodeMaintenanceStatus,
+    maintenance: &NodeMaintenance,
     there: &[&NodeMaintenanceNodeStatus],
     gone: &[&NodeMaintenanceNodeStatus],
 ) -> bool {
+    let (status, last) = (&maintenance.status, maintenance.spec.last_pod_type);
     let is_drained = |s: &NodeMaintenanceNodeStatus| {
-        view.world.nodes.get(&s.node_ref.name).is_some_and(|node| says_drained(node))
+        view.world.nodes.get(&s.node_ref.name).is_some_and(|node| is_recorded(node, last))
     };
     let empty = gone.iter().filter(|s| left_on(s) == 0).count();
     let drained = there.iter().filter(|s| left_on(s) == 0 && is_drained(s)).count();
@@ -264,8 +275,13 @@ fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
 
 /// Whether a node is recorded as drained of pods up to a type, and still is.
 pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node, last: PodType) -> bool {
-    let is_recorded = says_drained(node) || emptied.contains(&node.name, last);
+    let is_recorded = is_recorded(node, last) || emptied.contains(&node.name, last);
     is_recorded && node.unschedulable && view.pods_up_to(&node.name, last).is_empty()
+}
+
+/// Whether a node's own condition records it as drained of pods up to a type.
+fn is_recorded(node: &Node, last: PodType) -> bool {
+    drained_up_to(node) >= Some(last)
 }
 
 /// Whether a maintenance selects a node of this name of which nothing else is known.
