@@ -80,14 +80,22 @@ pub fn clause_of(request: &EvictionRequest) -> String {
     clause(&of(request), node)
 }
 
-/// `text` behind a clause, as in `for NodeMaintenance tidy on node n1: The pod is leaving`. A text that begins with the
-/// clause stays as it is.
+/// `text` behind a clause, as in `for NodeMaintenance tidy on node n1: The pod is leaving`. A text that has the clause
+/// already stays as it is.
 pub fn with_clause(clause: &str, text: &str) -> String {
-    match (clause.is_empty(), text.is_empty()) {
+    match (clause.is_empty(), without_clause(clause, text)) {
         (true, _) => text.to_owned(),
-        (_, true) => clause.to_owned(),
-        _ if text.starts_with(clause) => text.to_owned(),
-        _ => format!("{clause}: {text}"),
+        (_, "") => clause.to_owned(),
+        (_, rest) => format!("{clause}: {rest}"),
+    }
+}
+
+/// What [`with_clause`] has put behind the clause; a text without it stays as it is.
+pub fn without_clause<'t>(clause: &str, text: &'t str) -> &'t str {
+    match text.strip_prefix(clause) {
+        Some("") => "",
+        Some(rest) if !clause.is_empty() => rest.strip_prefix(": ").unwrap_or(text),
+        _ => text,
     }
 }
 

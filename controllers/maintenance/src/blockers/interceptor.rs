@@ -1,9 +1,8 @@
 //! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
 
-use drydock_api::eviction_request::interceptors::{
-    DAEMON_SET, DEFAULT_INTERCEPTORS, IMPERATIVE_EVICTION, KUBELET,
-};
-use drydock_api::eviction_request::maintenances::clause_of;
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET, is_default};
+use drydock_api::eviction_request::maintenances::{clause_of, without_clause};
+use drydock_api::eviction_request::refusal::without_retries;
 use drydock_api::eviction_request::told::FIRST_REPORT;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
@@ -30,7 +29,7 @@ const UNASKED: SignedDuration = SignedDuration::from_mins(5);
 pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     let active = request.active_interceptor_status()?;
     let blocked = active.blocked.as_ref()?;
-    if !DEFAULT_INTERCEPTORS.contains(&active.name.as_str()) {
+    if !is_default(&active.name) {
         let message = format!("{} says: {}", active.name, active.message);
         return Some(Why::new(INTERCEPTOR, message).of(&active.name));
     }
@@ -42,17 +41,16 @@ pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     )
 }
 
-/// What an interceptor says, without the clause about the maintenance: here it is about this one.
+/// What an interceptor says, without the clause about the maintenance, as here it is about this one; and without the number of
+/// retries, as each change of the words is a write of the whole status.
 fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str {
-    let clause = clause_of(request);
-    let rest = active.message.strip_prefix(&*clause).and_then(|rest| rest.strip_prefix(": "));
-    rest.filter(|_| !clause.is_empty()).unwrap_or(&active.message)
+    without_retries(without_clause(&clause_of(request), &active.message))
 }
 
 /// A static pod whose node has no agent.
 pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) -> Option<Why> {
     let active = request.active_interceptor_status()?;
-    let passed_over = request.status.processed_interceptors.iter().any(|p| p == KUBELET);
+    let passed_over = transitions::passed_over(request).any(|name| name == KUBELET);
     let is_silent = || {
         let begun = active.name == KUBELET && active.start_time.is_none();
         begun && silent_at(view, request, active).is_some_and(|at| at <= view.now)
@@ -89,7 +87,7 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
     }
     silent.filter(is_over)?;
     let passed_over = deadline(view, request, active);
-    if active.start_time.is_none() && !DEFAULT_INTERCEPTORS.contains(&active.name.as_str()) {
+    if active.start_time.is_none() && !is_default(&active.name) {
         return Some(never_reported(request, active, passed_over));
     }
     let last =
@@ -152,8 +150,7 @@ fn never_reported(
 
 /// Who was passed over before, behind the words about whoever has the turn now.
 pub(super) fn after_others(request: &EvictionRequest, mut why: Why) -> Why {
-    let names: Vec<&str> =
-        transitions::passed_over(request).filter(|name| !DEFAULT_INTERCEPTORS.contains(name)).collect();
+    let names: Vec<&str> = transitions::passed_over(request).filter(|name| !is_default(name)).collect();
     if let Some(last) = names.last() {
         let (who, it) = match names.len() {
             1 => ((*last).to_owned() + " was", "it"),

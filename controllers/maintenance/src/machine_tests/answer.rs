@@ -1,5 +1,7 @@
 //! What Drained=False says beside the number of pods.
 
+use drydock_api::eviction_request::refusal::{self, RefusedBy};
+
 use super::*;
 
 /// The last interceptor says that a budget keeps a pod, in these words.
@@ -56,6 +58,28 @@ fn a_drain_that_is_blocked_for_long_writes_nothing() {
         sim.now = NOW.parse::<Timestamp>().unwrap() + std::time::Duration::from_secs(second);
         let actions = sim.step();
         assert!(actions.is_empty(), "after {second} s: {actions:?}");
+    }
+}
+
+/// The backoff of a webhook's refusals counted the retries, and each heartbeat had the whole status written.
+#[test]
+fn a_drain_that_a_webhook_blocks_for_long_writes_nothing_as_the_retries_rise() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "one", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let retry = |sim: &mut Sim, retries| {
+        let words = "admission webhook \"w\" denied the request: no";
+        let message = refusal::message(retries, RefusedBy::Admission, words);
+        refuse(sim, "one", "AdmissionWebhook", &message);
+    };
+    retry(&mut sim, 1);
+    sim.settle();
+    for heartbeat in 1..10 {
+        sim.now += std::time::Duration::from_secs(180);
+        retry(&mut sim, heartbeat * 7);
+        let actions = sim.step();
+        assert!(actions.is_empty(), "heartbeat {heartbeat}: {actions:?}");
     }
 }
 

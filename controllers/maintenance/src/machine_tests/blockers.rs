@@ -100,7 +100,8 @@ fn blockers_say_what_blocks_and_since_when() {
     sim.memory = Memory::default();
     sim.settle();
     let blocker = &sim.status("m").node_statuses[0].blockers[0];
-    assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("PodDisruptionBudget", text));
+    let words = "PodDisruptionBudget b allows 0";
+    assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("PodDisruptionBudget", words));
     assert_eq!(blocker.since_time, Some(NOW.parse().unwrap()), "kept over a restart");
     assert_eq!(blocker.pod.name, "p");
 }
@@ -166,7 +167,8 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.settle();
     let passed = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
         "processedInterceptors": ["kubelet.k8s.io"],
-        "interceptors": [{ "name": "imperative-eviction.k8s.io", "message": "" }] });
+        "interceptors": [{ "name": "kubelet.k8s.io", "message": "" },
+            { "name": "imperative-eviction.k8s.io", "message": "" }] });
     sim.request("s", |r| r.status = serde_json::from_value(passed).unwrap());
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blockers[0].reason, "NoNodeAgent");
@@ -180,6 +182,23 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.memory = Memory::default();
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "not again by another leader");
+}
+
+/// It had answered, and was told of as missing to the pod's owner.
+#[test]
+fn an_agent_that_declines_its_turn_is_there() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let declined = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
+        "processedInterceptors": ["kubelet.k8s.io"],
+        "interceptors": [{ "name": "kubelet.k8s.io", "message": "not mine", "completionTime": NOW },
+            { "name": "imperative-eviction.k8s.io", "message": "" }] });
+    sim.request("s", |r| r.status = serde_json::from_value(declined).unwrap());
+    sim.settle();
+    assert_eq!(sim.status("m").node_statuses[0].blockers, []);
+    assert!(!sim.notes.iter().any(|note| note.reason == "EvictionBlocked"), "{:?}", sim.notes);
 }
 
 #[test]
