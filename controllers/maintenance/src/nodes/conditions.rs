@@ -36,7 +36,7 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
-            let notes = if now > before { tell_drained(view, node, before, now) } else { Vec::new() };
+            let notes = tell_drained(view, node, before, now).into_iter().collect();
             let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
             decision.add(Action::Conditions { node, uid, set, remove, confirm, notes });
@@ -134,19 +134,9 @@ pub(crate) fn named(last: PodType) -> String {
     }
 }
 
-/// What is told of a node that is recorded as drained up to one type more: the node when all its maintenances are done with it,
-/// and each maintenance when its own pods are gone.
-fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Vec<Note> {
-    let is_new = |last: &PodType| before < Some(*last) && Some(*last) <= now;
-    let note = |about, message| Note { about, warning: false, reason: "NodeDrained", message };
-    let of_node = view.last_type_on(&node.name).filter(is_new).map(|last| {
-        note(About::Node(node.name.clone()), format!("All pods{} have left the node", named(last)))
-    });
-    let draining = view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain);
-    let each = draining.filter(|m| is_new(&m.spec.last_pod_type)).map(|maintenance| {
-        let message =
-            format!("All pods{} have left node {}", named(maintenance.spec.last_pod_type), node.name);
-        note(About::Maintenance(maintenance.metadata.name.clone()), message)
-    });
-    of_node.into_iter().chain(each).collect()
+/// What is told of a node that is recorded as drained for all its maintenances. (Each of them tells of its own pods.)
+fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Option<Note> {
+    let last = view.last_type_on(&node.name).filter(|last| before < Some(*last) && Some(*last) <= now)?;
+    let message = format!("All pods{} have left the node", named(last));
+    Some(Note { about: About::Node(node.name.clone()), warning: false, reason: "NodeDrained", message })
 }

@@ -204,9 +204,9 @@ impl Status<'_, '_> {
             status.drain_targets.clone_from(&planned.drain_targets);
             status.drain_message.clone_from(&planned.drain_message);
             status.left = self.left(planned);
-            let (blockers, count) = self.memory.blocked.of_node(node, self.last_type(), share);
-            status.blockers = blockers.into_iter().map(|blocker| self.with_ways_out(blocker)).collect();
-            status.blocked_pods = count;
+            let ways_out = self.ways_out_of_blocker();
+            (status.blockers, status.blocked_pods) =
+                self.memory.blocked.of_node(node, self.last_type(), share, &ways_out);
         }
         status
     }
