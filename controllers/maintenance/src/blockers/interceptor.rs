@@ -171,7 +171,7 @@ fn never_reported(
          completionTime: '$(date -u +%FT%TZ)'}}]}}'",
         meta.name, meta.namespace,
     );
-    Why::new(INTERCEPTOR, message).of(name).with_note(role).with_command(command)
+    Why::new(INTERCEPTOR, message).of(name).with_note(role).with_command("To go on now", command)
 }
 
 /// Who was passed over before, behind the words about whoever has the turn now.

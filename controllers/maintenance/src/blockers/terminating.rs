@@ -31,10 +31,9 @@ pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<Why> {
         "The kubelet of node {node} does not answer (Ready=Unknown: {}), so that the pod cannot finish terminating",
         ready.reason
     );
-    let taint = format!(
-        "once the node is known to be off: kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-    );
-    Some(Why::new(NODE_UNREACHABLE, message).with_note(taint))
+    let taint =
+        format!("kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
+    Some(Why::new(NODE_UNREACHABLE, message).with_command("Once the node is known to be off", taint))
 }
 
 /// A pod that takes longer to terminate than its grace period, or has a very long one.

@@ -7,9 +7,7 @@ use drydock_api::text::{cut, one_line};
 const MAX_MESSAGE: usize = 512;
 /// Characters that the words have in any case.
 const LEAST_WORDS: usize = 128;
-/// What stands before commands of ours.
-const COMMAND: &str = "To go on now";
-/// What words of others do not have: they could put a command of theirs there.
+/// What words of others do not have: commands of ours stand behind it.
 const PHRASE: &str = "to go on";
 
 /// What a message is made of.
@@ -23,8 +21,8 @@ pub(crate) struct Text {
     pub(crate) notes: Vec<String>,
     /// The heading of the guide that tells what to do.
     pub(crate) heading: &'static str,
-    /// The command that helps.
-    pub(crate) command: Option<String>,
+    /// The command that helps, behind what is said of it.
+    pub(crate) command: Option<(&'static str, String)>,
 }
 
 impl Text {
@@ -36,7 +34,7 @@ impl Text {
         }
         match (end, &self.command) {
             (Some(end), _) => tail.push_str(&format!(". {end}")),
-            (None, Some(command)) => tail.push_str(&format!(". {COMMAND}: {command}")),
+            (None, Some((when, command))) => tail.push_str(&format!(". {when}: {command}")),
             (None, None) => {}
         }
         let room = MAX_MESSAGE.saturating_sub(tail.chars().count()).max(LEAST_WORDS);
@@ -80,7 +78,7 @@ mod tests {
     #[test]
     fn the_words_are_cut_and_nothing_behind_them() {
         let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
-        let command = Some("kubectl patch x".to_owned());
+        let command = Some(("To go on now", "kubectl patch x".to_owned()));
         let long = Text { notes, command, ..text(&"\u{e9}".repeat(4000)) };
         let message = long.message(None);
         let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \

@@ -65,9 +65,9 @@ impl Why {
         self
     }
 
-    /// The same, with the command that helps.
-    pub(super) fn with_command(mut self, command: String) -> Self {
-        self.text.command = Some(command);
+    /// The same, with the command that helps, and when.
+    pub(super) fn with_command(mut self, when: &'static str, command: String) -> Self {
+        self.text.command = Some((when, command));
         self
     }
 }

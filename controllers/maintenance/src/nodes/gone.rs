@@ -8,20 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::meta::{find_condition, is_condition_true};
-use drydock_api::node_maintenance::validation::MAX_NODES;
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeReference,
-    NodeSelector, PodType, Stage, WORKLOADS_DRAINED, node_selector,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage, WORKLOADS_DRAINED, node_selector,
 };
 use drydock_runtime::Node;
 
 use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::Emptied;
+use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
 use crate::status::number;
 use crate::world::{View, selects};
 
-/// What the status says of a node that has gone undrained; it is known by this after a restart.
-const LEFT_UNDRAINED: &str = "The node left the cluster before it was drained";
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
@@ -32,85 +29,6 @@ pub(crate) struct Gone {
     maintenances: HashMap<(String, PodType), Tally>,
     /// Nodes that are drained as they were seen last, by name.
     last: HashMap<String, Last>,
-}
-
-/// The nodes of a maintenance.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
-    /// Those that have gone drained; at most as many as a status holds.
-    drained: HashSet<String>,
-    /// How many more have gone drained.
-    drained_unnamed: usize,
-    /// Those that have gone undrained, and how many pods they had; at most as many as a status holds.
-    undrained: BTreeMap<String, usize>,
-    /// How many more have gone undrained.
-    undrained_unnamed: usize,
-    /// Those that it selected at the last look.
-    selected: HashSet<String>,
-    /// How it selected them.
-    selector: Option<NodeSelector>,
-}
-
-impl Tally {
-    /// How many have gone.
-    pub(crate) fn counts(&self) -> NodeMaintenanceGoneNodes {
-        NodeMaintenanceGoneNodes {
-            drained: number(self.drained.len() + self.drained_unnamed),
-            undrained: number(self.undrained.len() + self.undrained_unnamed),
-        }
-    }
-
-    /// What the status says of those that have gone undrained, as far as they are known. `workloads` has those that have gone
-    /// without pods of type Default.
-    pub(crate) fn statuses(
-        &self,
-        workloads: Option<&Self>,
-    ) -> impl Iterator<Item = NodeMaintenanceNodeStatus> {
-        self.undrained.iter().map(move |(node, pods)| NodeMaintenanceNodeStatus {
-            node_ref: NodeReference { name: node.clone() },
-            drain_message: LEFT_UNDRAINED.to_owned(),
-            pods_pending_evacuation: number(*pods),
-            workloads_drained: workloads.is_some_and(|tally| tally.drained.contains(node)),
-            ..Default::default()
-        })
-    }
-
-    /// One that has gone undrained, with its pods if one had any.
-    pub(crate) fn example(&self) -> Option<(&str, usize)> {
-        let with_pods = self.undrained.iter().find(|(_, pods)| **pods > 0);
-        with_pods.or(self.undrained.first_key_value()).map(|(node, pods)| (node.as_str(), *pods))
-    }
-
-    fn select(&mut self, nodes: &[&Arc<Node>]) {
-        let is_same =
-            nodes.len() == self.selected.len() && nodes.iter().all(|n| self.selected.contains(&n.name));
-        if !is_same {
-            self.selected = nodes.iter().map(|node| node.name.clone()).collect();
-        }
-    }
-
-    /// Takes all that have gone for drained.
-    fn drain_all(&mut self) {
-        self.drained_unnamed += self.undrained.len() + self.undrained_unnamed;
-        self.undrained.clear();
-        self.undrained_unnamed = 0;
-    }
-
-    fn has_gone_drained(&mut self, node: &str) {
-        if self.drained.len() < MAX_NODES {
-            self.drained.insert(node.to_owned());
-        } else {
-            self.drained_unnamed += 1;
-        }
-    }
-
-    fn has_gone_undrained(&mut self, node: &str, pods: usize) {
-        if self.undrained.len() < MAX_NODES {
-            self.undrained.insert(node.to_owned(), pods);
-        } else {
-            self.undrained_unnamed += 1;
-        }
-    }
 }
 
 #[derive(Clone, Debug)]

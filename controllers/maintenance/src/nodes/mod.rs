@@ -5,4 +5,5 @@ pub(crate) mod cordon;
 mod drained_message;
 pub(crate) mod emptied;
 pub(crate) mod gone;
+pub(crate) mod tally;
 pub(crate) mod uncordoned;

@@ -25,7 +25,8 @@ use drydock_runtime::{Node, Pod};
 
 use crate::actions::{Action, Decision};
 use crate::machine::Memory;
-use crate::nodes::gone::{Tally, is_drained};
+use crate::nodes::gone::is_drained;
+use crate::nodes::tally::Tally;
 use crate::world::View;
 use crate::world::recorded;
 
