@@ -110,8 +110,7 @@ impl Gone {
                 pods: view.pods_up_to(&node.name, last).len(),
                 drained: is_drained(view, emptied, node, last),
             };
-            let draining = view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain);
-            let types = draining.map(|m| m.spec.last_pod_type).chain([PodType::Default]);
+            let types = view.drains_of(&node.name).map(|m| m.spec.last_pod_type).chain([PodType::Default]);
             let last = Last { node: node.clone(), seen: types.map(|last| (last, seen(last))).collect() };
             match self.last.get_mut(&node.name) {
                 Some(known) => *known = last,
