@@ -244,7 +244,7 @@ fn blocker() -> Schema {
                 "message",
                 3,
                 string(
-                    "Message provides human-readable details: which budget, webhook, interceptor, finalizer, workload or node, and why. What an interceptor says that is not Drydock's begins with its name, and its reason is Interceptor. While the same blocks, the message changes once a minute at most.",
+                    "Message provides human-readable details: which budget, webhook, interceptor, finalizer, workload or node, and why. What an interceptor says that is not Drydock's stands in quotes behind its name, and its reason is Interceptor. It names the heading of controllers/README.md that tells what to do. While the same blocks, the message changes once a minute at most.",
                 ),
             ),
             field(
