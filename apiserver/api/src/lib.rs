@@ -10,6 +10,7 @@ pub mod meta;
 pub mod meta_schema;
 pub mod meta_validation;
 pub mod names;
+pub mod text;
 pub mod time;
 
 mod cells;

@@ -22,6 +22,11 @@ pub fn time(description: &'static str) -> Schema {
     Schema::new(description, Shape::Time)
 }
 
+/// True or false.
+pub fn boolean(description: &'static str) -> Schema {
+    Schema::new(description, Shape::Boolean)
+}
+
 /// A 32-bit integer.
 pub fn int32(description: &'static str) -> Schema {
     Schema::new(description, Shape::Int32)

@@ -79,7 +79,7 @@ fn the_structs_carry_every_field_and_only_those() {
             "conditions": [condition], "drainPlanPosition": 1, "drainedNodes": 1,
             "outcomes": { "evicted": 1, "canceled": 1, "passedOver": 1, "returned": 1 },
             "goneNodes": { "drained": 1, "undrained": 1 }, "nodeStatuses": [{ "nodeRef": { "name": "n" }, "drainTargets": [entry],
-                "drainMessage": "x", "podsPendingEvacuation": 1, "podsEvacuating": 1, "blockedPods": 1,
+                "drainMessage": "x", "podsPendingEvacuation": 1, "podsEvacuating": 1, "blockedPods": 1, "workloadsDrained": true,
                 "left": [{ "podType": "Static", "priority": 1, "podSelector": selector, "count": 1 }], "blockers": [{
                     "pod": { "namespace": "a", "name": "b", "uid": "c" }, "reason": "Other", "message": "m", "sinceTime": t }] }] },
     });

@@ -108,7 +108,7 @@ fn node_maintenance() -> Value {
             "nodeStatuses": [{
                 "nodeRef": {"name": "node-1"}, "drainMessage": "waits", "podsPendingEvacuation": 3,
                 "podsEvacuating": 1, "drainTargets": [{"podPriority": 1000, "podType": "Default"}],
-                "blockedPods": 1,
+                "blockedPods": 1, "workloadsDrained": true,
                 "blockers": [{
                     "pod": {"namespace": "default", "name": "db-0", "uid": "0b1c"},
                     "reason": "PodDisruptionBudget", "message": "no disruptions allowed",

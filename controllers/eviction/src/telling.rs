@@ -1,6 +1,6 @@
 //! What people are told of a request: the owner of its pod by events, the admin by the log.
 
-use drydock_api::eviction_request::interceptors::DEFAULT_INTERCEPTORS;
+use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Cacheable, Change, Context, ObjectKey};
@@ -28,8 +28,7 @@ pub(crate) fn tell(
 /// Tells the pod's owner that an interceptor has begun. The default ones are no news to him: every pod has them.
 pub(crate) fn tell_of_beginning(context: &Context, change: &Change<EvictionRequest>) {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
-    let of_others = |name: &str| !DEFAULT_INTERCEPTORS.contains(&name);
-    let Some(active) = new.active_interceptor_status().filter(|active| of_others(&active.name)) else {
+    let Some(active) = new.active_interceptor_status().filter(|active| !is_default(&active.name)) else {
         return;
     };
     let had_begun = old.interceptor(&active.name).is_some_and(|before| before.start_time.is_some());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
+use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
 use drydock_runtime::{Cacheable, Context, Failure, classify};
@@ -56,7 +57,8 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
     }
     let now = truncate_to_seconds(now);
     let mut entry = old.clone();
-    entry.message = cut(&news.message);
+    // The API refuses a longer one, and nobody would be told.
+    entry.message = cut(&news.message, MAX_MESSAGE);
     entry.blocked = news
         .blocked
         .clone()
@@ -94,15 +96,10 @@ pub fn decline(old: &InterceptorStatus, why: String, now: Timestamp) -> Option<I
     let completion_time = Some(truncate_to_seconds(now));
     old.completion_time.is_none().then(|| InterceptorStatus {
         completion_time,
-        message: cut(&why),
+        message: cut(&why, MAX_MESSAGE),
         blocked: None,
         ..old.clone()
     })
-}
-
-/// The first characters of a message, as many as the API takes: a longer one would be refused, and nobody be told.
-fn cut(message: &str) -> String {
-    message.chars().take(MAX_MESSAGE).collect()
 }
 
 /// When the next heartbeat is due after this entry, unless its work is over.

@@ -106,7 +106,7 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     memory.outcomes.look(&view, &returned);
     let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
     memory.blocked.look(&view, &known, &mut decision);
-    memory.milestones.look(&view, &memory.blocked, &mut decision);
+    memory.milestones.look(&view, &memory.blocked, &memory.emptied, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
     status::decide(&view, memory, &mut decision);

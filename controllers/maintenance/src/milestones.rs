@@ -1,21 +1,21 @@
-//! What is told of a maintenance as it goes on, in the order of things: Cordoned, DrainStarted, EvictionBlocked. (NodeDrained
-//! is told with the node's condition, Completed with the finalizer.)
+//! What is told of a maintenance as it goes on, in the order of things: Cordoned, DrainStarted, EvictionBlocked, NodeDrained.
+//! (Completed is told with the finalizer.) No step is told after a later one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::meta::is_condition_true;
-use drydock_api::node_maintenance::blocker::{NODE_UPDATE_REFUSED, POD_DISRUPTION_BUDGET};
+use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, Stage};
-use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
-use crate::blockers::{Blocked, Most};
+use crate::blockers::{Blocked, Group};
+use crate::nodes::conditions::named;
+use crate::nodes::emptied::Emptied;
+use crate::nodes::gone::is_drained;
 use crate::words::{are, counted};
 use crate::world::View;
 
-/// How long a budget may keep a pod before it is told of: until then it may let it go.
-const BUDGET_MAY_LET_GO: SignedDuration = SignedDuration::from_secs(60);
 /// Causes of one drain that are told of. Tenants choose their names.
 const MAX_CAUSES: usize = 100;
 
@@ -27,32 +27,52 @@ pub(crate) struct Milestones(HashMap<String, Told>);
 struct Told {
     cordoned: bool,
     drain: bool,
-    /// Reasons of blockers, and whom they are about.
-    causes: HashSet<(String, String)>,
+    /// Reasons of blockers, and whom they are about. None are known after a restart, until it has been looked at what was stored.
+    causes: Option<HashSet<(String, String)>>,
+    /// Names of the nodes that are drained.
+    drained: BTreeSet<String>,
 }
 
 impl Milestones {
     /// Tells what is new. After a restart it goes on from what the statuses show.
-    pub(crate) fn look(&mut self, view: &View<'_>, blocked: &Blocked, decision: &mut Decision) {
+    pub(crate) fn look(
+        &mut self,
+        view: &View<'_>,
+        blocked: &Blocked,
+        emptied: &Emptied,
+        decision: &mut Decision,
+    ) {
         let mut before = std::mem::take(&mut self.0);
         let holds = |m: &Arc<NodeMaintenance>| matches!(m.spec.stage, Stage::Cordon | Stage::Drain);
         let all = view.world.maintenances.iter().enumerate();
         for (i, maintenance) in all.filter(|(_, maintenance)| holds(maintenance)) {
             let uid = &maintenance.metadata.uid;
-            let mut told = before.remove(uid).unwrap_or_else(|| Told::of(maintenance));
-            Step { view, i, maintenance, decision }.tell(&mut told, blocked);
+            let mut told = before.remove(uid).unwrap_or_else(|| Told::stored(maintenance));
+            Step { view, i, maintenance, decision }.tell(&mut told, blocked, emptied);
             self.0.insert(uid.clone(), told);
         }
     }
 }
 
 impl Told {
-    fn of(maintenance: &NodeMaintenance) -> Self {
+    /// What was told before the status was written.
+    fn stored(maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
+        let cordoned = is_condition_true(&status.conditions, CORDONED);
+        let is_empty = |pods: i32, evacuating: i32| pods == 0 && evacuating == 0;
+        let nodes = status.node_statuses.iter();
+        let drained = nodes.filter(|s| is_empty(s.pods_pending_evacuation, s.pods_evacuating));
+        // The stage begins before the nodes are cordoned, and no pod is asked to leave until then.
+        let has_asked = cordoned
+            || status.node_statuses.iter().any(|s| s.pods_evacuating > 0)
+            || status.outcomes.evicted > 0
+            || status.drained_nodes > 0;
+        let drain = status.started(Stage::Drain).is_some() && has_asked;
         Self {
-            cordoned: is_condition_true(&status.conditions, CORDONED),
-            drain: status.started(Stage::Drain).is_some(),
-            causes: HashSet::new(),
+            cordoned,
+            drain,
+            causes: (!drain).then(HashSet::new),
+            drained: drained.filter(|_| drain).map(|s| s.node_ref.name.clone()).collect(),
         }
     }
 }
@@ -65,9 +85,10 @@ struct Step<'s, 'a> {
 }
 
 impl Step<'_, '_> {
-    fn tell(&mut self, told: &mut Told, blocked: &Blocked) {
+    fn tell(&mut self, told: &mut Told, blocked: &Blocked, emptied: &Emptied) {
         let nodes = self.view.nodes_of(self.i);
-        if !told.cordoned && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
+        let is_told = told.cordoned || told.drain;
+        if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
             told.cordoned = true;
             self.note(false, "Cordoned", format!("All {} selected nodes are unschedulable", nodes.len()));
         }
@@ -86,25 +107,55 @@ impl Step<'_, '_> {
             );
             self.note(false, "DrainStarted", message);
         }
-        self.tell_of_causes(told, blocked);
+        if told.drain {
+            self.tell_of_causes(told, blocked);
+            self.tell_of_drained(told, emptied);
+        }
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
     fn tell_of_causes(&mut self, told: &mut Told, blocked: &Blocked) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
-        for ((reason, about), most) in blocked.by_cause(nodes, self.maintenance.spec.last_pod_type) {
+        let causes = blocked.by_cause(nodes, self.maintenance.spec.last_pod_type);
+        let stored = told.causes.is_none().then(|| self.stored_blockers());
+        let known = told.causes.get_or_insert_default();
+        let mut new = Vec::new();
+        for ((reason, about), group) in causes {
             let cause = (reason.to_owned(), about.to_owned());
-            if reason == NODE_UPDATE_REFUSED || told.causes.contains(&cause) {
+            let is_known = known.contains(&cause) || known.len() >= MAX_CAUSES;
+            if reason == NODE_UPDATE_REFUSED || !group.is_due || is_known {
                 continue;
             }
-            let due = due(&most);
-            if self.view.now < due {
-                self.decision.wake_at(due);
-            } else if told.causes.len() < MAX_CAUSES {
-                told.causes.insert(cause);
-                self.note(true, "EvictionBlocked", message(&most));
+            known.insert(cause);
+            let pod = group.oldest.blocker.pod.uid.as_str();
+            if !stored.as_ref().is_some_and(|stored| stored.contains(&(pod, reason))) {
+                new.push(message(&group));
             }
         }
+        new.into_iter().for_each(|message| self.note(true, "EvictionBlocked", message));
+    }
+
+    /// The pods that the status says are blocked, and why: these have been told of.
+    fn stored_blockers(&self) -> HashSet<(&str, &str)> {
+        let stored = self.maintenance.status.node_statuses.iter().flat_map(|node| &node.blockers);
+        stored.map(|blocker| (blocker.pod.uid.as_str(), blocker.reason.as_str())).collect()
+    }
+
+    /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
+    fn tell_of_drained(&mut self, told: &mut Told, emptied: &Emptied) {
+        let last = self.maintenance.spec.last_pod_type;
+        let mut drained = BTreeSet::new();
+        for node in self.view.nodes_of(self.i) {
+            let is_empty = self.view.pods_up_to(&node.name, last).is_empty();
+            if is_empty && told.drained.contains(&node.name) {
+                drained.insert(node.name.clone());
+            } else if is_drained(self.view, emptied, node, last) {
+                drained.insert(node.name.clone());
+                let message = format!("All pods{} have left node {}", named(last), node.name);
+                self.note(false, "NodeDrained", message);
+            }
+        }
+        told.drained = drained;
     }
 
     fn note(&mut self, warning: bool, reason: &'static str, message: String) {
@@ -113,20 +164,14 @@ impl Step<'_, '_> {
     }
 }
 
-fn due(most: &Most<'_>) -> Timestamp {
-    let since = most.oldest.since_time.unwrap_or(Timestamp::MIN);
-    let patience =
-        if most.oldest.reason == POD_DISRUPTION_BUDGET { BUDGET_MAY_LET_GO } else { SignedDuration::ZERO };
-    since.checked_add(patience).unwrap_or(Timestamp::MAX)
-}
-
-fn message(most: &Most<'_>) -> String {
-    let Most { of_reason, oldest, node, .. } = most;
-    let pod = format!("pod {}/{} on node {node}", oldest.pod.namespace, oldest.pod.name);
-    let others = match of_reason.saturating_sub(1) {
+fn message(group: &Group<'_>) -> String {
+    let Group { pods, oldest, node, .. } = group;
+    let blocker = &oldest.blocker;
+    let pod = format!("pod {}/{} on node {node}", blocker.pod.namespace, blocker.pod.name);
+    let others = match pods.saturating_sub(1) {
         0 => String::new(),
         1 => " and one more pod".to_owned(),
         more => format!(" and {more} more pods"),
     };
-    format!("{} keeps {pod}{others}: {}", oldest.reason, oldest.message)
+    format!("{} keeps {pod}{others}: {}", blocker.reason, blocker.message)
 }

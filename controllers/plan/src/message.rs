@@ -1,16 +1,23 @@
 //! drainMessage, in the words of KEP-4212; and whom a maintenance is held up or fast-forwarded by.
 
+use std::collections::HashSet;
+
 use drydock_api::node_maintenance::PodType;
 
 use crate::board::{Board, Node};
 use crate::catalog::Tier;
 use crate::drain::Drain;
 
+/// What may be the last type of a maintenance, in order.
+const TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
+
 /// What the messages of one planning are made from, each worked out once.
 pub(crate) struct Messages<'a> {
     board: &'a Board,
     /// The first type of the pods that are to leave, by node.
     first: Vec<Option<PodType>>,
+    /// The first busy node of each maintenance, by the last type that counts: the places of [`TYPES`].
+    busy: Vec<[Option<usize>; TYPES.len()]>,
     /// What is said of nodes without targeted pods, by maintenance.
     idle: Vec<Idle>,
 }
@@ -26,15 +33,25 @@ struct Idle {
 impl<'a> Messages<'a> {
     pub(crate) fn new(board: &'a Board) -> Self {
         let first = board.nodes.iter().map(|n| board.first_targeted(n)).collect();
-        let mut messages = Self { board, first, idle: Vec::new() };
+        let mut messages = Self { board, first, busy: Vec::new(), idle: Vec::new() };
+        messages.busy = board.drains.iter().map(|drain| messages.busy_nodes(drain)).collect();
         messages.idle = (0..board.drains.len()).map(|id| messages.of_idle(id)).collect();
         messages
     }
 
-    /// Whether pods are to leave a node of which all these maintenances speak.
-    fn is_busy(&self, node: usize, drains: &[&Drain]) -> bool {
-        let first = self.first.get(node).copied().flatten();
-        first.is_some_and(|first| drains.iter().all(|drain| drain.speaks_of(first)))
+    /// Whether pods of types up to the last are to leave a node.
+    fn is_busy(&self, node: usize, last: PodType) -> bool {
+        self.first.get(node).copied().flatten().is_some_and(|first| first <= last)
+    }
+
+    fn busy_nodes(&self, drain: &Drain) -> [Option<usize>; TYPES.len()] {
+        TYPES.map(|last| drain.nodes.iter().copied().find(|node| self.is_busy(*node, last)))
+    }
+
+    /// The first node of a maintenance that pods of types up to the last are to leave.
+    fn first_busy(&self, id: usize, last: PodType) -> Option<usize> {
+        let place = TYPES.iter().rposition(|known| *known <= last)?;
+        self.busy.get(id).and_then(|nodes| *nodes.get(place)?)
     }
 
     /// The node of another maintenance for which one waits.
@@ -45,7 +62,7 @@ impl<'a> Messages<'a> {
 
     /// The message of a maintenance for a node.
     pub(crate) fn message(&self, id: usize, drain: &Drain, at: usize, node: &Node) -> String {
-        if !self.is_busy(at, &[drain]) {
+        if !self.is_busy(at, drain.last_pod_type) {
             return self.idle.get(id).map(|idle| idle.message.clone()).unwrap_or_default();
         }
         if let Some(other) = limited_by(self.board, drain, node) {
@@ -70,12 +87,13 @@ impl<'a> Messages<'a> {
             return said("Drained".to_owned(), None);
         }
         let name = |node: usize| self.board.nodes.get(node).map_or("", |node| node.name.as_str());
-        if let Some(node) = self.first_busy(drain, &[drain]) {
+        let own = drain.last_pod_type;
+        if let Some(node) = self.first_busy(id, own) {
             return said(format!("Waiting for node {}.", name(node)), None);
         }
         // It may wait, over others, for pods that do not exist for itself.
-        let seen = self.nearest(id, |other| self.first_busy(other, &[drain, other]));
-        let found = seen.or_else(|| self.nearest(id, |other| self.first_busy(other, &[other])));
+        let seen = self.nearest(id, |other| own.min(other.last_pod_type));
+        let found = seen.or_else(|| self.nearest(id, |other| other.last_pod_type));
         found
             .map(|(node, other)| {
                 said(format!("Waiting for node {} ({}).", name(node), other.name), Some(node))
@@ -83,30 +101,22 @@ impl<'a> Messages<'a> {
             .unwrap_or_default()
     }
 
-    /// The first node of a maintenance that pods are to leave of which all these speak.
-    fn first_busy(&self, drain: &Drain, speakers: &[&Drain]) -> Option<usize> {
-        drain.nodes.iter().copied().find(|node| self.is_busy(*node, speakers))
-    }
-
-    /// The nearest maintenance that is busy, by hops over shared nodes, and its first node that is. Of several the one whose
-    /// node has the least name, then the oldest.
-    fn nearest(&self, id: usize, busy: impl Fn(&Drain) -> Option<usize>) -> Option<(usize, &'a Drain)> {
+    /// The nearest maintenance that is busy with pods up to a type, by hops over shared nodes, and its first node that is. Of
+    /// several the one whose node has the least name, then the oldest. Each maintenance and each node is visited once.
+    fn nearest(&self, id: usize, last: impl Fn(&Drain) -> PodType) -> Option<(usize, &'a Drain)> {
         let board = self.board;
-        let mut seen = vec![id];
+        let (mut seen, mut seen_nodes) = (HashSet::from([id]), HashSet::new());
         let mut hop = vec![id];
         while !hop.is_empty() {
-            let of_hop = hop.iter().filter_map(|id| board.drains.get(*id));
-            let of_hop = of_hop.filter_map(|drain| Some((busy(drain)?, drain)));
-            if let Some(found) = of_hop.min_by_key(|(node, drain)| (*node, drain.age)) {
+            let of_hop = hop.iter().filter_map(|id| Some((*id, board.drains.get(*id)?)));
+            let busy =
+                of_hop.clone().filter_map(|(id, drain)| Some((self.first_busy(id, last(drain))?, drain)));
+            if let Some(found) = busy.min_by_key(|(node, drain)| (*node, drain.age)) {
                 return Some(found);
             }
-            let shared = hop.iter().filter_map(|id| board.drains.get(*id)).flat_map(|d| board.nodes_of(d));
-            let mut further: Vec<usize> = shared.flat_map(|node| node.drains.iter().copied()).collect();
-            further.sort_unstable();
-            further.dedup();
-            further.retain(|id| !seen.contains(id));
-            seen.extend(&further);
-            hop = further;
+            let shared = of_hop.flat_map(|(_, drain)| &drain.nodes).filter(|node| seen_nodes.insert(**node));
+            let further = shared.filter_map(|node| board.nodes.get(*node)).flat_map(|node| &node.drains);
+            hop = further.copied().filter(|id| seen.insert(*id)).collect();
         }
         None
     }

@@ -15,13 +15,18 @@ const MAX_TIMES: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Conflict {
     undone: VecDeque<Timestamp>,
+    /// When it began, and how often it was undone since then; both until nothing was undone for [`WINDOW`].
+    streak: Option<(Timestamp, usize)>,
     told: Option<Timestamp>,
 }
 
 impl Conflict {
     /// Others undid it so many times since the last call.
     pub fn undone(&mut self, times: usize, now: Timestamp) {
+        self.forget(now);
         self.undone.extend(std::iter::repeat_n(now, times.min(MAX_TIMES)));
+        let (began, before) = self.streak.unwrap_or((now, 0));
+        self.streak = Some((began, before.saturating_add(times)));
         self.forget(now);
     }
 
@@ -31,6 +36,15 @@ impl Conflict {
         while self.undone.len() > MAX_TIMES || self.undone.front().is_some_and(is_old) {
             self.undone.pop_front();
         }
+        if self.undone.is_empty() {
+            self.streak = None;
+        }
+    }
+
+    /// How often it was undone since when, if that was more than once, which may be a mistake. For texts that are stored: it
+    /// changes when it is undone again, and when it has not been undone for ten minutes, and at no other time.
+    pub fn since(&self) -> Option<(usize, Timestamp)> {
+        self.streak.filter(|(_, times)| *times > 1).map(|(began, times)| (times, began))
     }
 
     /// How often it was undone, as far as that is remembered.
@@ -71,6 +85,23 @@ mod tests {
         };
         assert_eq!([told(0), told(1), told(60), told(61)], [None, Some(2), None, Some(4)]);
         assert_eq!(told(700), None, "the others are long ago");
+    }
+
+    /// The number fell as time passed, and each change of it was a write.
+    #[test]
+    fn what_is_said_of_it_changes_only_when_it_is_undone_again_or_over() {
+        let mut conflict = Conflict::default();
+        conflict.undone(1, at(0));
+        assert_eq!(conflict.since(), None, "once may be a mistake");
+        conflict.undone(1, at(500));
+        for second in [500, 601, 1000, 1100] {
+            conflict.forget(at(second));
+            assert_eq!(conflict.since(), Some((2, at(0))), "at {second}");
+        }
+        conflict.undone(20, at(1100));
+        assert_eq!(conflict.since(), Some((22, at(0))));
+        conflict.forget(at(1701));
+        assert_eq!(conflict.since(), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use drydock_api::text::cut;
 use parking_lot::Mutex;
 
 use crate::error::with_causes;
@@ -25,7 +26,7 @@ impl Refusals {
             kube::Error::Api(status) => status.message.clone(),
             error => with_causes(error),
         };
-        let words: String = words.chars().take(MAX_WORDS).collect();
+        let words = cut(&words, MAX_WORDS);
         self.0.lock().insert(node.to_owned(), words.clone()) != Some(words)
     }
 
@@ -47,5 +48,22 @@ impl Refusals {
     /// Forgets the nodes that are not to be written any more.
     pub fn retain(&self, is_wanted: impl Fn(&str) -> bool) {
         self.0.lock().retain(|node, _| is_wanted(node));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn long_words_of_a_refusal_end_in_an_ellipsis() {
+        let refusals = Refusals::default();
+        let status = serde_json::json!({ "code": 403, "reason": "Forbidden", "message": "x".repeat(1000) });
+        let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+        assert!(refusals.note("n", &error));
+        let words = refusals.of("n").unwrap();
+        assert_eq!((words.chars().count(), words.ends_with("x\u{2026}")), (MAX_WORDS, true));
+        assert!(!refusals.note("n", &error), "it is no news twice");
     }
 }

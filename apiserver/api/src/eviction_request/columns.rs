@@ -6,8 +6,8 @@ use drydock_machinery::kind::Column;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::interceptors::{IMPERATIVE_EVICTION, is_reserved};
-use super::maintenances::{self, with_clause};
+use super::interceptors::{IMPERATIVE_EVICTION, is_default};
+use super::maintenances::{self, with_clause, without_clause};
 use super::transitions::{active_deadline, passed_over};
 use super::types::{CANCELED, EVICTED, EvictionRequest, InterceptorStatus};
 use crate::cells::{NONE, age, names, until};
@@ -78,7 +78,7 @@ fn expected(
     active: &InterceptorStatus,
     heartbeat_deadline: Duration,
 ) -> Option<Timestamp> {
-    let is_unheard = active.start_time.is_none() && !is_reserved(&active.name);
+    let is_unheard = active.start_time.is_none() && !is_default(&active.name);
     let passed_over = || active_deadline(request, heartbeat_deadline).filter(|_| is_unheard);
     active.expected_finish_time.or_else(passed_over)
 }
@@ -102,14 +102,12 @@ pub fn state(request: &EvictionRequest) -> &'static str {
 /// Why there is a request, who was passed over, and how it stands.
 fn message(request: &EvictionRequest) -> String {
     let clause = maintenances::clause_of(request);
-    let stands = stands(request);
     // Reports of our own interceptors begin with the clause, be it one that has changed since; others might only claim to.
-    let bare = stands.strip_prefix(&*clause).and_then(|rest| rest.strip_prefix(": "));
-    let stands = bare.filter(|_| !clause.is_empty()).unwrap_or(stands);
-    if request.active_interceptor().is_some_and(is_reserved) && maintenances::has_clause(stands) {
+    let stands = without_clause(&clause, stands(request));
+    if request.active_interceptor().is_some_and(is_default) && maintenances::has_clause(stands) {
         return stands.to_owned();
     }
-    let over: Vec<&str> = passed_over(request).filter(|name| !is_reserved(name)).collect();
+    let over: Vec<&str> = passed_over(request).filter(|name| !is_default(name)).collect();
     if over.is_empty() {
         return with_clause(&clause, stands);
     }
@@ -194,6 +192,22 @@ mod tests {
         request.status.processed_interceptors = vec!["gone.example.com".to_owned()];
         let over = "passed over, as nothing was heard: gone.example.com; b allows 0";
         assert_eq!(cell(&request, "Message"), format!("{clause}: {over}"));
+    }
+
+    /// The name of a controller of the cluster that nobody serves was neither named nor given an end, while the blocker had both.
+    #[test]
+    fn an_interceptor_of_the_cluster_that_is_no_default_one_is_told_of_as_any_other() {
+        let name = "deployment.apps.k8s.io";
+        let targets = json!([{ "name": name }, { "name": IMPERATIVE_EVICTION }]);
+        let status = json!({ "targetInterceptors": targets, "activeInterceptors": [name],
+            "activationTime": "1970-01-01T00:00:00.000000Z",
+            "interceptors": [{ "name": name, "message": "" }, { "name": IMPERATIVE_EVICTION, "message": "" }] });
+        let mut request = EvictionRequest::named("ns", "uid");
+        request.status = serde_json::from_value(status).unwrap();
+        assert_eq!(cell(&request, "ETA"), "20m");
+        request.status.active_interceptors = vec![IMPERATIVE_EVICTION.to_owned()];
+        request.status.processed_interceptors = vec![name.to_owned()];
+        assert_eq!(cell(&request, "Message"), format!("passed over, as nothing was heard: {name}"));
     }
 
     #[test]

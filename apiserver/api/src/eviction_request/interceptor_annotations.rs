@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::text::cut;
+
 /// All annotations with this prefix are about interceptors.
 pub const PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
 /// Annotations `PREFIX + PRIORITY + NAME: "PRIORITY/ROLE"` register interceptors on hosts without the pod field.
@@ -31,7 +33,7 @@ pub(super) fn named_by<'a>(
             continue;
         };
         let Some((priority, role)) = parse(value) else {
-            let shown = cut(value);
+            let shown = cut(value, MAX_SHOWN);
             warnings
                 .push(format!("Ignoring interceptor {name:?}: {shown:?} is not of the form INTEGER/ROLE"));
             continue;
@@ -40,7 +42,7 @@ pub(super) fn named_by<'a>(
             warnings.push(format!("Interceptor {name:?} has a negative priority: {priority}"));
         }
         if ![CONTROLLER, INTERCEPTOR].contains(&role) {
-            let shown = cut(role);
+            let shown = cut(role, MAX_SHOWN);
             warnings.push(format!(
                 "Interceptor {name:?} has the unknown role {shown:?}: it is taken for {INTERCEPTOR}; known are {CONTROLLER} and {INTERCEPTOR}"
             ));
@@ -58,8 +60,4 @@ fn parse(value: &str) -> Option<(i32, &str)> {
     let is_number = digits.len() <= MAX_DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
     (is_number && !role.is_empty() && !role.contains('/')).then_some(())?;
     Some((priority.parse().ok()?, role))
-}
-
-fn cut(text: &str) -> String {
-    text.chars().take(MAX_SHOWN).collect()
 }

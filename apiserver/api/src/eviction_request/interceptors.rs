@@ -19,7 +19,7 @@ pub const MAX_POD_INTERCEPTORS: usize = 15;
 pub const MAX_TARGET_INTERCEPTORS: usize = MAX_POD_INTERCEPTORS + 2;
 
 /// The interceptors that are added to a pod's own, each for the pods that it is for. They are Drydock's, or the node agent's.
-pub const DEFAULT_INTERCEPTORS: [&str; 3] = [IMPERATIVE_EVICTION, DAEMON_SET, KUBELET];
+const DEFAULT_INTERCEPTORS: [&str; 3] = [IMPERATIVE_EVICTION, DAEMON_SET, KUBELET];
 
 /// Names under k8s.io that may intercept, unless configured.
 pub const BUILT_IN: &[&str] = &[
@@ -135,6 +135,12 @@ fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<&'st
         return Some("names under k8s.io are reserved and this one is not on the list of those allowed");
     }
     before.iter().any(|b| b == name).then_some("it is named twice")
+}
+
+/// Whether an interceptor is one of those that are added to a pod's own: Drydock's, or the node agent's. What it says of itself is
+/// believed, and the pod's owner did not choose it.
+pub fn is_default(name: &str) -> bool {
+    DEFAULT_INTERCEPTORS.contains(&name)
 }
 
 /// Whether the name is one under k8s.io: the cluster's, and no tenant's.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::types::EvictionRequest;
+use crate::text::{ELLIPSIS, one_line};
 
 /// Annotation of a request: a JSON list of name and reason of the maintenances that it is for, the oldest first. Anybody
 /// who may write the request may write it: it is for people, and decides nothing.
@@ -14,7 +15,6 @@ pub const MAX_MAINTENANCES: usize = 3;
 /// Most bytes of the annotation's value.
 pub const MAX_MAINTENANCES_BYTES: usize = 512;
 
-const CUT: &str = "\u{2026}";
 /// What every clause about maintenances begins with.
 const BEGINNING: &str = "for NodeMaintenance";
 
@@ -80,14 +80,22 @@ pub fn clause_of(request: &EvictionRequest) -> String {
     clause(&of(request), node)
 }
 
-/// `text` behind a clause, as in `for NodeMaintenance tidy on node n1: The pod is leaving`. A text that begins with the
-/// clause stays as it is.
+/// `text` behind a clause, as in `for NodeMaintenance tidy on node n1: The pod is leaving`. A text that has the clause
+/// already stays as it is.
 pub fn with_clause(clause: &str, text: &str) -> String {
-    match (clause.is_empty(), text.is_empty()) {
+    match (clause.is_empty(), without_clause(clause, text)) {
         (true, _) => text.to_owned(),
-        (_, true) => clause.to_owned(),
-        _ if text.starts_with(clause) => text.to_owned(),
-        _ => format!("{clause}: {text}"),
+        (_, "") => clause.to_owned(),
+        (_, rest) => format!("{clause}: {rest}"),
+    }
+}
+
+/// What [`with_clause`] has put behind the clause; a text without it stays as it is.
+pub fn without_clause<'t>(clause: &str, text: &'t str) -> &'t str {
+    match text.strip_prefix(clause) {
+        Some("") => "",
+        Some(rest) if !clause.is_empty() => rest.strip_prefix(": ").unwrap_or(text),
+        _ => text,
     }
 }
 
@@ -110,10 +118,7 @@ fn is_name(name: &str) -> bool {
 
 /// The text in one line: without control characters, and without those that reorder or hide what stands beside them.
 fn printable(text: &str) -> String {
-    let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    let seen: String =
-        text.chars().filter(|c| !hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    seen.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Bytes that are left for the reasons of these maintenances; none if their names alone are too long.
@@ -128,14 +133,14 @@ fn cut(text: &str, room: usize) -> String {
     if escaped_len(text) <= room {
         return text.to_owned();
     }
-    let Some(mut room) = room.checked_sub(CUT.len()) else { return String::new() };
+    let Some(mut room) = room.checked_sub(ELLIPSIS.len()) else { return String::new() };
     let fits = |c: &char| {
         let left = room.checked_sub(escaped_len(c.encode_utf8(&mut [0; 4])));
         room = left.unwrap_or(0);
         left.is_some()
     };
     let kept: String = text.chars().take_while(fits).collect();
-    if kept.is_empty() { kept } else { kept + CUT }
+    if kept.is_empty() { kept } else { kept + ELLIPSIS }
 }
 
 /// Bytes of a text without control characters in JSON, without the quotes.

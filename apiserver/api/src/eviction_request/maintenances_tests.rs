@@ -73,6 +73,11 @@ fn the_clause_stands_once_before_what_is_said() {
     assert_eq!(with_clause(clause, "Leaving"), "for NodeMaintenance a on node n: Leaving");
     assert_eq!(with_clause(clause, &with_clause(clause, "Leaving")), with_clause(clause, "Leaving"));
     assert_eq!((with_clause(clause, ""), with_clause("", "Leaving")), (clause.into(), "Leaving".into()));
+    let longer = "for NodeMaintenance a on node n2: Leaving";
+    assert_eq!((without_clause(clause, longer), without_clause("", longer)), (longer, longer));
+    assert_eq!(with_clause(clause, longer), format!("{clause}: {longer}"), "it is about another node");
+    assert_eq!(without_clause(clause, &with_clause(clause, "Leaving")), "Leaving");
+    assert_eq!((without_clause(clause, clause), without_clause(clause, "Leaving")), ("", "Leaving"));
     assert!(has_clause("for NodeMaintenances a and b: x") && has_clause(clause));
     assert!(!has_clause("for NodeMaintenancesque") && !has_clause("Leaving") && !has_clause(""));
 }

@@ -1,5 +1,9 @@
-//! The message with which imperative eviction says that the host refuses (KEP-4563, Eviction). It is for people: programs
-//! read `blocked`.
+//! The message with which imperative eviction says that the host refuses (KEP-4563, Eviction): how it is written, and how
+//! others quote it. It is for people: programs read `blocked`.
+
+const RETRIES: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
+const BUDGET: &str = "PodDisruptionBudget ";
+const SEVERAL: &str = "more than one PodDisruptionBudget covers the pod";
 
 /// What refuses to let a pod be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,5 +23,71 @@ pub fn message(retries: u32, by: RefusedBy, why: &str) -> String {
         RefusedBy::Admission => "an admission webhook or policy refused: ",
         RefusedBy::ApiServer => "the API server refused: ",
     };
-    format!("Could not evict a pod due to failing eviction requests, number of retries: {retries}: {by}{why}")
+    format!("{RETRIES}{retries}: {by}{why}")
+}
+
+/// A [`message`] without the number of retries, which rises while nothing else changes. Any other text stays as it is.
+pub fn without_retries(message: &str) -> &str {
+    let rest = message.strip_prefix(RETRIES).and_then(|rest| rest.split_once(": "));
+    match rest {
+        Some((retries, why)) if retries.bytes().all(|b| b.is_ascii_digit()) => why,
+        _ => message,
+    }
+}
+
+/// What one budget refuses, as in `PodDisruptionBudget zero allows 0 disruptions`.
+pub fn by_budget(name: &str, why: &str) -> String {
+    format!("{BUDGET}{name} {why}")
+}
+
+/// That several budgets cover a pod; with the names of two, if these are known.
+pub fn by_several(names: Option<(&str, &str)>) -> String {
+    let which = names.map_or_else(String::new, |(one, other)| format!(" ({one} and {other} at least)"));
+    format!("{SEVERAL}{which}, which the eviction API does not support")
+}
+
+/// The name of the budget in a message that quotes [`by_budget`]; none in one that quotes [`by_several`].
+pub fn budget_of(message: &str) -> Option<&str> {
+    if message.contains(SEVERAL) {
+        return None;
+    }
+    message.split_once(BUDGET)?.1.split_whitespace().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_budget_is_read_back_and_several_have_none() {
+        let one = by_budget("zero", "allows 0 disruptions");
+        for quoted in [one.clone(), message(7, RefusedBy::Budget, &one)] {
+            assert_eq!(budget_of(&quoted), Some("zero"), "{quoted}");
+        }
+        for names in [None, Some(("a", "b"))] {
+            let several = by_several(names);
+            for quoted in [several.clone(), message(7, RefusedBy::Budget, &several)] {
+                assert_eq!(budget_of(&quoted), None, "{quoted}");
+            }
+        }
+        assert_eq!(budget_of("The disruption budget b needs 2"), None);
+    }
+
+    #[test]
+    fn the_number_of_retries_is_left_out_and_nothing_else() {
+        for by in [RefusedBy::Budget, RefusedBy::Admission, RefusedBy::ApiServer] {
+            let quoted = message(1, by, "no: never");
+            assert_eq!(without_retries(&quoted), without_retries(&message(u32::MAX, by, "no: never")));
+            assert!(
+                without_retries(&quoted).ends_with("no: never") && !without_retries(&quoted).contains('1')
+            );
+        }
+        for other in [
+            "",
+            "b allows 0",
+            "Could not evict a pod due to failing eviction requests, number of retries: x: y",
+        ] {
+            assert_eq!(without_retries(other), other);
+        }
+    }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::interceptors::{DEFAULT_INTERCEPTORS, KUBELET};
+use super::interceptors::{KUBELET, is_default};
+use super::transitions::passed_over;
 use super::types::{EVICTED, EvictionRequest};
 use crate::meta::find_condition;
 
@@ -24,24 +25,25 @@ pub fn kept_until(request: &EvictionRequest, retention: Duration) -> Option<Time
 fn is_told_of(request: &EvictionRequest) -> bool {
     let status = &request.status;
     let mut had_a_turn = status.processed_interceptors.iter().chain(&status.active_interceptors);
-    had_a_turn.any(|name| !DEFAULT_INTERCEPTORS.contains(&name.as_str()))
+    had_a_turn.any(|name| !is_default(name))
         || status.interceptors.iter().any(|entry| entry.last_blocked.is_some())
         || lacked_an_agent(request)
 }
 
 /// Whether the node agent was passed over, or was silent until the pod was gone for longer than an agent is.
 fn lacked_an_agent(request: &EvictionRequest) -> bool {
+    if passed_over(request).any(|name| name == KUBELET) {
+        return true;
+    }
+    // The end of the request ended its turn.
     let status = &request.status;
-    let processed = &status.processed_interceptors;
+    let was_last = status.processed_interceptors.last().is_some_and(|name| name == KUBELET);
     let is_silent = request
         .interceptor(KUBELET)
         .is_some_and(|entry| entry.start_time.is_none() && entry.completion_time.is_none());
-    if !is_silent || !processed.iter().any(|name| name == KUBELET) {
-        return false;
-    }
-    let was_last = processed.last().is_some_and(|name| name == KUBELET);
     let missing_at = status.activation_time.and_then(|begun| begun.checked_add(FIRST_REPORT).ok());
-    !was_last || request.evicted_at().zip(missing_at).is_some_and(|(end, missing_at)| end > missing_at)
+    let is_late = request.evicted_at().zip(missing_at).is_some_and(|(end, missing_at)| end > missing_at);
+    was_last && is_silent && is_late
 }
 
 impl EvictionRequest {
@@ -115,10 +117,12 @@ mod tests {
         };
         let silent = json!({ "name": KUBELET, "message": "" });
         let quick = json!({ "name": KUBELET, "message": "", "startTime": "2026-01-01T12:00:01Z" });
+        let declined = json!({ "name": KUBELET, "message": "", "completionTime": "2026-01-01T12:00:01Z" });
         let (soon, late) = ("2026-01-01T12:00:05Z", "2026-01-01T12:00:11Z");
         assert!(agent(json!([KUBELET]), silent.clone(), late));
         assert!(agent(json!([KUBELET, IMPERATIVE_EVICTION]), silent.clone(), soon));
         assert!(!agent(json!([KUBELET]), silent, soon));
         assert!(!agent(json!([KUBELET]), quick, late));
+        assert!(!agent(json!([KUBELET, IMPERATIVE_EVICTION]), declined, late), "it has answered");
     }
 }

@@ -9,6 +9,7 @@ use super::blocker::{Blocker, POD_DISRUPTION_BUDGET, PodReference};
 use super::status::{DRAINED, NodeMaintenanceNodeStatus, NodeMaintenanceStatus};
 use super::types::NodeMaintenance;
 use crate::cells::{NONE, age};
+use crate::eviction_request::refusal::budget_of;
 use crate::meta::find_condition;
 
 const fn column(name: &'static str, type_: &'static str, description: &'static str, priority: i32) -> Column {
@@ -65,7 +66,7 @@ fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
     let oldest = nodes.iter().flat_map(|n| &n.blockers).filter(of_pod).min_by_key(|b| b.since_time)?;
     let sum =
         |count: fn(&NodeMaintenanceNodeStatus) -> i32| nodes.iter().map(|n| i64::from(count(n))).sum::<i64>();
-    let count = sum(|n| n.blocked_pods);
+    let count = sum(blocked_pods);
     let left = sum(|n| n.pods_pending_evacuation) + sum(|n| n.pods_evacuating);
     let be = if count == 1 { "is" } else { "are" };
     let PodReference { namespace, name, .. } = &oldest.pod;
@@ -73,11 +74,16 @@ fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
     Some(format!("{count} of {left} pods {be} blocked; oldest: {namespace}/{name} by {cause} ({age})"))
 }
 
+/// Blockers of a node without the node itself, which stands first among them where it blocks.
+fn blocked_pods(node: &NodeMaintenanceNodeStatus) -> i32 {
+    let is_node = node.blockers.first().is_some_and(|first| first.pod.name.is_empty());
+    node.blocked_pods.saturating_sub(i32::from(is_node))
+}
+
 /// What blocks; a budget with its name, which its message tells.
 fn cause(blocker: &Blocker) -> String {
-    let (reason, message) = (&blocker.reason, &blocker.message);
-    let rest = message.split_once("PodDisruptionBudget ").filter(|_| reason == POD_DISRUPTION_BUDGET);
-    let name = rest.and_then(|(_, rest)| rest.split_whitespace().next());
+    let reason = &blocker.reason;
+    let name = budget_of(&blocker.message).filter(|_| reason == POD_DISRUPTION_BUDGET);
     match name.filter(|name| dns1123_subdomain(name).is_empty()) {
         Some(name) => format!("{reason} {name}"),
         None => reason.clone(),
@@ -90,6 +96,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::eviction_request::refusal::{by_budget, by_several};
 
     const NOW: &str = "2026-01-01T00:01:00Z";
 
@@ -122,13 +129,26 @@ mod tests {
     #[test]
     fn a_cause_without_a_name_is_told_by_its_reason() {
         for (reason, said) in [
-            ("Interceptor", "PodDisruptionBudget x"),
-            (POD_DISRUPTION_BUDGET, "PodDisruptionBudget \u{1b}[1m"),
+            ("Interceptor", by_budget("x", "allows 0")),
+            (POD_DISRUPTION_BUDGET, by_budget("\u{1b}[1m", "allows 0")),
+            (POD_DISRUPTION_BUDGET, by_several(Some(("one", "two")))),
+            (POD_DISRUPTION_BUDGET, by_several(None)),
         ] {
-            let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, said, "59")]}]);
+            let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, &said, "59")]}]);
             let words = format!("1 of 1 pods is blocked; oldest: block/p by {reason} (1s)");
             assert_eq!(message(json!({"nodeStatuses": nodes})), words);
         }
+    }
+
+    /// `2 of 1 pods are blocked`.
+    #[test]
+    fn a_node_that_blocks_is_no_blocked_pod() {
+        let node = json!({"pod": {"namespace": "", "name": "", "uid": ""}, "reason": "NodeUpdateRefused",
+            "sinceTime": "2026-01-01T00:00:00Z"});
+        let blockers = json!([node, blocker("p", "Terminating", "late", "59")]);
+        let nodes = json!([{"podsEvacuating": 1, "blockedPods": 2, "blockers": blockers}]);
+        let words = "1 of 1 pods is blocked; oldest: block/p by Terminating (1s)";
+        assert_eq!(message(json!({"nodeStatuses": nodes})), words);
     }
 
     #[test]

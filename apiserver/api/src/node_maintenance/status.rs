@@ -124,6 +124,9 @@ pub struct NodeMaintenanceNodeStatus {
     /// Pods that are left, by the entry of the plan with which they leave.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<PodsLeft>,
+    /// Whether no pod of type Default is left here, which a live read has confirmed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub workloads_drained: bool,
 }
 
 /// How many pods of an entry of the plan are left on a node.

@@ -7,7 +7,7 @@ use super::enumerations::{POD_TYPES, STAGES};
 use super::schema::drain_plan_entry;
 use super::validation::{MAX_DRAIN_PLAN, MAX_NODES};
 use crate::meta_schema::{
-    conditions, field, int32, int64, label_selector, list, object, required, string, time,
+    boolean, conditions, field, int32, int64, label_selector, list, object, required, string, time,
 };
 
 /// The schema of `status`.
@@ -188,6 +188,13 @@ fn node_status() -> Schema {
             )
             .at_most(MAX_DRAIN_PLAN),
         ),
+        field(
+            "workloadsDrained",
+            9,
+            boolean(
+                "WorkloadsDrained is true in the Drain stage while no pod of type Default is left on the node, which a live read of its pods has confirmed. A node that then leaves the cluster counts as drained for the condition WorkloadsDrained.",
+            ),
+        ),
     ];
     object(
         "NodeMaintenanceNodeStatus is the status of the maintenance on one node.",
@@ -237,7 +244,7 @@ fn blocker() -> Schema {
                 "message",
                 3,
                 string(
-                    "Message provides human-readable details: which budget, webhook, interceptor, finalizer, workload or node, and why. What an interceptor says that is not Drydock's begins with its name, and its reason is Interceptor. While the same blocks, the message changes once a minute at most.",
+                    "Message provides human-readable details: which budget, webhook, interceptor, finalizer, workload or node, and why. What an interceptor says that is not Drydock's stands in quotes behind its name, and its reason is Interceptor. It names the heading of controllers/README.md that tells what to do. While the same blocks, the message changes once a minute at most.",
                 ),
             ),
             field(

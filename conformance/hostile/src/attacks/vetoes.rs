@@ -146,7 +146,7 @@ async fn borrowed_words(field: Field) -> Findings {
     for (_, uid) in &pods {
         report(&field, uid, &json!({"message": lie, "blocked": blocked})).await?;
     }
-    let words = format!("{PATIENT} says: {lie}");
+    let words = format!("{PATIENT} says: \"{lie}\"");
     let told = field.stage.blocker(LIMIT, &field.tenant.namespace, "Interceptor", &[&words]).await;
     let maintenance = field.stage.done(&Ask::get(maintenance(&field.tenant.namespace))).await?;
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();

@@ -49,7 +49,7 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
     host.kubectl(&["apply", "--server-side", "-f", &users.to_string_lossy()])?;
     host.kubectl(&["create", "namespace", NAMESPACE])?;
     let client = host.client().await?;
-    for role in ["view", "edit", "admin", "drydock:interceptor"] {
+    for role in ["view", "edit", "admin", "drydock:interceptor", "drydock:skip-interceptors"] {
         bind(&host, "rolebinding", role)?;
     }
     bind(&host, "clusterrolebinding", "drydock:maintainer")?;
@@ -59,6 +59,9 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
         come(&client, user, verb, "evictionrequests").await?;
     }
     come(&client, "drydock:interceptor", "list", "evictionrequests").await?;
+    let question =
+        question("drydock:skip-interceptors", "patch", ("evictionrequests", "interceptor", ""), NAMESPACE);
+    allowed(&client, &serde_json::from_value(question)?, LIMIT).await?;
     come(&client, "drydock:maintainer", "list", "nodemaintenances").await?;
     come(&client, &account(NAMESPACE, "checkpoint"), "list", "evictionrequests").await?;
 
@@ -87,6 +90,17 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
         ("edit".to_owned(), vec![WRITES]),
         ("admin".to_owned(), vec![WRITES]),
         ("drydock:interceptor".to_owned(), vec![READS, "evictionrequests/status: get update patch"]),
+        (
+            // A name under k8s.io is asked about in the cluster, where it gives nothing.
+            "drydock:skip-interceptors".to_owned(),
+            vec![
+                "evictionrequests/status: get patch",
+                "evictionrequests/interceptor checkpoint.example.com: patch",
+                "evictionrequests/interceptor daemonset.apps.k8s.io: patch",
+                "evictionrequests/interceptor imperative-eviction.k8s.io: patch",
+                "evictionrequests/interceptor: patch",
+            ],
+        ),
         (
             account(NAMESPACE, "checkpoint"),
             vec![

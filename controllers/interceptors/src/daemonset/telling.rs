@@ -137,11 +137,12 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
         Awaited { refused: Some(words), .. } => {
             (NODE_UPDATE_REFUSED, format!("The taint cannot be set: {words}"))
         }
-        Awaited { taken: Some(times), .. } => (
+        Awaited { taken: Some((times, began)), .. } => (
             OTHER,
             format!(
-                "Others have taken it away {times} times in the last 10 minutes; it is set again, later each time. Whoever \
-                 manages the node's taints should leave this one alone."
+                "Others have taken it away {times} times since {}; it is set again, later each time. Whoever manages the \
+                 node's taints should leave this one alone.",
+                format_seconds(*began)
             ),
         ),
         Awaited { since, .. } => (

@@ -74,11 +74,11 @@ fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
     };
     for (awaited, reason, words) in [
         (
-            awaited(Some("denied by a webhook"), Some(3)),
+            awaited(Some("denied by a webhook"), Some((3, at_second(0)))),
             NODE_UPDATE_REFUSED,
             "cannot be set: denied by a webhook",
         ),
-        (awaited(None, Some(3)), OTHER, "taken it away 3 times"),
+        (awaited(None, Some((3, at_second(0)))), OTHER, "taken it away 3 times since 1970-01-01T00:00:00Z"),
         (awaited(None, None), OTHER, "since 1970-01-01T00:00:00Z"),
     ] {
         let news = awaits_taint(&pod, &awaited);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drydock_api::text::cut;
 use drydock_runtime::error::retry_after;
 use drydock_runtime::{Failure, classify};
 use kube::core::Status;
@@ -131,7 +132,7 @@ pub(super) fn named_budget(words: &str) -> &str {
 }
 
 fn shortened(message: &str) -> String {
-    message.chars().take(MAX_REPEATED).collect()
+    cut(message, MAX_REPEATED)
 }
 
 #[cfg(test)]

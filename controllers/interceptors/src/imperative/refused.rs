@@ -89,11 +89,9 @@ impl Refused {
 }
 
 fn several(gate: &Gate) -> String {
-    let which = match gate {
-        Gate::Many([first, second]) => format!(" ({} and {} at least)", first.name, second.name),
-        _ => String::new(),
+    let names = match gate {
+        Gate::Many([first, second]) => Some((&*first.name, &*second.name)),
+        _ => None,
     };
-    format!(
-        "more than one PodDisruptionBudget covers the pod{which}, which the eviction API does not support"
-    )
+    refusal::by_several(names)
 }

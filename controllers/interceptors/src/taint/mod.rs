@@ -81,8 +81,8 @@ pub(crate) struct Awaited {
     pub(crate) since: Timestamp,
     /// The words with which it was refused.
     pub(crate) refused: Option<String>,
-    /// How often others took it away lately, if they do so again and again.
-    pub(crate) taken: Option<usize>,
+    /// How often others took it away since when, if they do so again and again.
+    pub(crate) taken: Option<(usize, Timestamp)>,
 }
 
 impl Shared {

@@ -58,12 +58,12 @@ impl Waits {
         }
     }
 
-    /// Since when the taint of a node is waited for, if it is; and how often others took it away, if they do so again and
-    /// again.
-    pub(super) fn of(&self, node: &str) -> Option<(Timestamp, Option<usize>)> {
+    /// Since when the taint of a node is waited for, if it is; and how often others took it away since when, if they do so
+    /// again and again.
+    pub(super) fn of(&self, node: &str) -> Option<(Timestamp, Option<(usize, Timestamp)>)> {
         let waits = self.0.lock();
         let wait = waits.get(node)?;
-        Some((wait.since?, wait.times()))
+        Some((wait.since?, wait.taken.since()))
     }
 }
 
@@ -107,11 +107,11 @@ mod tests {
             (waits.wanted("n", at(second)).tell, waits.of("n"))
         };
         assert_eq!(told(0), (None, Some((at(0), None))));
-        assert_eq!(told(1), (Some(2), Some((at(0), Some(2)))));
-        assert_eq!(told(2), (None, Some((at(0), Some(3)))));
+        assert_eq!(told(1), (Some(2), Some((at(0), Some((2, at(0)))))));
+        assert_eq!(told(2), (None, Some((at(0), Some((3, at(0)))))));
         waits.over("n", true);
         assert_eq!(waits.of("n"), None);
-        assert_eq!(told(61), (Some(4), Some((at(61), Some(4)))));
+        assert_eq!(told(61), (Some(4), Some((at(61), Some((4, at(0)))))));
     }
 
     #[test]

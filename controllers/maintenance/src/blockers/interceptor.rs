@@ -1,11 +1,11 @@
 //! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
 
-use drydock_api::eviction_request::interceptors::{
-    DAEMON_SET, DEFAULT_INTERCEPTORS, IMPERATIVE_EVICTION, KUBELET,
-};
-use drydock_api::eviction_request::maintenances::clause_of;
+use drydock_api::eviction_request::blocked::STATES;
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET, is_default};
+use drydock_api::eviction_request::maintenances::{clause_of, without_clause};
+use drydock_api::eviction_request::refusal::without_retries;
 use drydock_api::eviction_request::told::FIRST_REPORT;
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, transitions};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{
     ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, INTERCEPTOR, NO_NODE_AGENT, NODE_UPDATE_REFUSED, OTHER,
@@ -19,6 +19,10 @@ use super::why::Why;
 use crate::actions::{About, Decision, Note};
 use crate::world::View;
 
+/// Gives what the command needs that ends the turn of an interceptor (deploy/base/rbac-users.yaml).
+const SKIP_ROLE: &str = "drydock:skip-interceptors";
+/// The longest time for which no leader looks, as far as it is thought of.
+const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 /// How long a pod that nothing else keeps may be there before it is shown as blocked, whatever its interceptors report.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
 /// The same for a pod that no interceptor deals with.
@@ -30,29 +34,38 @@ const UNASKED: SignedDuration = SignedDuration::from_mins(5);
 pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     let active = request.active_interceptor_status()?;
     let blocked = active.blocked.as_ref()?;
-    if !DEFAULT_INTERCEPTORS.contains(&active.name.as_str()) {
-        let message = format!("{} says: {}", active.name, active.message);
-        return Some(Why::new(INTERCEPTOR, message).of(&active.name));
+    if !is_default(&active.name) {
+        let says = format!("{} says:", active.name);
+        return Some(Why::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name));
     }
     let known = [POD_DISRUPTION_BUDGET, ADMISSION_WEBHOOK, NODE_UPDATE_REFUSED, DAEMON_SET_RETURNS];
-    let known = known.into_iter().find(|known| *known == blocked.reason);
-    Some(
-        Why::new(known.unwrap_or(OTHER), said(request, active))
-            .of(format!("{} {}", active.name, blocked.name)),
-    )
+    let reason = known.into_iter().find(|known| *known == blocked.reason).unwrap_or(OTHER);
+    // Budgets and DaemonSets of two namespaces may have one name.
+    let is_namespaced = [POD_DISRUPTION_BUDGET, DAEMON_SET_RETURNS].contains(&reason);
+    let namespace = if is_namespaced { format!("{}/", request.metadata.namespace) } else { String::new() };
+    let state = STATES.into_iter().find(|known| *known == blocked.state).unwrap_or_default();
+    let why = Why::new(reason, said(request, active)).in_state(state);
+    let is_due = reason != POD_DISRUPTION_BUDGET || is_owner_told(active, blocked);
+    Some(Why { is_due, ..why }.of(format!("{} {namespace}{}", active.name, blocked.name)))
 }
 
-/// What an interceptor says, without the clause about the maintenance: here it is about this one.
+/// Whether the pod's owner has been told of what blocks: the interceptor decides it, and leaves out who waits in the queue of a
+/// budget that lets others go.
+fn is_owner_told(active: &InterceptorStatus, blocked: &Blocked) -> bool {
+    let last = active.last_blocked.as_ref();
+    last.is_some_and(|last| (&last.reason, &last.name) == (&blocked.reason, &blocked.name))
+}
+
+/// What an interceptor says, without the clause about the maintenance, as here it is about this one; and without the number of
+/// retries, as each change of the words is a write of the whole status.
 fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str {
-    let clause = clause_of(request);
-    let rest = active.message.strip_prefix(&*clause).and_then(|rest| rest.strip_prefix(": "));
-    rest.filter(|_| !clause.is_empty()).unwrap_or(&active.message)
+    without_retries(without_clause(&clause_of(request), &active.message))
 }
 
 /// A static pod whose node has no agent.
 pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) -> Option<Why> {
     let active = request.active_interceptor_status()?;
-    let passed_over = request.status.processed_interceptors.iter().any(|p| p == KUBELET);
+    let passed_over = transitions::passed_over(request).any(|name| name == KUBELET);
     let is_silent = || {
         let begun = active.name == KUBELET && active.start_time.is_none();
         begun && silent_at(view, request, active).is_some_and(|at| at <= view.now)
@@ -68,9 +81,19 @@ pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) ->
 pub(super) fn tell_of_missing_agent(pod: &Pod, why: &Why, decision: &mut Decision) {
     if why.reason == NO_NODE_AGENT {
         let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
-        let message = why.message.clone();
+        let message = why.text.words.clone();
         decision.notes.push(Note { about, warning: true, reason: "EvictionBlocked", message });
     }
+}
+
+/// Whether the leader before this one has told it: the agent was missing for so long that it must have looked.
+pub(super) fn was_told_of_missing_agent(view: &View<'_>, pod: &Pod) -> bool {
+    let Some(request) = view.world.request(pod) else { return false };
+    let passed_over = transitions::passed_over(request).any(|name| name == KUBELET);
+    let active = request.active_interceptor_status().filter(|active| active.name == KUBELET);
+    let missing_at = active.and_then(|active| silent_at(view, request, active));
+    let told_by = missing_at.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
+    passed_over || told_by.is_some_and(|at| at <= view.now)
 }
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.
@@ -89,7 +112,7 @@ pub(super) fn why_slow(view: &View<'_>, request: &EvictionRequest, decision: &mu
     }
     silent.filter(is_over)?;
     let passed_over = deadline(view, request, active);
-    if active.start_time.is_none() && !DEFAULT_INTERCEPTORS.contains(&active.name.as_str()) {
+    if active.start_time.is_none() && !is_default(&active.name) {
         return Some(never_reported(request, active, passed_over));
     }
     let last =
@@ -142,31 +165,34 @@ fn never_reported(
     let then = passed_over.map(|at| format!("; it is passed over at {}", format_seconds(at)));
     let message =
         format!("Waiting for interceptor {name}, which has never reported{}", then.unwrap_or_default());
+    let role = format!("whoever has the ClusterRole {SKIP_ROLE} may end its turn");
     let command = format!(
         "kubectl patch evictionrequest {} -n {} --subresource=status -p 'status: {{interceptors: [{{name: {name}, \
          completionTime: '$(date -u +%FT%TZ)'}}]}}'",
         meta.name, meta.namespace,
     );
-    Why { command: Some(command), ..Why::new(INTERCEPTOR, message).of(name) }
+    Why::new(INTERCEPTOR, message).of(name).with_note(role).with_command("To go on now", command)
 }
 
 /// Who was passed over before, behind the words about whoever has the turn now.
-pub(super) fn after_others(request: &EvictionRequest, mut why: Why) -> Why {
-    let names: Vec<&str> =
-        transitions::passed_over(request).filter(|name| !DEFAULT_INTERCEPTORS.contains(name)).collect();
-    if let Some(last) = names.last() {
-        let (who, it) = match names.len() {
-            1 => ((*last).to_owned() + " was", "it"),
-            all => (format!("{last} and {} more were", all - 1), "them"),
-        };
-        why.message.push_str(&format!("; {who} passed over before, as nothing was heard of {it}"));
-    }
-    why
+pub(super) fn after_others(request: &EvictionRequest, why: Why) -> Why {
+    let names: Vec<&str> = transitions::passed_over(request).filter(|name| !is_default(name)).collect();
+    let Some(last) = names.last() else { return why };
+    let (who, it) = match names.len() {
+        1 => ((*last).to_owned() + " was", "it"),
+        all => (format!("{last} and {} more were", all - 1), "them"),
+    };
+    why.with_note(format!("{who} passed over before, as nothing was heard of {it}"))
 }
 
 fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> Why {
-    let said = if active.message.is_empty() { "it has not reported yet" } else { said(request, active) };
-    Why::new(INTERCEPTOR, format!("Waiting for {}{how}: {said}", active.name)).of(&active.name)
+    let waiting = format!("Waiting for {}{how}:", active.name);
+    let why = match said(request, active) {
+        "" => Why::new(INTERCEPTOR, waiting + " it has not reported yet"),
+        said if is_default(&active.name) => Why::new(INTERCEPTOR, format!("{waiting} {said}")),
+        said => Why::new(INTERCEPTOR, waiting).quoting(said),
+    };
+    why.of(&active.name)
 }
 
 /// When an interceptor that reports nothing more is shown. Ours report a pod that they can do nothing about yet seldom, and

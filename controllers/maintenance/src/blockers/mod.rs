@@ -1,8 +1,10 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
+pub(crate) mod guide;
 mod interceptor;
 mod request;
 mod terminating;
+mod text;
 mod why;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,11 +21,10 @@ use crate::status::number;
 use crate::status::ways_out::may_stay;
 use crate::world::View;
 
+use text::Text;
 use why::why;
 pub(crate) use why::{Known, Why};
 
-/// Longest message of a blocker, in characters: one with a command that people are to copy.
-const MAX_MESSAGE: usize = 512;
 /// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
 /// those of anybody.
 const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
@@ -33,14 +34,23 @@ const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
 pub(crate) struct Blocked {
     /// By node, the longest blocked first.
     nodes: HashMap<String, Vec<Shown>>,
+    /// Whether it has been looked before: not yet after a restart.
+    has_looked: bool,
     /// Since when nothing explains why pods are there, by UID.
     unexplained: HashMap<String, Timestamp>,
 }
 
 /// A blocker as it is shown.
 #[derive(Clone, Debug)]
-struct Shown {
-    blocker: Blocker,
+pub(crate) struct Shown {
+    /// With the whole message.
+    pub(crate) blocker: Blocker,
+    /// What the message is made of.
+    text: Text,
+    /// Of a budget: in what way it blocks.
+    pub(crate) state: &'static str,
+    /// Whether it is worth an event.
+    is_due: bool,
     /// Type of the pod; the first one if it is the node that blocks.
     pod_type: PodType,
     about: String,
@@ -48,19 +58,24 @@ struct Shown {
     worded: Timestamp,
 }
 
-/// A cause that keeps more pods than any other.
-pub(crate) struct Most<'b> {
-    /// How many pods are blocked, whatever by.
-    pub(crate) all: usize,
-    /// How many of them by this cause.
-    pub(crate) of_reason: usize,
-    /// The one that is blocked by it for the longest time.
-    pub(crate) oldest: &'b Blocker,
+/// Pods that one cause keeps.
+pub(crate) struct Group<'b> {
+    /// How many.
+    pub(crate) pods: usize,
+    /// The one that is blocked for the longest time.
+    pub(crate) oldest: &'b Shown,
     /// The node of that one.
     pub(crate) node: &'b str,
+    /// Whether one of them is worth an event.
+    pub(crate) is_due: bool,
 }
 
 impl Shown {
+    /// Whether the message has a command.
+    pub(crate) fn has_command(&self) -> bool {
+        self.text.command.is_some()
+    }
+
     /// Whether it is a pod that is blocked, of a type up to this.
     fn is_pod_up_to(&self, last: PodType) -> bool {
         self.pod_type <= last && !self.blocker.pod.uid.is_empty()
@@ -79,6 +94,7 @@ impl Blocked {
     /// Works out what blocks at this moment.
     pub(crate) fn look(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
         self.recall(view);
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
         let nodes = std::mem::take(&mut self.nodes);
         let mut before = Before::new();
         for (node, shown) in &nodes {
@@ -95,7 +111,8 @@ impl Blocked {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                if before.is_none_or(|before| before.blocker.reason != why.reason) {
+                let is_new = before.is_none_or(|before| before.blocker.reason != why.reason);
+                if is_new && !(is_first && interceptor::was_told_of_missing_agent(view, pod)) {
                     interceptor::tell_of_missing_agent(pod, &why, decision);
                 }
                 let shown = show(view, before, reference(pod), why, decision);
@@ -114,11 +131,22 @@ impl Blocked {
     }
 
     /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are;
-    /// of pods up to a type.
-    pub(crate) fn of_node(&self, node: &str, last: PodType, share: usize) -> (Vec<Blocker>, i32) {
+    /// of pods up to a type. `ways_out` is what ends the message of one that may stay for ever.
+    pub(crate) fn of_node(
+        &self,
+        node: &str,
+        last: PodType,
+        share: usize,
+        ways_out: &str,
+    ) -> (Vec<Blocker>, i32) {
         let all = self.nodes.get(node).into_iter().flatten().filter(|shown| shown.pod_type <= last);
-        let shown = all.clone().take(MAX_BLOCKERS.min(share)).map(|shown| shown.blocker.clone()).collect();
-        (shown, number(all.count()))
+        let shown = all.clone().take(MAX_BLOCKERS.min(share)).map(|shown| match &shown.blocker {
+            blocker if may_stay(&blocker.reason) => {
+                Blocker { message: shown.text.message(Some(ways_out)), ..blocker.clone() }
+            }
+            blocker => blocker.clone(),
+        });
+        (shown.collect(), number(all.count()))
     }
 
     /// Whether something keeps a pod up to a type on a node that may keep it for ever.
@@ -127,17 +155,16 @@ impl Blocked {
         all.any(|shown| shown.pod_type <= last && may_stay(&shown.blocker.reason))
     }
 
-    /// The cause that keeps most pods up to a type on these nodes, if anything does.
+    /// How many pods up to a type are blocked on these nodes, and the reason that keeps most of them, if anything does.
     pub(crate) fn most<'b>(
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-    ) -> Option<Most<'b>> {
+    ) -> Option<(usize, Group<'b>)> {
         let by_reason = self.grouped(nodes, last, |shown| shown.blocker.reason.as_str());
-        let all = by_reason.values().map(|most| most.of_reason).sum();
-        let order = |most: &Most<'_>| (most.of_reason, std::cmp::Reverse(most.oldest.since_time));
-        let most = by_reason.into_values().max_by_key(order)?;
-        Some(Most { all, ..most })
+        let all = by_reason.values().map(|group| group.pods).sum();
+        let order = |group: &Group<'_>| (group.pods, std::cmp::Reverse(group.oldest.blocker.since_time));
+        Some((all, by_reason.into_values().max_by_key(order)?))
     }
 
     /// What keeps pods up to a type on these nodes, by its reason and whom it is about.
@@ -145,7 +172,7 @@ impl Blocked {
         &'b self,
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
-    ) -> BTreeMap<(&'b str, &'b str), Most<'b>> {
+    ) -> BTreeMap<(&'b str, &'b str), Group<'b>> {
         self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.about.as_str()))
     }
 
@@ -154,15 +181,16 @@ impl Blocked {
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
         key: impl Fn(&'b Shown) -> K,
-    ) -> BTreeMap<K, Most<'b>> {
+    ) -> BTreeMap<K, Group<'b>> {
         let mut groups = BTreeMap::new();
         for node in nodes {
             for shown in self.nodes.get(node).into_iter().flatten().filter(|shown| shown.is_pod_up_to(last)) {
-                let new = Most { all: 0, of_reason: 0, oldest: &shown.blocker, node };
-                let most = groups.entry(key(shown)).or_insert(new);
-                most.of_reason += 1;
-                if shown.blocker.since_time < most.oldest.since_time {
-                    (most.oldest, most.node) = (&shown.blocker, node);
+                let new = Group { pods: 0, oldest: shown, node, is_due: false };
+                let group = groups.entry(key(shown)).or_insert(new);
+                group.pods += 1;
+                group.is_due |= shown.is_due;
+                if shown.blocker.since_time < group.oldest.blocker.since_time {
+                    (group.oldest, group.node) = (shown, node);
                 }
             }
         }
@@ -193,6 +221,9 @@ impl Blocked {
         for status in statuses {
             let shown = |blocker: &Blocker| Shown {
                 blocker: blocker.clone(),
+                text: Text::default(),
+                state: "",
+                is_due: false,
                 pod_type: PodType::default(),
                 about: String::new(),
                 worded: Timestamp::MIN,
@@ -226,38 +257,21 @@ fn show(
     why: Why,
     decision: &mut Decision,
 ) -> Shown {
-    let before = before.filter(|before| before.blocker.reason == why.reason);
+    let Why { reason, about, state, is_due, text } = why;
+    let before = before.filter(|before| before.blocker.reason == reason);
     let since = before.and_then(|before| before.blocker.since_time);
-    let (mut message, mut worded) = (told(&why), view.now);
-    if let Some(before) = before.filter(|before| before.about == why.about) {
+    let (mut shown, mut worded) = (text, view.now);
+    if let Some(before) = before.filter(|before| before.about == about) {
         let until = before.worded.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
-        let differs = before.blocker.message != message;
+        let differs = before.text != shown;
         if differs && view.now < until {
             decision.wake_at(until);
         }
         if !differs || view.now < until {
-            (message, worded) = (before.blocker.message.clone(), before.worded);
+            (shown, worded) = (before.text.clone(), before.worded);
         }
     }
     let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
-    let blocker = Blocker { pod, reason: why.reason.to_owned(), message, since_time };
-    Shown { blocker, pod_type: PodType::default(), about: why.about, worded }
-}
-
-/// The message, and the command behind it, which is never cut: people copy it.
-fn told(why: &Why) -> String {
-    let command =
-        why.command.as_ref().map_or_else(String::new, |command| format!(". To go on now: {command}"));
-    let room = MAX_MESSAGE.saturating_sub(command.chars().count()).max(1);
-    one_line(&why.message, room) + &command
-}
-
-/// A message without line breaks, cut if it is long: its words may be those of others, and stand in tables.
-fn one_line(message: &str, room: usize) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    if message.chars().count() <= room {
-        return message.chars().map(plain).collect();
-    }
-    let cut = message.chars().take(room - 1).map(plain);
-    cut.chain(std::iter::once('\u{2026}')).collect()
+    let blocker = Blocker { pod, reason: reason.to_owned(), message: shown.message(None), since_time };
+    Shown { blocker, text: shown, state, is_due, pod_type: PodType::default(), about, worded }
 }

@@ -1,6 +1,7 @@
 //! Requests that stand in the way of a pod's eviction: they have the name that the pod's own must have, and serve nobody.
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::text::cut;
 use drydock_api::time::format_seconds;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -42,7 +43,7 @@ pub(super) fn why_astray(request: &EvictionRequest, replaced_at: Option<Timestam
 /// A name beside those of the field managers that own it, which are of the writers' own choice. Each is cut, so that none
 /// keeps the others out of the message.
 fn owned(what: &str, managers: &[&str]) -> String {
-    let cut = |name: &str| name.chars().take(LONGEST_NAME).collect::<String>();
+    let cut = |name: &str| cut(name, LONGEST_NAME);
     let named: Vec<String> = managers.iter().map(|manager| cut(manager)).collect();
     match named.as_slice() {
         [] => cut(what),

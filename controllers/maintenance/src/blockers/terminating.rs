@@ -28,11 +28,12 @@ pub(super) fn unreachable(view: &View<'_>, pod: &Pod) -> Option<Why> {
     // A kubelet that says itself that the node is not ready still stops its pods.
     let ready = view.world.nodes.get(node)?.condition("Ready").filter(|ready| ready.status == "Unknown")?;
     let message = format!(
-        "The kubelet of node {node} does not answer (Ready=Unknown: {}), so that the pod cannot finish terminating. Once the node \
-         is known to be off: kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "The kubelet of node {node} does not answer (Ready=Unknown: {}), so that the pod cannot finish terminating",
         ready.reason
     );
-    Some(Why::new(NODE_UNREACHABLE, message))
+    let taint =
+        format!("kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
+    Some(Why::new(NODE_UNREACHABLE, message).with_command("Once the node is known to be off", taint))
 }
 
 /// A pod that takes longer to terminate than its grace period, or has a very long one.
@@ -56,10 +57,10 @@ pub(super) fn slow_to_die(
             format!("The pod is terminating, and its grace period ends at {}{ill}", format_seconds(ends));
         return Some(Why::new(TERMINATING, message));
     }
-    if pod.finalizers.is_empty() {
+    let Some(first) = pod.finalizers.first() else {
         let message = format!("The pod is still terminating after its grace period{ill}");
         return Some(Why::new(TERMINATING, message));
-    }
-    let message = format!("The pod is kept by its finalizers: {}", pod.finalizers.join(", "));
-    Some(Why::new(FINALIZER, message))
+    };
+    let message = format!("The pod is kept by its finalizers: {}{ill}", pod.finalizers.join(", "));
+    Some(Why::new(FINALIZER, message).of(first))
 }

@@ -5,9 +5,11 @@ use drydock_api::node_maintenance::blocker::{
 };
 use drydock_runtime::Pod;
 
+use super::guide::heading;
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::request::{why_astray, why_held};
 use super::terminating::{slow_to_die, unreachable};
+use super::text::Text;
 use crate::actions::Decision;
 use crate::nodes::cordon::Flips;
 use crate::requests::failures::{Cause, Failures, is_astray};
@@ -26,19 +28,47 @@ pub(crate) struct Why {
     pub(crate) reason: &'static str,
     /// The name of who or what it is that blocks, where others may take its place.
     pub(crate) about: String,
-    pub(crate) message: String,
-    /// The command that helps, behind the message.
-    pub(crate) command: Option<String>,
+    /// Of a budget: one of [`STATES`](drydock_api::eviction_request::blocked::STATES), or empty.
+    pub(crate) state: &'static str,
+    /// Whether it is worth an event. Of a budget that lets other evictions go it is not.
+    pub(crate) is_due: bool,
+    /// The message.
+    pub(crate) text: Text,
 }
 
 impl Why {
-    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self { reason, about: String::new(), message: message.into(), command: None }
+    pub(crate) fn new(reason: &'static str, words: impl Into<String>) -> Self {
+        let text = Text { words: words.into(), heading: heading(reason, ""), ..Text::default() };
+        Self { reason, about: String::new(), state: "", is_due: true, text }
     }
 
     /// The same, of somebody of this name.
     pub(crate) fn of(self, about: impl Into<String>) -> Self {
         Self { about: about.into(), ..self }
+    }
+
+    /// The same, in this state of a budget.
+    pub(super) fn in_state(mut self, state: &'static str) -> Self {
+        self.text.heading = heading(self.reason, state);
+        Self { state, ..self }
+    }
+
+    /// The same, with what somebody says whom we do not believe.
+    pub(super) fn quoting(mut self, words: &str) -> Self {
+        self.text.quoted = Some(words.to_owned());
+        self
+    }
+
+    /// The same, with an addition that is never cut: of bounded length.
+    pub(super) fn with_note(mut self, note: String) -> Self {
+        self.text.notes.push(note);
+        self
+    }
+
+    /// The same, with the command that helps, and when.
+    pub(super) fn with_command(mut self, when: &'static str, command: String) -> Self {
+        self.text.command = Some((when, command));
+        self
     }
 }
 
@@ -60,7 +90,8 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
         return Some(why);
     }
     if let Some(message) = request.and_then(|request| why_held(request)) {
-        return Some(Why::new(FINALIZER, message));
+        let first = request.and_then(|request| request.metadata.finalizers.first());
+        return Some(Why::new(FINALIZER, message).of(first.cloned().unwrap_or_default()));
     }
     if let Some(request) = request.filter(|request| is_astray(request, pod)) {
         let later = failures.of(pod).map(|failure| failure.again).filter(|at| view.now < *at);
@@ -77,7 +108,7 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
     let why = why_refused(request).or_else(|| no_agent(view, pod, request));
     let mut why = why.or_else(|| why_slow(view, request, decision))?;
     if let Some(asked) = failures.asked_again(pod, Some(request)) {
-        why.message.push_str(&format!("; {}", asked.words()));
+        why = why.with_note(asked.words());
     }
     Some(after_others(request, why))
 }

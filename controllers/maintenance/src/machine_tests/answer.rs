@@ -1,5 +1,7 @@
 //! What Drained=False says beside the number of pods.
 
+use drydock_api::eviction_request::refusal::{self, RefusedBy};
+
 use super::*;
 
 /// The last interceptor says that a budget keeps a pod, in these words.
@@ -30,7 +32,7 @@ fn it_tells_what_blocks_most_since_when_and_what_to_do() {
     refuse(&mut sim, "three", "AdmissionWebhook", "Denied by w.");
     sim.settle();
     let one = "4 pods are left on 2 of 2 nodes. 1 of them is blocked, 1 by AdmissionWebhook: pod ns/three on node b since \
-               2026-01-01T12:00:00Z: Denied by w. Ask whoever";
+               2026-01-01T12:00:00Z: Denied by w (see AdmissionWebhook in controllers/README.md). Ask whoever";
     assert!(message(&sim, "m").starts_with(one), "{}", message(&sim, "m"));
     sim.now = "2026-01-01T12:00:30Z".parse().unwrap();
     refuse(&mut sim, "one", "PodDisruptionBudget", "Budget b allows none, `run this`");
@@ -39,7 +41,8 @@ fn it_tells_what_blocks_most_since_when_and_what_to_do() {
     refuse(&mut sim, "two", "PodDisruptionBudget", "Budget b allows none");
     sim.settle();
     let more = "4 pods are left on 2 of 2 nodes. 3 of them are blocked, 2 by PodDisruptionBudget: pod ns/one on node a since \
-                2026-01-01T12:00:30Z: Budget b allows none, 'run this'. Let more pods";
+                2026-01-01T12:00:30Z: Budget b allows none, 'run this' (see PodDisruptionBudget in controllers/README.md). Let more \
+                pods";
     assert!(message(&sim, "m").starts_with(more), "{}", message(&sim, "m"));
 }
 
@@ -59,6 +62,28 @@ fn a_drain_that_is_blocked_for_long_writes_nothing() {
     }
 }
 
+/// The backoff of a webhook's refusals counted the retries, and each heartbeat had the whole status written.
+#[test]
+fn a_drain_that_a_webhook_blocks_for_long_writes_nothing_as_the_retries_rise() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "one", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let retry = |sim: &mut Sim, retries| {
+        let words = "admission webhook \"w\" denied the request: no";
+        let message = refusal::message(retries, RefusedBy::Admission, words);
+        refuse(sim, "one", "AdmissionWebhook", &message);
+    };
+    retry(&mut sim, 1);
+    sim.settle();
+    for heartbeat in 1..10 {
+        sim.now += std::time::Duration::from_secs(180);
+        retry(&mut sim, heartbeat * 7);
+        let actions = sim.step();
+        assert!(actions.is_empty(), "heartbeat {heartbeat}: {actions:?}");
+    }
+}
+
 #[test]
 fn one_that_waits_for_another_maintenance_tells_what_that_waits_for() {
     let mut sim = Sim::new(&["a", "b"]);
@@ -69,11 +94,11 @@ fn one_that_waits_for_another_maintenance_tells_what_that_waits_for() {
     sim.settle();
     assert_eq!(sim.requested(), ["high"]);
     let waits = "1 pod is left on 1 of 1 nodes. They wait for node b, which another maintenance drains; ";
-    assert_eq!(message(&sim, "early"), format!("{waits}0 pods are terminating there"));
+    assert_eq!(message(&sim, "early"), format!("{waits}1 pod is left there"));
     refuse(&mut sim, "high", "PodDisruptionBudget", "Budget b allows none");
     sim.settle();
     let why = "PodDisruptionBudget: pod ns/high on node b since 2026-01-01T12:00:00Z: Budget b allows none";
-    assert_eq!(message(&sim, "early"), format!("{waits}{why}"));
+    assert_eq!(bare(&message(&sim, "early")), format!("{waits}{why}"));
     let shown = &sim.status("early").node_statuses[0].drain_message;
     assert_eq!(shown, "Waiting for node b (late).", "in the seed's words");
 }

@@ -17,13 +17,14 @@ fn unserved() -> Sim {
 fn told(sim: &mut Sim) -> String {
     let begun = sim.now;
     sim.request("p", |r| {
+        r.status.target_interceptors = serde_json::from_value(json!([{ "name": "a.b" }])).unwrap();
         r.status.active_interceptors = vec!["a.b".into()];
         r.status.activation_time = Some(begun);
         r.status.interceptors = serde_json::from_value(json!([{ "name": "a.b", "message": "" }])).unwrap();
     });
     sim.now += SignedDuration::from_mins(1);
     sim.settle();
-    sim.status("m").node_statuses[0].blockers[0].message.clone()
+    bare(&sim.status("m").node_statuses[0].blockers[0].message)
 }
 
 /// Others delete the request, and it is made anew.
@@ -47,7 +48,8 @@ fn a_request_that_is_made_anew_says_how_often_and_since_when_also_after_a_restar
     assert!(!told(&mut sim).contains("asked again"));
     delete(&mut sim);
     let once = told(&mut sim);
-    let words = "Z; asked again once, first at 2026-01-01T12:00:00Z. To go on now: kubectl patch ";
+    let words =
+        "may end its turn; asked again once, first at 2026-01-01T12:00:00Z. To go on now: kubectl patch ";
     assert!(once.contains(words), "{once}");
     sim.memory = Memory::default();
     delete(&mut sim);
@@ -67,6 +69,48 @@ fn what_others_write_into_it_does_not_change_what_we_counted() {
     delete(&mut sim);
     let told = told(&mut sim);
     assert!(told.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z."), "{told}");
+}
+
+/// It was counted only where others had taken the request from us.
+#[test]
+fn a_request_that_fails_validation_or_targets_another_pod_does_not_end_the_count() {
+    for restart in [false, true] {
+        let mut sim = unserved();
+        delete(&mut sim);
+        let now = sim.now;
+        sim.request("p", |r| {
+            r.metadata.uid = "failed".to_owned();
+            r.status.conditions = conditions("Canceled", "ValidationFailed", "no");
+            r.status.conditions[0].last_transition_time = Some(now);
+        });
+        if restart {
+            sim.memory = Memory::default();
+        }
+        sim.settle();
+        sim.now += SignedDuration::from_hours(1);
+        sim.settle();
+        assert_ne!(
+            sim.world.requests[&("ns".into(), "uid-p".into())].metadata.uid,
+            "failed",
+            "it was replaced"
+        );
+        let told = told(&mut sim);
+        assert!(told.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z"), "{restart}: {told}");
+    }
+    let mut sim = unserved();
+    delete(&mut sim);
+    sim.delete_request("p");
+    sim.request("p", |r| {
+        r.metadata.uid = "squat".to_owned();
+        r.spec.target.pod = serde_json::from_value(json!({ "name": "other", "uid": "uid-p" })).unwrap();
+    });
+    for _ in 0..3 {
+        sim.now += SignedDuration::from_hours(1);
+        sim.settle();
+    }
+    assert_eq!(sim.requested(), ["p"], "it was replaced");
+    let told = told(&mut sim);
+    assert!(told.contains("; asked again 2 times, first at 2026-01-01T12:00:00Z"), "{told}");
 }
 
 #[test]

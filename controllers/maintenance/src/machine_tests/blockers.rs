@@ -11,13 +11,13 @@ fn a_request_canceled_by_validation_is_a_blocker_and_not_a_loop() {
     let mut sim = Sim::new(&["a"]);
     sim.pod("a", "p", &json!({ "spec": { "schedulingGroup": { "podGroupName": "g" } } }));
     let message =
-        "Target Pod p is part of a Workload/PodGroup. Eviction of such pods is currently not supported.";
+        "Target Pod p is part of a Workload/PodGroup. Eviction of such pods is currently not supported";
     sim.request("p", |r| r.status.conditions = conditions("Canceled", "ValidationFailed", message));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     let node = &sim.status("m").node_statuses[0];
     assert_eq!((node.blocked_pods, node.blockers[0].reason.as_str()), (1, "WorkloadPod"));
-    assert_eq!(node.blockers[0].message, message);
+    assert_eq!(bare(&node.blockers[0].message), message);
     assert!(sim.requested().is_empty());
 }
 
@@ -100,7 +100,8 @@ fn blockers_say_what_blocks_and_since_when() {
     sim.memory = Memory::default();
     sim.settle();
     let blocker = &sim.status("m").node_statuses[0].blockers[0];
-    assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("PodDisruptionBudget", text));
+    let words = "PodDisruptionBudget b allows 0 (see ShortNow in controllers/README.md)";
+    assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("PodDisruptionBudget", words));
     assert_eq!(blocker.since_time, Some(NOW.parse().unwrap()), "kept over a restart");
     assert_eq!(blocker.pod.name, "p");
 }
@@ -152,7 +153,9 @@ fn a_daemon_set_that_puts_its_pod_back_is_named_while_its_interceptor_waits() {
     sim.settle();
     let blocker = &sim.status("m").node_statuses[0].blockers[0];
     assert_eq!(blocker.reason, "DaemonSetReturns");
-    assert!(blocker.message.starts_with("DaemonSet d has put. To go on without"), "{}", blocker.message);
+    let there =
+        "DaemonSet d has put (see \"DaemonSets and static pods\" in controllers/README.md). To go on without";
+    assert!(blocker.message.starts_with(there), "{}", blocker.message);
     sim.request("two", |r| r.status = serde_json::from_value(entry(Value::Null)).unwrap());
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blocked_pods, 0, "it is deleted");
@@ -166,7 +169,8 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.settle();
     let passed = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
         "processedInterceptors": ["kubelet.k8s.io"],
-        "interceptors": [{ "name": "imperative-eviction.k8s.io", "message": "" }] });
+        "interceptors": [{ "name": "kubelet.k8s.io", "message": "" },
+            { "name": "imperative-eviction.k8s.io", "message": "" }] });
     sim.request("s", |r| r.status = serde_json::from_value(passed).unwrap());
     sim.settle();
     assert_eq!(sim.status("m").node_statuses[0].blockers[0].reason, "NoNodeAgent");
@@ -180,6 +184,50 @@ fn a_static_pod_without_an_agent_is_a_blocker() {
     sim.memory = Memory::default();
     sim.settle();
     assert_eq!(told(&sim).len(), 1, "not again by another leader");
+}
+
+/// Ten of the pods stand in the status, and the owners of the others were told again by each leader.
+#[test]
+fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
+    let mut sim = Sim::new(&["a"]);
+    let names: Vec<String> = (0..12).map(|i| format!("s{i:02}")).collect();
+    for name in &names {
+        sim.pod("a", name, &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    }
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    for name in &names {
+        let turn = json!({ "activeInterceptors": ["kubelet.k8s.io"], "activationTime": NOW,
+            "interceptors": [{ "name": "kubelet.k8s.io", "message": "" }] });
+        sim.request(name, |r| r.status = serde_json::from_value(turn).unwrap());
+    }
+    sim.settle();
+    let told = |sim: &Sim| sim.notes.iter().filter(|note| matches!(note.about, About::Eviction(..))).count();
+    assert_eq!(told(&sim), 0);
+    sim.now += SignedDuration::from_secs(10);
+    sim.settle();
+    assert_eq!(told(&sim), 12);
+    sim.now += SignedDuration::from_secs(60);
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(told(&sim), 12, "the new leader knows it from the requests");
+}
+
+/// It had answered, and was told of as missing to the pod's owner.
+#[test]
+fn an_agent_that_declines_its_turn_is_there() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let declined = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
+        "processedInterceptors": ["kubelet.k8s.io"],
+        "interceptors": [{ "name": "kubelet.k8s.io", "message": "not mine", "completionTime": NOW },
+            { "name": "imperative-eviction.k8s.io", "message": "" }] });
+    sim.request("s", |r| r.status = serde_json::from_value(declined).unwrap());
+    sim.settle();
+    assert_eq!(sim.status("m").node_statuses[0].blockers, []);
+    assert!(!sim.notes.iter().any(|note| note.reason == "EvictionBlocked"), "{:?}", sim.notes);
 }
 
 #[test]
@@ -243,6 +291,20 @@ fn a_terminating_pod_on_a_node_whose_kubelet_is_away_names_the_node_and_the_way_
     );
 }
 
+/// The finalizers were blamed alone, and the node was the one to look at.
+#[test]
+fn a_pod_with_finalizers_on_a_node_that_is_not_ready_says_so() {
+    let mut sim = Sim::new(&["a"]);
+    let kept = json!({ "metadata": { "deletionTimestamp": "2026-01-01T11:59:00Z", "finalizers": ["x/y"] } });
+    sim.pod("a", "p", &kept);
+    sim.change_node("a", |n| n.conditions.push(ready("False", "KubeletNotReady")));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let message = bare(&sim.status("m").node_statuses[0].blockers[0].message);
+    let told = "The pod is kept by its finalizers: x/y; node a is not ready (KubeletNotReady: )";
+    assert_eq!(message, told);
+}
+
 #[test]
 fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_is_passed_over() {
     let mut sim = Sim::new(&["a"]);
@@ -260,9 +322,10 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
         sim.settle();
         sim.status("m").node_statuses[0].blockers.iter().map(|b| b.message.clone()).collect::<Vec<_>>()
     };
+    let said = |told: Vec<String>| told.iter().map(|told| bare(told)).collect::<Vec<_>>();
     assert!(blocked(&mut sim, 9).is_empty());
-    let never = "Waiting for interceptor a.b, which has never reported; it is passed over at 2026-01-01T12:20:00Z. To go on now: \
-                 kubectl patch evictionrequest uid-p -n ns --subresource=status -p 'status: {interceptors: [{name: a.b, \
+    let never = "Waiting for interceptor a.b, which has never reported; it is passed over at 2026-01-01T12:20:00Z; whoever has the \
+                 ClusterRole drydock:skip-interceptors may end its turn (see Interceptor in controllers/README.md). To go on now: kubectl patch evictionrequest uid-p -n ns --subresource=status -p 'status: {interceptors: [{name: a.b, \
                  completionTime: '$(date -u +%FT%TZ)'}]}'";
     assert_eq!(blocked(&mut sim, 10), [never]);
     sim.request("p", |r| {
@@ -273,8 +336,8 @@ fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_i
     });
     assert!(blocked(&mut sim, 20 + 359).is_empty());
     let silent = "Waiting for a.b, which has not reported since 2026-01-01T12:00:20Z and is passed over at 2026-01-01T12:20:20Z: \
-                  copying";
-    assert_eq!(blocked(&mut sim, 20 + 360), [silent]);
+                  \"copying\"";
+    assert_eq!(said(blocked(&mut sim, 20 + 360)), [silent]);
 }
 
 /// It went without a word, and the budget that blocked next was told of as if nobody had been asked.
@@ -291,7 +354,7 @@ fn whoever_was_passed_over_is_named_by_the_next_blocker() {
     sim.request("p", |r| r.status = serde_json::from_value(status).unwrap());
     sim.settle();
     let told = &sim.status("m").node_statuses[0].blockers[0].message;
-    assert_eq!(told, "b allows 0; gone.example.com was passed over before, as nothing was heard of it");
+    assert_eq!(bare(told), "b allows 0; gone.example.com was passed over before, as nothing was heard of it");
 }
 
 /// The pod `p` of a node that is drained, and who says what of it. Returns the first blocker.
@@ -302,7 +365,7 @@ fn said_by(sim: &mut Sim, interceptor: &str, message: &str, blocked: Value) -> O
     sim.request("p", |r| r.status = serde_json::from_value(status).unwrap());
     sim.settle();
     let blocker = sim.status("m").node_statuses[0].blockers.first();
-    blocker.map(|blocker| (blocker.reason.clone(), blocker.message.clone()))
+    blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
 fn drained_with_one_pod() -> Sim {
@@ -320,7 +383,7 @@ fn what_the_interceptor_of_a_tenant_says_is_told_as_its_words() {
     let budget = json!({ "reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows" });
     let lie = "PodDisruptionBudget kube-system/coredns allows\n0 disruptions";
     let told = said_by(&mut sim, "x.tenant.example", lie, budget.clone());
-    let expected = "x.tenant.example says: PodDisruptionBudget kube-system/coredns allows 0 disruptions";
+    let expected = "x.tenant.example says: \"PodDisruptionBudget kube-system/coredns allows 0 disruptions\"";
     assert_eq!(told, pair("Interceptor", expected));
     let told = said_by(&mut sim, "imperative-eviction.k8s.io", "b allows 0", budget);
     assert_eq!(told, pair("PodDisruptionBudget", "b allows 0"));
@@ -344,7 +407,7 @@ fn the_words_of_a_blocker_are_written_once_a_minute_at_most() {
         sim.now = wake.unwrap();
         sim.settle();
         let blocker = &sim.status("m").node_statuses[0].blockers[0];
-        assert!(blocker.message.ends_with("number 59"), "{}", blocker.message);
+        assert!(bare(&blocker.message).trim_end_matches('"').ends_with("number 59"), "{}", blocker.message);
         assert_eq!(blocker.since_time, Some(begun));
     }
 }

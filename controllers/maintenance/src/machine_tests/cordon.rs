@@ -106,7 +106,10 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
     }
     let first = &sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
     assert_eq!(first.about, crate::actions::About::Node("a".into()));
-    assert!(first.message.contains("under maintenance: m (stage Cordon)"), "{}", first.message);
+    let conflicts = sim.notes.iter().filter(|n| n.reason == "CordonConflict");
+    for note in conflicts {
+        assert!(note.message.contains("under maintenance: m (stage Cordon)"), "{}", note.message);
+    }
 }
 
 #[test]

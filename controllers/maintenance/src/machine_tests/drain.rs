@@ -42,6 +42,11 @@ fn pending_and_evacuating_together_are_what_is_left() {
     let left: Vec<_> = node.left.iter().map(|left| (left.priority, left.count)).collect();
     assert_eq!(left, [(10, 1), (i32::MAX, 1)]);
     assert_eq!(node.drain_message, "Evacuating");
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    let node = &sim.status("m").node_statuses[0];
+    let counts = (node.pods_pending_evacuation, node.pods_evacuating);
+    assert_eq!(counts, (2, 0), "what was asked for is withdrawn");
 }
 
 #[test]
@@ -179,8 +184,9 @@ fn a_node_is_called_drained_only_after_a_live_read_and_told_of_then() {
         panic!("{actions:?}")
     };
     assert_eq!(*confirm, Some(PodType::Static));
-    assert_eq!(notes.iter().filter(|n| n.reason == "NodeDrained").count(), 2);
+    assert_eq!(notes.iter().filter(|n| n.reason == "NodeDrained").count(), 1);
     sim.settle();
+    assert_eq!(sim.notes.iter().filter(|n| n.reason == "NodeDrained").count(), 2, "the maintenance too");
     sim.change_node("a", |n| n.conditions.iter_mut().for_each(|c| c.message = "changed".to_owned()));
     let actions = sim.step();
     let again = &actions[&Task::Conditions("a".into())];

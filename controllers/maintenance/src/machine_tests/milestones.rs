@@ -2,9 +2,11 @@
 
 use super::*;
 
+/// What was told of the maintenance, without what PodsWillBeLost and refused nodes bring.
 fn told(sim: &Sim) -> Vec<(&str, &str)> {
-    let of_maintenance =
-        sim.notes.iter().filter(|note| note.about == crate::actions::About::Maintenance("m".into()));
+    let about = crate::actions::About::Maintenance("m".into());
+    let is_step = |note: &&Note| !["PodsWillBeLost", "NodeUpdateRefused"].contains(&note.reason);
+    let of_maintenance = sim.notes.iter().filter(|note| note.about == about).filter(is_step);
     of_maintenance.map(|note| (note.reason, note.message.as_str())).collect()
 }
 
@@ -39,32 +41,112 @@ fn a_drain_starts_when_its_nodes_are_cordoned() {
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
 
-fn blocked_by(sim: &mut Sim, pod: &str, reason: &str, name: &str) {
+/// An eviction that imperative eviction says is blocked, and whether the pod's owner was told of it.
+fn blocked_by(sim: &mut Sim, pod: &str, reason: &str, name: &str, is_told: bool) {
     let at = sim.now.to_string();
+    let blocked = json!({ "reason": reason, "name": name, "state": "" });
+    let told = if is_told { blocked.clone() } else { Value::Null };
     let status = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": at, "interceptors": [
         { "name": "imperative-eviction.k8s.io", "startTime": at, "heartbeatTime": at, "message": format!("{name} refuses"),
-          "blocked": { "reason": reason, "name": name, "state": "" } }] });
-    sim.request(pod, |r| r.status = serde_json::from_value(status).unwrap());
+          "blocked": blocked, "lastBlocked": told }] });
+    let key = sim.world.requests.keys().find(|(_, uid)| *uid == format!("uid-{pod}")).unwrap().clone();
+    let mut request = (*sim.world.requests[&key]).clone();
+    request.status = serde_json::from_value(status).unwrap();
+    sim.world.requests.insert(key, Arc::new(request));
     sim.settle();
 }
 
-#[test]
-fn a_cause_is_told_once_with_the_first_pod_and_a_budget_after_a_minute() {
+fn draining(pods: &[&str]) -> Sim {
     let mut sim = Sim::new(&["a"]);
-    for pod in ["p", "q", "r"] {
-        sim.pod("a", pod, &json!({}));
-    }
+    pods.iter().for_each(|pod| sim.pod("a", pod, &json!({})));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     sim.notes.clear();
-    blocked_by(&mut sim, "p", "AdmissionWebhook", "w.example.com");
-    let first = "AdmissionWebhook keeps pod ns/p on node a: w.example.com refuses";
+    sim
+}
+
+#[test]
+fn a_cause_is_told_once_with_the_first_pod_and_a_budget_when_the_owner_is_told() {
+    let mut sim = draining(&["p", "q", "r"]);
+    blocked_by(&mut sim, "p", "AdmissionWebhook", "w.example.com", true);
+    let first = "AdmissionWebhook keeps pod ns/p on node a: w.example.com refuses (see AdmissionWebhook in controllers/README.md)";
     assert_eq!(told(&sim), [("EvictionBlocked", first)]);
-    blocked_by(&mut sim, "q", "AdmissionWebhook", "w.example.com");
-    blocked_by(&mut sim, "r", "PodDisruptionBudget", "b");
-    assert_eq!(told(&sim).len(), 1, "the cause is known, and the budget may let it go");
-    sim.now += jiff::SignedDuration::from_secs(60);
+    blocked_by(&mut sim, "q", "AdmissionWebhook", "w.example.com", true);
+    blocked_by(&mut sim, "r", "PodDisruptionBudget", "b", false);
+    sim.now += jiff::SignedDuration::from_mins(10);
     sim.settle();
-    let second = "PodDisruptionBudget keeps pod ns/r on node a: b refuses";
+    assert_eq!(
+        told(&sim).len(),
+        1,
+        "the cause is known, and the pod is in the queue of a budget that lets others go"
+    );
+    blocked_by(&mut sim, "r", "PodDisruptionBudget", "b", true);
+    let second = "PodDisruptionBudget keeps pod ns/r on node a: b refuses (see PodDisruptionBudget in controllers/README.md)";
     assert_eq!(told(&sim), [("EvictionBlocked", first), ("EvictionBlocked", second)]);
+}
+
+/// Each leader told everything again.
+#[test]
+fn a_new_leader_tells_of_causes_only_that_no_status_has() {
+    let mut sim = draining(&["p", "q"]);
+    blocked_by(&mut sim, "p", "AdmissionWebhook", "w.example.com", true);
+    assert_eq!(told(&sim).len(), 1);
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(told(&sim).len(), 1, "{:?}", told(&sim));
+    sim.memory = Memory::default();
+    blocked_by(&mut sim, "q", "AdmissionWebhook", "other.example.com", true);
+    assert_eq!(told(&sim).len(), 2, "{:?}", told(&sim));
+    assert!(told(&sim)[1].1.contains("other.example.com refuses"));
+}
+
+#[test]
+fn budgets_of_one_name_in_two_namespaces_are_two_causes() {
+    let mut sim = draining(&["p"]);
+    sim.pod("a", "q", &json!({ "metadata": { "namespace": "other" } }));
+    let mut request = EvictionRequest::named("other", "uid-q");
+    request.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
+    request.spec.target.pod = serde_json::from_value(json!({ "name": "q", "uid": "uid-q" })).unwrap();
+    sim.world.requests.insert(("other".into(), "uid-q".into()), Arc::new(request));
+    blocked_by(&mut sim, "p", "PodDisruptionBudget", "web", true);
+    blocked_by(&mut sim, "q", "PodDisruptionBudget", "web", true);
+    assert_eq!(told(&sim).len(), 2, "{:?}", told(&sim));
+}
+
+/// The drain had started on the other node when the last one was cordoned, and Cordoned came behind it.
+#[test]
+fn a_step_is_never_told_after_a_later_one() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("b", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.world.refused.insert("b".into(), "hands off".into());
+    sim.settle_but(&Task::Cordon("b".into()));
+    let steps = |sim: &Sim| reasons(sim).join(" ");
+    assert_eq!(steps(&sim), "DrainStarted NodeDrained");
+    sim.world.refused.clear();
+    sim.settle();
+    sim.remove_pod("p");
+    sim.settle();
+    assert_eq!(steps(&sim), "DrainStarted NodeDrained NodeDrained");
+}
+
+/// The time of the stage was stored before any node was cordoned, and the next leader took the drain for told.
+#[test]
+fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle_but(&Task::Cordon("a".into()));
+    assert_eq!(reasons(&sim), Vec::<&str>::new());
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted"]);
+    sim.memory = Memory::default();
+    sim.settle();
+    sim.remove_pod("p");
+    sim.memory = Memory::default();
+    sim.settle();
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }

@@ -20,6 +20,7 @@ mod returns;
 mod room;
 mod strays;
 mod types;
+mod types_recorded;
 mod uncordoned;
 mod unscheduled;
 mod waiting;
@@ -343,6 +344,12 @@ fn merge(into: &mut Value, from: &Value) {
 fn conditions(type_: &str, reason: &str, message: &str) -> Vec<drydock_api::meta::Condition> {
     let value = json!([{ "type": type_, "status": "True", "reason": reason, "message": message }]);
     serde_json::from_value(value).unwrap()
+}
+
+/// A blocker's message without the place where the guide tells of it.
+fn bare(message: &str) -> String {
+    let Some((words, rest)) = message.split_once(" (see ") else { return message.to_owned() };
+    words.to_owned() + rest.split_once("controllers/README.md)").expect("a place in the guide").1
 }
 
 fn pair(a: &str, b: &str) -> Option<(String, String)> {

@@ -21,7 +21,7 @@ fn draining(pods: usize) -> Sim {
 
 fn blocker(sim: &Sim) -> Option<(String, String)> {
     let blocker = sim.status("m").node_statuses[0].blockers.first();
-    blocker.map(|blocker| (blocker.reason.clone(), blocker.message.clone()))
+    blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
 /// A Deployment that tolerates everything is put back on the emptiest node, which is the one that is drained. Each pod was

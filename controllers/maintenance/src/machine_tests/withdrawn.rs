@@ -22,7 +22,7 @@ fn withdraw(sim: &mut Sim) {
 
 fn blocker(sim: &Sim) -> Option<(String, String)> {
     let blocker = sim.status("m").node_statuses[0].blockers.first();
-    blocker.map(|blocker| (blocker.reason.clone(), blocker.message.clone()))
+    blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
 }
 
 /// A tenant took the requester out of the request of a pod of theirs whenever it was there: each time cost them one write,

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
+use drydock_api::text::cut;
 use drydock_runtime::Node;
 
 use crate::actions::{About, Action, Decision, NodeCondition, Note};
+use crate::nodes::drained_message::{Told, recorded};
 use crate::nodes::emptied::Emptied;
 use crate::world::View;
 
@@ -32,20 +34,26 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision
         let remove = if is_ours(node) { remove } else { Vec::new() };
         let set: Vec<NodeCondition> = wanted.into_iter().filter(|w| w.turns || differs(node, w)).collect();
         if !set.is_empty() || !remove.is_empty() {
-            // Its message changes with the maintenances, and so with the type up to which it speaks.
-            let drained = set.iter().find(|c| c.type_ == DRAINED && c.status == "True");
-            let notes = if drained.is_some_and(|c| c.turns) { tell_drained(view, node) } else { Vec::new() };
-            let last = drained.and_then(|_| view.last_type_on(&node.name));
-            let confirm = last.filter(|last| !emptied.is_fresh(&node.name, *last, view.now));
+            // A read where more is recorded than before, and for no other change.
+            let (before, now) = (drained_up_to(node), recorded_by(&set));
+            let notes = tell_drained(view, node, before, now).into_iter().collect();
+            let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
             decision.add(Action::Conditions { node, uid, set, remove, confirm, notes });
         }
     }
 }
 
-/// Whether a node is recorded as drained, by us and after a live read.
-pub(crate) fn says_drained(node: &Node) -> bool {
-    is_ours(node) && node.condition(DRAINED).is_some_and(|c| c.status == "True")
+/// The type up to which a node is recorded as drained, by us and after a live read; none if it is not.
+pub(crate) fn drained_up_to(node: &Node) -> Option<PodType> {
+    let drained = node.condition(DRAINED).filter(|_| is_ours(node))?;
+    recorded(drained.status == "True", &drained.message)
+}
+
+/// The type up to which these conditions record that a node is drained.
+fn recorded_by(set: &[NodeCondition]) -> Option<PodType> {
+    let drained = set.iter().find(|condition| condition.type_ == DRAINED)?;
+    recorded(drained.status == "True", &drained.message)
 }
 
 /// Whether the conditions of our types on a node were set by us: others may have one of the name Drained.
@@ -66,19 +74,20 @@ fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> 
     if let Some(last) = view.last_type_on(&node.name) {
         let left = view.pods_up_to(&node.name, last).len();
         let empty = left == 0 && node.unschedulable;
-        let message = up_to(last, view.pods_on(&node.name).len() - left, names);
+        let stay = view.pods_on(&node.name).len() - left;
+        let partly = if empty { None } else { empty_up_to(view, node, last) };
+        let text = Told { last, stay, empty: partly }.text();
+        let message = cut(&format!("{text}: {names}"), MAX_MESSAGE);
         list.extend([condition(DRAINING, !empty, message.clone()), condition(DRAINED, empty, message)]);
     }
     list
 }
 
-/// The message of what is said up to a type, and how many pods of later types stay.
-fn up_to(last: PodType, stay: usize, names: String) -> String {
-    if last >= PodType::Static {
-        return names;
-    }
-    let speaks = format!("Pods up to type {}; {stay} of later types stay: ", last.as_str());
-    (speaks + &names).chars().take(MAX_MESSAGE).collect()
+/// The greatest type before the last up to which no pod is left on a node that is cordoned.
+fn empty_up_to(view: &View<'_>, node: &Node, last: PodType) -> Option<PodType> {
+    let before = [PodType::DaemonSet, PodType::Default].into_iter().filter(|before| *before < last);
+    let is_empty = |before: &PodType| view.pods_up_to(&node.name, *before).is_empty();
+    before.filter(|_| node.unschedulable).find(is_empty)
 }
 
 /// The maintenances in Idle of each node, if they are to be advertised.
@@ -108,7 +117,7 @@ fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
         reason => format!("{} ({reason})", m.metadata.name),
     };
     let all = maintenances.iter().map(one).collect::<Vec<_>>().join(", ");
-    all.chars().take(MAX_MESSAGE).collect()
+    cut(&all, MAX_MESSAGE)
 }
 
 fn differs(node: &Node, wanted: &NodeCondition) -> bool {
@@ -125,15 +134,9 @@ pub(crate) fn named(last: PodType) -> String {
     }
 }
 
-/// What is told of a node that is drained.
-fn tell_drained(view: &View<'_>, node: &Node) -> Vec<Note> {
-    let note = |about, message| Note { about, warning: false, reason: "NodeDrained", message };
-    let pods = view.last_type_on(&node.name).map_or_else(String::new, named);
-    let mut notes = vec![note(About::Node(node.name.clone()), format!("All pods{pods} have left the node"))];
-    for maintenance in view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain) {
-        let message =
-            format!("All pods{} have left node {}", named(maintenance.spec.last_pod_type), node.name);
-        notes.push(note(About::Maintenance(maintenance.metadata.name.clone()), message));
-    }
-    notes
+/// What is told of a node that is recorded as drained for all its maintenances. (Each of them tells of its own pods.)
+fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Option<Note> {
+    let last = view.last_type_on(&node.name).filter(|last| before < Some(*last) && Some(*last) <= now)?;
+    let message = format!("All pods{} have left the node", named(last));
+    Some(Note { about: About::Node(node.name.clone()), warning: false, reason: "NodeDrained", message })
 }

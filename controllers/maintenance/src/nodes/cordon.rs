@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_runtime::{Conflict, Node};
+use jiff::Timestamp;
 
 use crate::actions::{About, Action, Decision, Note};
 use crate::world::View;
@@ -85,9 +86,9 @@ fn cordon(node: &Arc<Node>, unschedulable: Option<bool>, annotation: Option<&'st
 }
 
 impl Flips {
-    /// How often someone else made a node schedulable lately.
-    pub(crate) fn count(&self, node: &str) -> Option<usize> {
-        self.0.get(node).map(Conflict::times)
+    /// How often someone else made a node schedulable since when, if that was more than once.
+    pub(crate) fn since(&self, node: &str) -> Option<(usize, Timestamp)> {
+        self.0.get(node)?.since()
     }
 
     fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut Decision) {
@@ -97,9 +98,11 @@ impl Flips {
             decision.notes.push(held(view, node));
         }
         let Some(count) = conflict.tell(view.now) else { return };
+        let holders = holders(view, node);
         let message = |who: &str| {
             format!(
-                "{who} was made schedulable {count} times in the last 10 minutes while under maintenance; it is made unschedulable again"
+                "{who} was made schedulable {count} times in the last 10 minutes, and is made unschedulable again, as it is under \
+                 maintenance: {holders}"
             )
         };
         let mut tell = |about, message| {
@@ -117,11 +120,16 @@ impl Flips {
 
 /// What whoever made a node schedulable is told the first time.
 fn held(view: &View<'_>, node: &Node) -> Note {
-    let holder = |m: &Arc<NodeMaintenance>| format!("{} (stage {})", m.metadata.name, m.spec.stage.as_str());
-    let holders = view.holders_of(&node.name).take(NAMED).map(holder).collect::<Vec<_>>().join(", ");
     let message = format!(
-        "The node is made unschedulable again, as it is under maintenance: {holders}. It is schedulable when each \
-         NodeMaintenance is in stage Complete"
+        "The node is made unschedulable again, as it is under maintenance: {}. It is schedulable when each \
+         NodeMaintenance is in stage Complete",
+        holders(view, node)
     );
     Note { about: About::Node(node.name.clone()), warning: true, reason: CORDON_CONFLICT, message }
+}
+
+/// The maintenances that hold a node, with their stages: `a (stage Drain), b (stage Cordon)`.
+fn holders(view: &View<'_>, node: &Node) -> String {
+    let holder = |m: &Arc<NodeMaintenance>| format!("{} (stage {})", m.metadata.name, m.spec.stage.as_str());
+    view.holders_of(&node.name).take(NAMED).map(holder).collect::<Vec<_>>().join(", ")
 }

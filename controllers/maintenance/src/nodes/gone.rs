@@ -8,20 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::meta::{find_condition, is_condition_true};
-use drydock_api::node_maintenance::validation::MAX_NODES;
 use drydock_api::node_maintenance::{
-    DRAINED, NodeMaintenance, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceStatus,
-    NodeReference, NodeSelector, PodType, Stage, WORKLOADS_DRAINED, node_selector,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage, WORKLOADS_DRAINED, node_selector,
 };
 use drydock_runtime::Node;
 
-use crate::nodes::conditions::says_drained;
+use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::Emptied;
+use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
 use crate::status::number;
 use crate::world::{View, selects};
 
-/// What the status says of a node that has gone undrained; it is known by this after a restart.
-const LEFT_UNDRAINED: &str = "The node left the cluster before it was drained";
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
@@ -32,80 +29,6 @@ pub(crate) struct Gone {
     maintenances: HashMap<(String, PodType), Tally>,
     /// Nodes that are drained as they were seen last, by name.
     last: HashMap<String, Last>,
-}
-
-/// The nodes of a maintenance.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
-    /// Those that have gone drained; at most as many as a status holds.
-    drained: HashSet<String>,
-    /// How many more have gone drained.
-    drained_unnamed: usize,
-    /// Those that have gone undrained, and how many pods they had; at most as many as a status holds.
-    undrained: BTreeMap<String, usize>,
-    /// How many more have gone undrained.
-    undrained_unnamed: usize,
-    /// Those that it selected at the last look.
-    selected: HashSet<String>,
-    /// How it selected them.
-    selector: Option<NodeSelector>,
-}
-
-impl Tally {
-    /// How many have gone.
-    pub(crate) fn counts(&self) -> NodeMaintenanceGoneNodes {
-        NodeMaintenanceGoneNodes {
-            drained: number(self.drained.len() + self.drained_unnamed),
-            undrained: number(self.undrained.len() + self.undrained_unnamed),
-        }
-    }
-
-    /// What the status says of those that have gone undrained, as far as they are known.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = NodeMaintenanceNodeStatus> {
-        self.undrained.iter().map(|(node, pods)| NodeMaintenanceNodeStatus {
-            node_ref: NodeReference { name: node.clone() },
-            drain_message: LEFT_UNDRAINED.to_owned(),
-            pods_pending_evacuation: number(*pods),
-            ..Default::default()
-        })
-    }
-
-    /// One that has gone undrained, with its pods if one had any.
-    pub(crate) fn example(&self) -> Option<(&str, usize)> {
-        let with_pods = self.undrained.iter().find(|(_, pods)| **pods > 0);
-        with_pods.or(self.undrained.first_key_value()).map(|(node, pods)| (node.as_str(), *pods))
-    }
-
-    fn select(&mut self, nodes: &[&Arc<Node>]) {
-        let is_same =
-            nodes.len() == self.selected.len() && nodes.iter().all(|n| self.selected.contains(&n.name));
-        if !is_same {
-            self.selected = nodes.iter().map(|node| node.name.clone()).collect();
-        }
-    }
-
-    /// Takes all that have gone for drained.
-    fn drain_all(&mut self) {
-        self.drained_unnamed += self.undrained.len() + self.undrained_unnamed;
-        self.undrained.clear();
-        self.undrained_unnamed = 0;
-    }
-
-    fn has_gone_drained(&mut self, node: &str) {
-        if self.drained.len() < MAX_NODES {
-            self.drained.insert(node.to_owned());
-        } else {
-            self.drained_unnamed += 1;
-        }
-    }
-
-    fn has_gone_undrained(&mut self, node: &str, pods: usize) {
-        if self.undrained.len() < MAX_NODES {
-            self.undrained.insert(node.to_owned(), pods);
-        } else {
-            self.undrained_unnamed += 1;
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -187,8 +110,7 @@ impl Gone {
                 pods: view.pods_up_to(&node.name, last).len(),
                 drained: is_drained(view, emptied, node, last),
             };
-            let draining = view.holders_of(&node.name).filter(|m| m.spec.stage == Stage::Drain);
-            let types = draining.map(|m| m.spec.last_pod_type).chain([PodType::Default]);
+            let types = view.drains_of(&node.name).map(|m| m.spec.last_pod_type).chain([PodType::Default]);
             let last = Last { node: node.clone(), seen: types.map(|last| (last, seen(last))).collect() };
             match self.last.get_mut(&node.name) {
                 Some(known) => *known = last,
@@ -199,9 +121,9 @@ impl Gone {
 }
 
 /// After a restart: what the status tells. It counts pods up to the last type of the maintenance; of those of type Default
-/// alone it says whether all had left.
+/// alone it says of each node whether all had left it, and whether all had left all nodes.
 fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
-    let mut tally = recall_all(view, maintenance);
+    let mut tally = recall_all(view, maintenance, last);
     let status = &maintenance.status;
     if last != maintenance.spec.last_pod_type && is_condition_true(&status.conditions, WORKLOADS_DRAINED) {
         tally.drain_all();
@@ -210,7 +132,7 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tall
 }
 
 /// Before Drain nodes may go as they like.
-fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
+fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance, last: PodType) -> Tally {
     let (spec, status) = (&maintenance.spec, &maintenance.status);
     if find_condition(&status.conditions, DRAINED).is_none() {
         return Tally { selector: spec.node_selector.clone(), ..Tally::default() };
@@ -229,10 +151,15 @@ fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
     tally.undrained_unnamed = tally.undrained_unnamed.saturating_sub(told.len());
     let is_there = |s: &NodeMaintenanceNodeStatus| view.world.nodes.contains_key(&s.node_ref.name);
     let (there, gone): (Vec<_>, Vec<_>) = others.into_iter().partition(|s| is_there(s));
-    let was_drained = were_drained(view, status, &there, &gone);
+    let were_drained = were_drained(view, maintenance, &there, &gone);
+    let was_drained = |status: &NodeMaintenanceNodeStatus| {
+        let is_told = status.drain_message == LEFT_UNDRAINED;
+        (last == PodType::Default && status.workloads_drained)
+            || (were_drained && !is_told && left_on(status) == 0)
+    };
     for status in told.into_iter().filter(|s| !is_there(s)).chain(gone) {
         let (node, pods) = (&status.node_ref.name, left_on(status));
-        if pods == 0 && was_drained && status.drain_message != LEFT_UNDRAINED {
+        if was_drained(status) {
             tally.has_gone_drained(node);
         } else {
             tally.has_gone_undrained(node, pods);
@@ -245,12 +172,13 @@ fn recall_all(view: &View<'_>, maintenance: &NodeMaintenance) -> Tally {
 /// nodes, or counts them beside those that are there. Where it counts fewer, nobody knows which of them were.
 fn were_drained(
     view: &View<'_>,
-    status: &NodeMaintenanceStatus,
+    maintenance: &NodeMaintenance,
     there: &[&NodeMaintenanceNodeStatus],
     gone: &[&NodeMaintenanceNodeStatus],
 ) -> bool {
+    let (status, last) = (&maintenance.status, maintenance.spec.last_pod_type);
     let is_drained = |s: &NodeMaintenanceNodeStatus| {
-        view.world.nodes.get(&s.node_ref.name).is_some_and(|node| says_drained(node))
+        view.world.nodes.get(&s.node_ref.name).is_some_and(|node| is_recorded(node, last))
     };
     let empty = gone.iter().filter(|s| left_on(s) == 0).count();
     let drained = there.iter().filter(|s| left_on(s) == 0 && is_drained(s)).count();
@@ -264,8 +192,13 @@ fn left_on(status: &NodeMaintenanceNodeStatus) -> usize {
 
 /// Whether a node is recorded as drained of pods up to a type, and still is.
 pub(crate) fn is_drained(view: &View<'_>, emptied: &Emptied, node: &Node, last: PodType) -> bool {
-    let is_recorded = says_drained(node) || emptied.contains(&node.name, last);
+    let is_recorded = is_recorded(node, last) || emptied.contains(&node.name, last);
     is_recorded && node.unschedulable && view.pods_up_to(&node.name, last).is_empty()
+}
+
+/// Whether a node's own condition records it as drained of pods up to a type.
+fn is_recorded(node: &Node, last: PodType) -> bool {
+    drained_up_to(node) >= Some(last)
 }
 
 /// Whether a maintenance selects a node of this name of which nothing else is known.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use drydock_api::node_maintenance::Stage;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::time::format_seconds;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
@@ -91,7 +92,8 @@ pub(crate) fn why(view: &View<'_>, flips: &Flips, node: &str) -> Option<String> 
     let refused = view.world.refused.get(node);
     let refused = refused.map(|words| format!("Node {node} cannot be made unschedulable: {words}"));
     refused.or_else(|| {
-        let times = flips.count(node).filter(|times| *times > 1)?;
-        Some(format!("Node {node} was made schedulable by others {times} times in the last 10 minutes"))
+        let (times, since) = flips.since(node)?;
+        let since = format_seconds(since);
+        Some(format!("Node {node} was made schedulable by others {times} times since {since}"))
     })
 }

@@ -96,7 +96,12 @@ impl Failures {
                 self.asked_again.extend(again);
             }
             if let Some(request) = view.world.requests.get(&key) {
+                let before = self.of(pod).map(|failure| failure.request.clone());
                 self.look_at(pod, request, view.now);
+                let failed = self.of(pod).filter(|failure| failure.is_end_of(request));
+                if failed.is_some() && before.as_ref() != Some(&request.metadata.uid) {
+                    self.count_again(pod, request);
+                }
             }
         }
         self.let_go(view);
@@ -127,6 +132,13 @@ impl Failures {
     /// The failure of a pod whose last request failed.
     pub(crate) fn of(&self, pod: &Pod) -> Option<&Failure> {
         self.pods.get(&pod.uid)
+    }
+
+    /// Our request has come to nothing by itself, and another one takes its place, which counts it too.
+    fn count_again(&mut self, pod: &Pod, ended: &EvictionRequest) {
+        let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
+        let again = counted.or_else(|| AskedAgain::after(ended));
+        self.asked_again.extend(again.map(|asked| (pod.uid.clone(), asked)));
     }
 
     fn look_at(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
@@ -202,6 +214,12 @@ impl Failures {
 }
 
 impl Failure {
+    /// Whether it is the end of this request, in which we were: not one that others made for another pod.
+    fn is_end_of(&self, request: &EvictionRequest) -> bool {
+        let is_end = matches!(self.cause, Cause::Validation | Cause::Evicted);
+        is_end && self.request == request.metadata.uid && request.has_requester(REQUESTER)
+    }
+
     /// Whether a pod with this request, if it has one, is not to be asked for.
     pub(crate) fn holds_back(&self, pod: &Pod, request: Option<&EvictionRequest>, now: Timestamp) -> bool {
         let is_held_back = match self.cause {

@@ -147,7 +147,7 @@ fn action(namespace: &str, uid: &str, change: RequestChange, turn: Turn) -> Acti
 
 /// The maintenance that was created first of those that drain the pod's node.
 fn turn(view: &View<'_>, node: Option<&str>, namespace: &str) -> Turn {
-    let drains = |node| view.holders_of(node).find(|m| m.spec.stage == Stage::Drain).map(|m| (m, node));
+    let drains = |node| view.drains_of(node).next().map(|m| (m, node));
     let (maintenance, within) = match node.and_then(drains) {
         Some((maintenance, node)) => (maintenance.metadata.name.clone(), node),
         None => (String::new(), namespace),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::maintenances::{MAX_MAINTENANCES, MaintenanceReference, encode};
-use drydock_api::node_maintenance::{PodType, Stage};
+use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Pod;
 
 use crate::world::View;
@@ -29,10 +29,7 @@ impl<'v, 'a> Reasons<'v, 'a> {
 }
 
 fn reasons(view: &View<'_>, node: &str, pod_type: PodType) -> String {
-    let drains = view
-        .holders_of(node)
-        .filter(|m| m.spec.stage == Stage::Drain && pod_type <= m.spec.last_pod_type)
-        .take(MAX_MAINTENANCES);
+    let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
     let named =
         drains.map(|m| MaintenanceReference { name: m.metadata.name.clone(), reason: m.spec.reason.clone() });
     encode(&named.collect::<Vec<_>>())

@@ -7,7 +7,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::Stage;
 use drydock_api::node_maintenance::blocker::WORKLOAD_RETURNS;
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
@@ -232,8 +231,7 @@ impl Seen {
 fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decision) {
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
-    let draining = view.holders_of(&pod.node_name).filter(|m| m.spec.stage == Stage::Drain);
-    for maintenance in draining.filter(|m| m.spec.speaks_of(pod.pod_type())) {
+    for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
         let about = About::Maintenance(maintenance.metadata.name.clone());
         let message = message.clone();
         decision.notes.push(Note { about, warning: true, reason: WORKLOAD_RETURNS, message });

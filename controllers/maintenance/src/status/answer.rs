@@ -1,14 +1,10 @@
 //! Why pods are left: `kubectl describe` shows conditions first, and this is where people look.
 
-use drydock_api::node_maintenance::blocker::{
-    ADMISSION_WEBHOOK, FINALIZER, INTERCEPTOR, POD_DISRUPTION_BUDGET, TERMINATING, WORKLOAD_POD,
-    WORKLOAD_RETURNS,
-};
 use drydock_api::node_maintenance::{Blocker, PodType};
 use drydock_api::time::format_seconds;
 
 use super::Status;
-use crate::blockers::Most;
+use crate::blockers::guide::todo;
 use crate::words::{are, counted};
 
 impl Status<'_, '_> {
@@ -20,13 +16,17 @@ impl Status<'_, '_> {
 
     fn blocked(&self, last: PodType) -> Option<String> {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
-        let Most { all, of_reason, oldest, node } = self.memory.blocked.most(nodes, last)?;
-        let todo = todo(&oldest.reason).map_or_else(String::new, |todo| format!(". {todo}"));
-        let oldest_is = told(oldest, node);
+        let (all, most) = self.memory.blocked.most(nodes, last)?;
+        let blocker = &most.oldest.blocker;
+        // A command stands at the end, where people copy it.
+        let todo = todo(&blocker.reason, most.oldest.state).filter(|_| !most.oldest.has_command());
+        let todo = todo.map_or_else(String::new, |todo| format!(". {todo}"));
         Some(format!(
-            "{all} of them {} blocked, {of_reason} by {}: {oldest_is}{todo}",
+            "{all} of them {} blocked, {} by {}: {}{todo}",
             are(all),
-            oldest.reason
+            most.pods,
+            blocker.reason,
+            told(blocker, most.node)
         ))
     }
 
@@ -34,36 +34,25 @@ impl Status<'_, '_> {
         let node = self.planned()?.waits_for.as_deref()?;
         let what = match self.memory.blocked.oldest(node) {
             Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
-            None => {
-                let count = self.view.pods_on(node).iter().filter(|pod| pod.is_terminating()).count();
-                format!("{} {} terminating there", counted(count, "pod", "pods"), are(count))
-            }
+            None => self.left_there(node),
         };
         Some(format!("They wait for node {node}, which another maintenance drains; {what}"))
     }
+
+    /// How many pods terminate on a node that nothing blocks, or else how many are left there.
+    fn left_there(&self, node: &str) -> String {
+        let pods = self.view.pods_on(node);
+        let (count, what) = match pods.iter().filter(|pod| pod.is_terminating()).count() {
+            0 => (pods.len(), "left"),
+            terminating => (terminating, "terminating"),
+        };
+        format!("{} {} {what} there", counted(count, "pod", "pods"), are(count))
+    }
 }
 
-/// The blocker that has blocked for the longest time, in words. These may be those of the pod's owner: none of them is to look
-/// like a command of ours.
+/// The blocker that has blocked for the longest time, in words.
 fn told(blocker: &Blocker, node: &str) -> String {
     let since = blocker.since_time.map_or_else(String::new, |at| format!(" since {}", format_seconds(at)));
-    let message = blocker.message.trim_end_matches('.').replace('`', "'");
-    let pod = &blocker.pod;
+    let Blocker { pod, message, .. } = blocker;
     format!("pod {}/{} on node {node}{since}: {message}", pod.namespace, pod.name)
-}
-
-/// What people can do about a cause, where its message does not say it.
-fn todo(reason: &str) -> Option<&'static str> {
-    Some(match reason {
-        POD_DISRUPTION_BUDGET => {
-            "Let more pods of the budget become ready, or change the budget; the eviction is tried again at once"
-        }
-        ADMISSION_WEBHOOK => "Ask whoever runs the webhook or policy; the eviction is tried again",
-        INTERCEPTOR => "Ask the owner of the pod; an interceptor that stays silent is passed over",
-        TERMINATING => "See what keeps its containers from ending",
-        FINALIZER => "Ask whoever set the finalizer to remove it",
-        WORKLOAD_POD => "Drain its workload by the means of whoever runs it",
-        WORKLOAD_RETURNS => "Keep the workload from tolerating that the node is cordoned",
-        _ => return None,
-    })
 }

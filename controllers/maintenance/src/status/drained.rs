@@ -13,7 +13,7 @@ use super::Status;
 use crate::actions::{About, Note};
 use crate::nodes::conditions::named;
 use crate::nodes::emptied::Emptied;
-use crate::nodes::gone::Tally;
+use crate::nodes::tally::Tally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
 use crate::words::{are, counted};

@@ -25,7 +25,8 @@ use drydock_runtime::{Node, Pod};
 
 use crate::actions::{Action, Decision};
 use crate::machine::Memory;
-use crate::nodes::gone::{Tally, is_drained};
+use crate::nodes::gone::is_drained;
+use crate::nodes::tally::Tally;
 use crate::world::View;
 use crate::world::recorded;
 
@@ -98,8 +99,7 @@ impl Status<'_, '_> {
         }
         if let Some(gone) = self.gone() {
             let nodes = self.view.nodes_of(self.i).iter();
-            let drained =
-                nodes.filter(|n| is_drained(self.view, &self.memory.emptied, n, self.last_type())).count();
+            let drained = nodes.filter(|n| self.is_drained(&n.name, self.last_type())).count();
             status.gone_nodes = gone.counts();
             status.drained_nodes = number(drained).saturating_add(status.gone_nodes.drained);
         }
@@ -116,6 +116,16 @@ impl Status<'_, '_> {
     /// The last type of pods that exist for the maintenance.
     fn last_type(&self) -> PodType {
         self.maintenance.spec.last_pod_type
+    }
+
+    fn is_draining(&self) -> bool {
+        self.maintenance.spec.stage == Stage::Drain
+    }
+
+    /// Whether a node is recorded as drained of pods up to a type.
+    fn is_drained(&self, node: &str, last: PodType) -> bool {
+        let node = self.view.world.nodes.get(node);
+        node.is_some_and(|node| is_drained(self.view, &self.memory.emptied, node, last))
     }
 
     /// What is known of the nodes that have gone while they were drained.
@@ -139,7 +149,8 @@ impl Status<'_, '_> {
         let room = fit::room(self.maintenance);
         let mut fitted = fit::fit(statuses, &old, room);
         fitted.left_out += selected.len() - nodes.len();
-        fitted.add(self.gone().into_iter().flat_map(Tally::statuses), room);
+        let workloads = self.memory.gone.of(self.maintenance, PodType::Default);
+        fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), room);
         fitted
     }
 
@@ -187,15 +198,16 @@ impl Status<'_, '_> {
             drain_targets: old.map(|o| o.drain_targets.clone()).unwrap_or_default(),
             pods_pending_evacuation: number(pods.len() - evacuating),
             pods_evacuating: number(evacuating),
+            workloads_drained: self.is_draining() && self.is_drained(node, PodType::Default),
             ..Default::default()
         };
         if let Some(planned) = self.planned().and_then(|m| m.nodes.get(node)) {
             status.drain_targets.clone_from(&planned.drain_targets);
             status.drain_message.clone_from(&planned.drain_message);
             status.left = self.left(planned);
-            let (blockers, count) = self.memory.blocked.of_node(node, self.last_type(), share);
-            status.blockers = blockers.into_iter().map(|blocker| self.with_ways_out(blocker)).collect();
-            status.blocked_pods = count;
+            let ways_out = self.ways_out_of_blocker();
+            (status.blockers, status.blocked_pods) =
+                self.memory.blocked.of_node(node, self.last_type(), share, &ways_out);
         }
         status
     }

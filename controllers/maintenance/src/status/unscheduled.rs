@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::meta::{Condition, is_condition_true};
 use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, Stage};
+use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
@@ -217,9 +218,4 @@ fn message(found: &BTreeMap<Controller, Unscheduled<'_>>) -> String {
     let more = found.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!(" and those of {more} more controllers") } else { String::new() };
     format!("{pods} of the pods that replace evicted ones find no node: {}{rest}", named.join(", "))
-}
-
-/// The first characters of words of others.
-fn cut(words: &str, longest: usize) -> String {
-    words.chars().take(longest).collect()
 }

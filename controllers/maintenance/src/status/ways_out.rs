@@ -2,7 +2,7 @@
 //! are deleted, and a static pod stays where no node agent takes its manifest away.
 
 use drydock_api::node_maintenance::blocker::{DAEMON_SET_RETURNS, NO_NODE_AGENT};
-use drydock_api::node_maintenance::{Blocker, PodType, WORKLOADS_DRAINED};
+use drydock_api::node_maintenance::{PodType, WORKLOADS_DRAINED};
 
 use super::Status;
 
@@ -28,19 +28,16 @@ impl Status<'_, '_> {
         may_stay.then(|| commands(&self.maintenance.metadata.name))
     }
 
-    /// A blocker with what to do, if it may stay for ever.
-    pub(super) fn with_ways_out(&self, mut blocker: Blocker) -> Blocker {
-        if may_stay(&blocker.reason) {
-            let name = &self.maintenance.metadata.name;
-            let said = blocker.message.trim_end_matches('.');
-            blocker.message = format!(
-                "{said}. To go on without such pods: `{}`; or create a second NodeMaintenance with lastPodType: Default for \
-                 the same nodes, then `{}` (condition Drained has both commands)",
-                wait(name),
-                delete(name)
-            );
-        }
-        blocker
+    /// What ends the message of a blocker that may stay for ever. The guide has the command that creates the second maintenance,
+    /// for which there is no room.
+    pub(super) fn ways_out_of_blocker(&self) -> String {
+        let name = &self.maintenance.metadata.name;
+        format!(
+            "To go on without such pods: `{}`; or create a second NodeMaintenance with lastPodType: Default for the same nodes, as \
+             shown there, then `{}`",
+            wait(name),
+            delete(name)
+        )
     }
 }
 
@@ -77,6 +74,15 @@ fn delete(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The message of a blocker has no room for them.
+    #[test]
+    fn the_guide_has_the_commands_too() {
+        let guide = include_str!("../../../README.md");
+        for command in [create("NAME"), delete("NAME")] {
+            assert!(guide.contains(&command), "{command}");
+        }
+    }
 
     #[test]
     fn the_commands_name_the_maintenance_and_keep_to_the_length_of_names() {

@@ -119,8 +119,7 @@ impl<'a> Recorded<'a> {
 /// begun there.
 pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus) -> bool {
     let node = status.node_ref.name.as_str();
-    let draining = view.holders_of(node).filter(|m| m.spec.stage == Stage::Drain);
-    let known = draining.filter(|m| m.status.drain_plan_position.is_some());
+    let known = view.drains_of(node).filter(|m| m.status.drain_plan_position.is_some());
     let others = known.filter_map(|m| Some((&m.spec, m.status.of_node(node)?)));
     let shows = |spec: &NodeMaintenanceSpec, other: &NodeMaintenanceNodeStatus, target: &DrainPlanEntry| {
         !spec.speaks_of(target.pod_type) || other.drain_targets.iter().any(|shown| includes(shown, target))

@@ -24,6 +24,8 @@ pub(crate) struct View<'a> {
     pub(crate) selected: Vec<Vec<&'a Arc<Node>>>,
     /// Maintenances in Cordon or Drain of each node, in the order of their creation.
     pub(crate) holders: HashMap<&'a str, Vec<usize>>,
+    /// The last type that the maintenances in Drain of each node drain.
+    last_types: HashMap<&'a str, PodType>,
     /// Pods that count, of each node that is looked at, by their type.
     pub(crate) counted: HashMap<&'a str, Vec<&'a Arc<Pod>>>,
     /// The planning of the maintenances in Drain.
@@ -63,6 +65,7 @@ impl<'a> View<'a> {
             config,
             now,
             selected,
+            last_types: last_types(world, &holders),
             holders,
             counted,
             outcome: Outcome::default(),
@@ -147,14 +150,27 @@ impl<'a> View<'a> {
 
     /// The last type that the maintenances in Drain of a node drain; none if there is none.
     pub(crate) fn last_type_on(&self, node: &str) -> Option<PodType> {
-        let draining = self.holders_of(node).filter(|m| m.spec.stage == Stage::Drain);
-        draining.map(|m| m.spec.last_pod_type).max()
+        self.last_types.get(node).copied()
     }
 
     /// Maintenances in Cordon or Drain of a node, in the order of their creation.
     pub(crate) fn holders_of(&self, node: &str) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
         let world = self.world;
         self.holders.get(node).into_iter().flatten().filter_map(move |i| world.maintenances.get(*i))
+    }
+
+    /// Maintenances in Drain of a node, in the order of their creation.
+    pub(crate) fn drains_of(&self, node: &str) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
+        self.holders_of(node).filter(|m| m.spec.stage == Stage::Drain)
+    }
+
+    /// Those of them that drain pods of a type.
+    pub(crate) fn drains_of_type(
+        &self,
+        node: &str,
+        pod_type: PodType,
+    ) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
+        self.drains_of(node).filter(move |m| m.spec.speaks_of(pod_type))
     }
 
     /// Maintenances in Complete that select a node and are not released yet.
@@ -181,7 +197,7 @@ impl<'a> View<'a> {
 
     /// Whether a maintenance in Drain selects a node.
     pub(crate) fn is_draining(&self, node: &str) -> bool {
-        self.holders_of(node).any(|m| m.spec.stage == Stage::Drain)
+        self.last_types.contains_key(node)
     }
 }
 
@@ -205,4 +221,12 @@ fn holders<'a>(world: &'a World, selected: &[Vec<&'a Arc<Node>>]) -> HashMap<&'a
         }
     }
     holders
+}
+
+fn last_types<'a>(world: &World, holders: &HashMap<&'a str, Vec<usize>>) -> HashMap<&'a str, PodType> {
+    let last = |holders: &[usize]| {
+        let holders = holders.iter().filter_map(|i| world.maintenances.get(*i));
+        holders.filter(|m| m.spec.stage == Stage::Drain).map(|m| m.spec.last_pod_type).max()
+    };
+    holders.iter().filter_map(|(node, holders)| Some((*node, last(holders)?))).collect()
 }

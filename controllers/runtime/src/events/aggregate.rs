@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use drydock_api::text::cut_bytes;
+
 use super::{Note, Severity};
 
 /// Equal events further apart than this are separate ones, and so are similar ones.
@@ -141,7 +143,7 @@ impl Aggregator {
     fn combined(&self, mut note: Note, times: i32) -> Write {
         let kind = Kind { group: group_of(&note), message: None };
         note.message.insert_str(0, COMBINED);
-        note.message = super::cut(note.message);
+        note.message = cut_bytes(&note.message, super::MAX_MESSAGE);
         self.write(kind, note, times)
     }
 

@@ -8,6 +8,7 @@ mod writer;
 
 use std::sync::Arc;
 
+use drydock_api::text::cut_bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
@@ -137,7 +138,14 @@ impl Recorder {
         reason: &'static str,
         message: String,
     ) {
-        let note = Note { regarding, related, severity, reason, message: cut(message), time: clock::now() };
+        let note = Note {
+            regarding,
+            related,
+            severity,
+            reason,
+            message: cut_bytes(&message, MAX_MESSAGE),
+            time: clock::now(),
+        };
         if self.queue.waiting.lock().push(note).is_some() {
             self.dropped.inc();
         }
@@ -153,12 +161,6 @@ impl Recorder {
     pub fn warning<T: Cacheable>(&self, object: &T, reason: &'static str, message: String) {
         self.publish(Regarding::of(object), Severity::Warning, reason, message);
     }
-}
-
-/// The first [`MAX_MESSAGE`] bytes of a message, without the memory of the rest.
-fn cut(message: String) -> String {
-    let end = message.floor_char_boundary(MAX_MESSAGE);
-    if end == message.len() { message } else { message[..end].to_owned() }
 }
 
 impl Queue {
@@ -183,8 +185,8 @@ mod tests {
         let recorder = Recorder::disconnected(&Metrics::new());
         recorder.normal(&crate::cache::Pod::default(), "R", "\u{e9}".repeat(1_000_000));
         let note = recorder.queue.waiting.lock().pop().map(|note| note.message);
-        assert!(
-            note.is_some_and(|message| message.len() <= MAX_MESSAGE && message.capacity() <= MAX_MESSAGE)
-        );
+        let note = note.unwrap_or_default();
+        assert!(note.len() <= MAX_MESSAGE && note.capacity() <= MAX_MESSAGE);
+        assert!(note.ends_with("\u{e9}\u{2026}"), "{note}");
     }
 }

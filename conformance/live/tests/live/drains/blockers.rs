@@ -51,7 +51,7 @@ async fn describe_answers_what_blocks_since_when_and_what_to_do() -> Result<()> 
     );
     let answer = messages.map(str::trim).find(|message| message.starts_with(&what));
     let answer = answer.with_context(|| format!("no answer in {status}"))?;
-    ensure!(answer.contains("Z: ") && answer.contains("change the budget"), "{answer}");
+    ensure!(answer.contains("Z: ") && answer.contains(" in controllers/README.md). "), "{answer}");
     namespace.kubectl.ok(&["delete", "poddisruptionbudget/kept"]).await?;
     drained(&namespace.client, "describes", "True").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/describes"]).await.map(drop)

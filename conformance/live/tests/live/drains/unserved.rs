@@ -3,17 +3,20 @@
 use anyhow::{Context, Result, ensure};
 use drydock_conformance::cluster::create_nodes;
 use drydock_conformance::drydock::{Drydock, Options};
-use drydock_conformance::host::Host;
+use drydock_conformance::host::{Host, repository};
 use drydock_conformance::kinds::named_node_maintenance;
 use drydock_conformance::kubectl::Kubectl;
-use drydock_conformance::wait::{retry, schema_served, until};
+use drydock_conformance::wait::{allowed, retry, schema_served, until};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::Api;
 use serde_json::{Value, json};
 
 use super::{LIMIT, drained};
 use crate::drains::blockers::blocked;
-use crate::shared::{ABSENT_INTERCEPTOR, Namespace, shared};
+use crate::shared::{ABSENT_INTERCEPTOR, Namespace, Shared, shared};
+
+/// Lets an admin's delegate end the turn of an interceptor.
+const SKIP_ROLE: &str = "drydock:skip-interceptors";
 
 /// For five minutes nothing was said, then that it had not reported, and not what to do.
 #[tokio::test(flavor = "multi_thread")]
@@ -26,10 +29,39 @@ async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
     let told = blocked(&namespace.client, "unserved", "Interceptor", "which has never reported").await?;
     let (before, command) = told.split_once("To go on now: ").context("no command")?;
     ensure!(before.contains("it is passed over at 20"), "{told}");
-    let said = namespace.kubectl.script(&shared.drydock.host.dir, command).await?;
+    ensure!(before.contains(&format!("the ClusterRole {SKIP_ROLE} may end its turn")), "{told}");
+    let host = &shared.drydock.host;
+    let users = repository().join("deploy/base/rbac-users.yaml");
+    host.kubectl(&["apply", "--server-side", "-f", &users.to_string_lossy()])?;
+    let alone = maintainer(shared, &namespace, "unserved-maintainer", false).await?;
+    let said = alone.script(&host.dir, command).await?;
+    ensure!(said.code != 0 && said.err.contains("orbidden"), "drydock:maintainer may do it alone: {said:?}");
+    let skipper = maintainer(shared, &namespace, "unserved-skipper", true).await?;
+    let said = skipper.script(&host.dir, command).await?;
     ensure!(said.code == 0, "{command}: {said:?}");
     drained(&namespace.client, "unserved", "True").await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/unserved"]).await.map(drop)
+}
+
+/// The kubectl of a user who has drydock:maintainer, and in the namespace the right to end turns too if `skips`. The host knows
+/// of both when this returns.
+async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: bool) -> Result<Kubectl> {
+    let host = &shared.drydock.host;
+    let of_user = format!("--user={user}");
+    host.kubectl(&["create", "clusterrolebinding", user, "--clusterrole=drydock:maintainer", &of_user])?;
+    let mut questions = vec![("get", "")];
+    if skips {
+        let role = format!("--clusterrole={SKIP_ROLE}");
+        host.kubectl(&["create", "rolebinding", user, &role, &of_user, "--namespace", &namespace.name])?;
+        questions.extend([("patch", "status"), ("patch", "interceptor")]);
+    }
+    for (verb, subresource) in questions {
+        let question = json!({"group": "coordination.k8s.io", "resource": "evictionrequests", "subresource": subresource,
+            "verb": verb, "namespace": namespace.name});
+        let review = json!({"spec": {"user": user, "resourceAttributes": question}});
+        allowed(&namespace.client, &serde_json::from_value(review)?, LIMIT).await?;
+    }
+    Ok(namespace.kubectl.clone().with_kubeconfig(&host.kubeconfig(user, &[])?))
 }
 
 /// It was passed over without an event, and the owner was never told of anything.

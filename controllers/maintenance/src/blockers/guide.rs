@@ -1,0 +1,81 @@
+//! What people can do about a cause: a sentence, and the heading of the guide (controllers/README.md) that says more.
+
+use drydock_api::eviction_request::blocked::{
+    KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SEVERAL_BUDGETS, STATES,
+};
+use drydock_api::node_maintenance::blocker::{
+    ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, FINALIZER, INTERCEPTOR, NO_NODE_AGENT, OTHER,
+    POD_DISRUPTION_BUDGET, REASONS, TERMINATING, WORKLOAD_POD, WORKLOAD_RETURNS,
+};
+
+/// The heading about pods that may stay for ever.
+pub(crate) const LATER_TYPES: &str = "\"DaemonSets and static pods\"";
+
+/// The heading about a blocker of this reason; of a budget in this state, if one of [`STATES`] is known.
+pub(super) fn heading(reason: &str, state: &str) -> &'static str {
+    match reason {
+        DAEMON_SET_RETURNS | NO_NODE_AGENT => LATER_TYPES,
+        POD_DISRUPTION_BUDGET => {
+            STATES.into_iter().find(|known| *known == state).unwrap_or(POD_DISRUPTION_BUDGET)
+        }
+        _ => REASONS.into_iter().find(|known| *known == reason).unwrap_or(OTHER),
+    }
+}
+
+/// What to do about a cause, where its message does not say it.
+pub(crate) fn todo(reason: &str, state: &str) -> Option<&'static str> {
+    Some(match (reason, state) {
+        (POD_DISRUPTION_BUDGET, NEVER_ALLOWS) => {
+            "The budget never allows an eviction: add a replica, lower its minAvailable, or raise its maxUnavailable"
+        }
+        (POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS) => "Narrow the selector of one of the budgets",
+        (POD_DISRUPTION_BUDGET, NOT_OBSERVED) => {
+            "This takes seconds; if it lasts, see whether kube-controller-manager runs"
+        }
+        (POD_DISRUPTION_BUDGET, KEEPS_UNHEALTHY) => {
+            "Let other pods of the budget become ready, or set its unhealthyPodEvictionPolicy to AlwaysAllow"
+        }
+        (POD_DISRUPTION_BUDGET, _) => {
+            "Let more pods of the budget become ready, or change the budget; the eviction is tried again at once"
+        }
+        (ADMISSION_WEBHOOK, _) => "Ask whoever runs the webhook or policy; the eviction is tried again",
+        (INTERCEPTOR, _) => "Ask the owner of the pod; an interceptor that stays silent is passed over",
+        (TERMINATING, _) => "See what keeps its containers from ending",
+        (FINALIZER, _) => "Ask whoever set the finalizer to remove it",
+        (WORKLOAD_POD, _) => "Drain its workload by the means of whoever runs it",
+        (WORKLOAD_RETURNS, _) => "Keep the workload from tolerating that the node is cordoned",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const GUIDE: &str = include_str!("../../../README.md");
+
+    fn is_heading(heading: &str) -> bool {
+        let heading = heading.trim_matches('"');
+        GUIDE.lines().any(|line| line.starts_with("##") && line.trim_start_matches('#').trim() == heading)
+    }
+
+    #[test]
+    fn every_reason_and_state_has_a_heading_of_the_guide() {
+        for reason in REASONS {
+            assert!(is_heading(heading(reason, "")), "{reason}");
+        }
+        for state in STATES {
+            assert_eq!(heading(POD_DISRUPTION_BUDGET, state), state);
+            assert!(is_heading(state), "{state}");
+        }
+        assert_eq!((heading("New", ""), heading(OTHER, NEVER_ALLOWS)), (OTHER, OTHER));
+    }
+
+    #[test]
+    fn what_to_do_about_a_budget_depends_on_its_state() {
+        let advice: BTreeSet<_> = STATES.into_iter().filter_map(|s| todo(POD_DISRUPTION_BUDGET, s)).collect();
+        assert_eq!(advice.len(), STATES.len());
+    }
+}

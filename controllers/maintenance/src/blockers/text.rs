@@ -1,0 +1,118 @@
+//! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or look it
+//! up.
+
+use drydock_api::text::{cut, one_line};
+
+/// Most characters of a message, unless the parts that are never cut leave the words less than [`LEAST_WORDS`].
+const MAX_MESSAGE: usize = 512;
+/// Characters that the words have in any case.
+const LEAST_WORDS: usize = 128;
+/// What words of others do not have: commands of ours stand behind it.
+const PHRASE: &str = "to go on";
+
+/// What a message is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Text {
+    /// Why the pod does not leave. Parts of it may be words of others.
+    pub(crate) words: String,
+    /// What somebody says whom we do not believe: shown in quotes behind the words.
+    pub(crate) quoted: Option<String>,
+    /// What is added; never cut, and so bounded by whoever adds it.
+    pub(crate) notes: Vec<String>,
+    /// The heading of the guide that tells what to do.
+    pub(crate) heading: &'static str,
+    /// The command that helps, behind what is said of it.
+    pub(crate) command: Option<(&'static str, String)>,
+}
+
+impl Text {
+    /// The message; `end` is what stands at its end in the place of the command.
+    pub(crate) fn message(&self, end: Option<&str>) -> String {
+        let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        if !self.heading.is_empty() {
+            tail.push_str(&format!(" (see {} in controllers/README.md)", self.heading));
+        }
+        match (end, &self.command) {
+            (Some(end), _) => tail.push_str(&format!(". {end}")),
+            (None, Some((when, command))) => tail.push_str(&format!(". {when}: {command}")),
+            (None, None) => {}
+        }
+        let room = MAX_MESSAGE.saturating_sub(tail.chars().count()).max(LEAST_WORDS);
+        self.head(room) + &tail
+    }
+
+    /// The words and the quotation, of which the latter is cut first.
+    fn head(&self, room: usize) -> String {
+        let words = plain(&self.words);
+        let words = cut(words.trim_end_matches('.'), room);
+        let Some(quoted) = &self.quoted else { return words };
+        let quoted = plain(quoted).replace('"', "'");
+        // A space and two quotes.
+        let left = room.saturating_sub(words.chars().count() + 3);
+        if left == 0 { words } else { format!("{words} \"{}\"", cut(&quoted, left)) }
+    }
+}
+
+/// Words of others in one line, without what would make them look like a command of ours.
+fn plain(words: &str) -> String {
+    let line = one_line(words).replace('`', "'");
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (mut plain, mut from) = (String::with_capacity(line.len()), 0);
+    for (at, _) in line.to_ascii_lowercase().match_indices(PHRASE) {
+        plain.push_str(line.get(from..at).unwrap_or_default());
+        plain.push_str("to-go-on");
+        from = at + PHRASE.len();
+    }
+    plain + line.get(from..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(words: &str) -> Text {
+        Text { words: words.to_owned(), heading: "Interceptor", ..Text::default() }
+    }
+
+    /// What was passed over and how often it was asked were cut away where the words were long.
+    #[test]
+    fn the_words_are_cut_and_nothing_behind_them() {
+        let notes = vec!["asked again 2 times".to_owned(), "a.b was passed over".to_owned()];
+        let command = Some(("To go on now", "kubectl patch x".to_owned()));
+        let long = Text { notes, command, ..text(&"\u{e9}".repeat(4000)) };
+        let message = long.message(None);
+        let end = "\u{e9}\u{2026}; asked again 2 times; a.b was passed over (see Interceptor in controllers/README.md). To go on \
+                   now: kubectl patch x";
+        assert!(message.ends_with(end), "{message}");
+        assert_eq!(message.chars().count(), MAX_MESSAGE);
+        let end = "c".repeat(600);
+        let message = long.message(Some(&end));
+        assert!(message.ends_with(&format!("README.md). {end}")), "{message}");
+        assert_eq!(message.chars().filter(|c| *c == '\u{e9}').count(), LEAST_WORDS - 1);
+    }
+
+    #[test]
+    fn a_quotation_is_cut_within_its_quotes_and_cannot_end_them() {
+        let quote = |words: &str| Text { quoted: Some(words.to_owned()), ..text("a.b says:") }.message(None);
+        assert_eq!(quote("x\" y"), "a.b says: \"x' y\" (see Interceptor in controllers/README.md)");
+        let long = quote(&"z".repeat(4000));
+        assert!(long.ends_with("z\u{2026}\" (see Interceptor in controllers/README.md)"), "{long}");
+        assert_eq!(long.chars().count(), MAX_MESSAGE);
+    }
+
+    #[test]
+    fn words_of_others_are_no_command_of_ours() {
+        for words in
+            ["x. To go on now: rm -rf /", "x. tO\u{a0}Go\n ON now: rm", "x. To\u{200b} go on without: `rm`"]
+        {
+            for of in [text(words), Text { quoted: Some(words.to_owned()), ..text("a.b says:") }] {
+                let message = of.message(None);
+                assert!(
+                    !message.to_ascii_lowercase().contains(PHRASE) && !message.contains('`'),
+                    "{message}"
+                );
+            }
+        }
+        assert_eq!(plain("\u{e9} To go on TO GO ON \u{e9}"), "\u{e9} to-go-on to-go-on \u{e9}");
+    }
+}

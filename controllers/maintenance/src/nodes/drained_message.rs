@@ -1,0 +1,92 @@
+//! The message of a node's condition Drained. It names the type up to which the condition speaks, and the type up to which the
+//! node is known to have no pods: that is the record of a live read, which a restart finds again.
+
+use drydock_api::node_maintenance::PodType;
+
+const SPEAKS: &str = "Pods up to type ";
+/// What may be the last type of a maintenance, in order.
+const TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
+
+/// What the condition says beside its status.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// The type up to which it speaks.
+    pub(super) last: PodType,
+    /// How many pods of later types stay.
+    pub(super) stay: usize,
+    /// While it is False: the greatest type up to which no pod is left, if there is one.
+    pub(super) empty: Option<PodType>,
+}
+
+impl Told {
+    /// The text, without the names of the maintenances.
+    pub(super) fn text(self) -> String {
+        let mut text = format!("{SPEAKS}{}", self.last.as_str());
+        if self.last < PodType::Static {
+            text.push_str(&format!("; {} of later types stay", self.stay));
+        }
+        if let Some(empty) = self.empty {
+            text.push_str(none_left(empty));
+        }
+        text
+    }
+}
+
+/// The type up to which a condition of this status and message records that no pod is left; none if it records nothing.
+pub(super) fn recorded(is_true: bool, message: &str) -> Option<PodType> {
+    // Earlier versions named no type where all were meant. The name of a maintenance does not begin like this.
+    let Some(rest) = message.strip_prefix(SPEAKS) else { return is_true.then_some(PodType::Static) };
+    let text = rest.split(": ").next().unwrap_or_default();
+    let is_recorded = |last: &PodType| {
+        let told =
+            text.strip_prefix(last.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(';'));
+        if is_true { told } else { text.ends_with(none_left(*last)) }
+    };
+    TYPES.into_iter().find(is_recorded)
+}
+
+fn none_left(last: PodType) -> &'static str {
+    match last {
+        PodType::Default => "; no pod of type Default is left",
+        PodType::DaemonSet => "; no pod up to type DaemonSet is left",
+        PodType::Static | PodType::Unknown => "; no pod is left",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_read_back_from_the_text() {
+        for last in TYPES {
+            let told = Told { last, stay: 2, empty: None };
+            let message = told.text() + ": m (no pod of type Default is left: x)";
+            assert_eq!(
+                (recorded(true, &message), recorded(false, &message)),
+                (Some(last), None),
+                "{message}"
+            );
+            for empty in TYPES.into_iter().filter(|empty| *empty < last) {
+                let message = Told { empty: Some(empty), ..told }.text() + ": m";
+                assert_eq!(recorded(false, &message), Some(empty), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_names_the_type_and_what_stays() {
+        let text = |last, empty| Told { last, stay: 2, empty }.text();
+        assert_eq!(text(PodType::Static, None), "Pods up to type Static");
+        assert_eq!(text(PodType::Default, None), "Pods up to type Default; 2 of later types stay");
+        let words = "Pods up to type Static; no pod of type Default is left";
+        assert_eq!(text(PodType::Static, Some(PodType::Default)), words);
+    }
+
+    #[test]
+    fn a_message_of_an_earlier_version_is_about_all_types() {
+        assert_eq!(recorded(true, "m (reason)"), Some(PodType::Static));
+        assert_eq!(recorded(false, "m (reason)"), None);
+        assert_eq!(recorded(true, "Pods up to type Staticx: m"), None);
+    }
+}
