@@ -3,7 +3,7 @@
 use drydock_api::eviction_request::interceptors::DEFAULT_INTERCEPTORS;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::events::Severity;
-use drydock_runtime::{Cacheable, Change, Context, ObjectKey};
+use drydock_runtime::{Cacheable, Change, Context, ObjectKey, target};
 use tracing::{debug, warn};
 
 use crate::machine::Warning;
@@ -51,5 +51,5 @@ pub(crate) fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &Evictio
     }
     let ended = new.conditions != old.conditions;
     let cause = if ended { "a condition of the request changed" } else { "the turn passes on" };
-    debug!(target: "writes", request = %key, "status written: {cause}");
+    debug!(target: target::WRITES, request = %key, "status written: {cause}");
 }

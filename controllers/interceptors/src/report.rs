@@ -8,7 +8,8 @@ use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, MAX_MESSAGE};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
-use drydock_runtime::{Cacheable, Context, Failure, classify};
+use drydock_runtime::error::with_causes;
+use drydock_runtime::{Cacheable, Context, Failure, classify, target};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -137,7 +138,7 @@ pub async fn send(
     let api = api::<EvictionRequest>(&context.client, &key.namespace);
     match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
         Ok(_) => {
-            debug!(target: "writes", request = %key, interceptor = entry.name, "reported: {}", entry.message);
+            debug!(target: target::WRITES, request = %key, interceptor = entry.name, "reported: {}", entry.message);
             Ok(Sent::Written)
         }
         Err(error) => match classify(&error) {
@@ -145,7 +146,7 @@ pub async fn send(
                 if failure == Failure::Invalid {
                     context.skew.tell(context, request).await;
                 }
-                debug!(request = %key, %error, "report refused");
+                debug!(request = %key, error = with_causes(&error), "report refused");
                 Ok(Sent::NotOurs)
             }
             _ => Err(error),

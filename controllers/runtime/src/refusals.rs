@@ -21,11 +21,7 @@ impl Refusals {
         if matches!(classify(error), Failure::Conflict | Failure::NotFound | Failure::Throttled) {
             return false;
         }
-        let words = match error {
-            kube::Error::Api(status) => status.message.clone(),
-            error => with_causes(error),
-        };
-        let words: String = words.chars().take(MAX_WORDS).collect();
+        let words: String = with_causes(error).chars().take(MAX_WORDS).collect();
         self.0.lock().insert(node.to_owned(), words.clone()) != Some(words)
     }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::decide::{Seen, epoch, first_spec, next_spec, released};
 use super::{LeaseConfig, LeaseHandle};
@@ -67,18 +67,30 @@ impl Elector {
 
     /// Keeps the lease until `stop` or until it is lost; after a loss [`LeaseHandle::is_valid`] is already false.
     pub async fn hold(&mut self, stop: &CancellationToken) -> End {
+        let mut failing = false;
         loop {
             if !self.pause(stop).await {
                 self.release().await;
                 return End::Stopped;
             }
             match self.try_once().await {
-                Ok(true) => {}
+                Ok(true) => {
+                    if std::mem::take(&mut failing) {
+                        info!(lease = self.config.name, "the lease is renewed again");
+                    }
+                }
                 Ok(false) => {
                     self.handle.end();
                     return End::Lost;
                 }
-                Err(error) => warn!(error = with_causes(&error), "cannot renew the lease"),
+                // Once for all attempts: whether it is lost is told when it is.
+                Err(error) if !std::mem::replace(&mut failing, true) => {
+                    warn!(
+                        error = with_causes(&error),
+                        "cannot renew the lease; trying again until it is lost"
+                    );
+                }
+                Err(error) => debug!(error = with_causes(&error), "still cannot renew the lease"),
             }
             if !self.handle.is_valid() {
                 return End::Lost;
@@ -155,7 +167,9 @@ impl Elector {
         let write = self.api.replace(&self.config.name, &params, &lease);
         match tokio::time::timeout(Duration::from_secs(2), write).await {
             Ok(Ok(_)) => info!("gave the lease back"),
-            Ok(Err(error)) => warn!(%error, "could not give the lease back; it runs out by itself"),
+            Ok(Err(error)) => {
+                warn!(error = with_causes(&error), "could not give the lease back; it runs out by itself")
+            }
             Err(_) => warn!("could not give the lease back in time; it runs out by itself"),
         }
     }
