@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::decide::{Seen, epoch, first_spec, next_spec, released};
+use super::decide::{Seen, epoch, first_spec, next_spec, previous_until, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
 use crate::error::{Failure, classify, find, with_causes};
@@ -122,6 +122,9 @@ impl Elector {
         };
         self.seen.look(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
         let old = lease.spec.take().unwrap_or_default();
+        if let Some(until) = previous_until(&old, &self.config.identity) {
+            self.handle.follow(until);
+        }
         match next_spec(&old, &self.config, self.seen.at, began, clock::now()) {
             Some(spec) => self.write(began, Some(lease), spec).await,
             None => Ok(false),
