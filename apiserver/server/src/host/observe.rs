@@ -35,7 +35,10 @@ const SHOWN: [&str; 8] = [
 ];
 
 /// The hosts that this process has clients of, by URL and by which flag names it.
-static HOSTS: LazyLock<Mutex<HashMap<(String, String), Weak<Host>>>> = LazyLock::new(Mutex::default);
+static HOSTS: LazyLock<Mutex<HashMap<Name, Weak<Host>>>> = LazyLock::new(Mutex::default);
+
+/// URL of a host, and which flag names it.
+type Name = (String, String);
 
 /// A host as the log names it, and whether it can be reached. Shared by all clients that a process makes by one flag: each
 /// has a connection of its own, and what they have in common is told once.
