@@ -44,11 +44,12 @@ fn is_answer(error: &watcher::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
     use kube::core::Status;
 
     use super::*;
 
-    fn refused(words: &str) -> watcher::Result<Event<()>> {
+    fn refused(words: &str) -> watcher::Result<Event<Node>> {
         let status = Status::failure(words, "Forbidden").with_code(403).boxed();
         Err(watcher::Error::InitialListFailed(kube::Error::Api(status)))
     }
@@ -59,7 +60,7 @@ mod tests {
         let mut failures = WatchFailures::default();
         assert!(failures.take_in(&refused("no")).is_some_and(|words| words.ends_with(": no")));
         for _ in 0..3 {
-            assert_eq!(failures.take_in(&Ok(Event::<()>::Init)), None);
+            assert_eq!(failures.take_in(&Ok(Event::<Node>::Init)), None);
             assert_eq!(failures.take_in(&refused("no")), None);
         }
         assert!(failures.take_in(&refused("still no")).is_some());
@@ -69,14 +70,14 @@ mod tests {
     fn a_refusal_after_the_watch_has_worked_is_told_again() {
         let mut failures = WatchFailures::default();
         assert!(failures.take_in(&refused("no")).is_some());
-        assert_eq!(failures.take_in(&Ok(Event::<()>::InitDone)), None);
+        assert_eq!(failures.take_in(&Ok(Event::<Node>::InitDone)), None);
         assert!(failures.take_in(&refused("no")).is_some());
     }
 
     #[test]
     fn a_server_that_does_not_answer_is_left_to_the_client_and_ends_no_row() {
         let mut failures = WatchFailures::default();
-        let away = || -> watcher::Result<Event<()>> {
+        let away = || -> watcher::Result<Event<Node>> {
             Err(watcher::Error::WatchFailed(kube::Error::Service("connection refused".into())))
         };
         assert_eq!(failures.take_in(&away()), None);

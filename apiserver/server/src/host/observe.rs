@@ -22,16 +22,13 @@ use tracing::{debug, enabled, info, warn};
 
 use crate::spans::shown_body;
 
-/// Resources whose bodies may be shown. Those of others may carry credentials, as secrets and tokenreviews do.
-const SHOWN: [&str; 8] = [
-    "events",
-    "evictionrequests",
-    "leases",
-    "nodemaintenances",
-    "nodes",
-    "poddisruptionbudgets",
-    "pods",
-    "subjectaccessreviews",
+/// Groups, and the resources in them whose bodies may be shown; an empty list stands for all. Those of others may carry
+/// credentials, as secrets and tokenreviews do.
+const SHOWN: [(&str, &[&str]); 4] = [
+    ("", &["events", "nodes", "pods"]),
+    ("authorization.k8s.io", &["subjectaccessreviews"]),
+    ("coordination.k8s.io", &[]),
+    ("policy", &["poddisruptionbudgets"]),
 ];
 
 /// The hosts that this process has clients of, by URL and by which flag names it.
@@ -159,14 +156,13 @@ async fn tell_body(request: Request<Body>, path: &str) -> Result<Request<Body>, 
 fn may_be_shown(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    let within = match parts.as_slice() {
-        ["api", _, within @ ..] | ["apis", _, _, within @ ..] => within,
+    let (group, within) = match parts.as_slice() {
+        ["api", _, within @ ..] => ("", within),
+        ["apis", group, _, within @ ..] => (*group, within),
         _ => return false,
     };
-    match within {
-        ["namespaces", _, resource, ..] | [resource, ..] => SHOWN.contains(resource),
-        [] => false,
-    }
+    let (["namespaces", _, resource, ..] | [resource, ..]) = within else { return false };
+    SHOWN.iter().any(|(of, shown)| *of == group && (shown.is_empty() || shown.contains(resource)))
 }
 
 /// The innermost cause of a failure, in the system's plain words where it is one of the system's.
@@ -211,8 +207,8 @@ mod tests {
     fn bodies_are_shown_of_known_resources_alone() {
         for path in [
             "/api/v1/nodes/n/status",
-            "/api/v1/namespaces/ns/pods/p/eviction",
-            "/apis/coordination.k8s.io/v1alpha1/namespaces/ns/evictionrequests/u?fieldManager=m",
+            "/api/v1/namespaces/ns/pods/p/status",
+            "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l?fieldManager=m",
             "/apis/authorization.k8s.io/v1/subjectaccessreviews",
         ] {
             assert!(may_be_shown(path), "{path}");
@@ -223,6 +219,7 @@ mod tests {
             "/api/v1/namespaces/pods/secrets",
             "/api/v1/namespaces/ns/serviceaccounts/sa/token",
             "/apis/example.com/v1/namespaces/ns/credentials/nodes",
+            "/apis/example.com/v1/pods",
             "/elsewhere/nodes",
             "/api/v1",
         ] {
