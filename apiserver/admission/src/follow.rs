@@ -5,7 +5,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use drydock_server::host::Refusals;
+use drydock_server::host::WatchFailures;
 use futures::{FutureExt, StreamExt};
 use kube::runtime::reflector::{Store, store::Writer};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
@@ -47,11 +47,13 @@ where
         let events = watcher(api, watcher::Config::default()).default_backoff();
         let mut events = reflector(writer, events).boxed();
         let task = tokio::spawn(async move {
-            let mut refusals = Refusals::default();
+            let mut failures = WatchFailures::default();
             while let Some(event) = events.next().await {
-                let failed = event.map(|_| changed.notify_one()).err();
-                if let Some(error) = refusals.first(failed) {
-                    tracing::warn!(%error, "cannot follow the host's {what} for admission; trying again");
+                if event.is_ok() {
+                    changed.notify_one();
+                }
+                if let Some(error) = failures.take_in(&event) {
+                    tracing::warn!(error, "cannot follow the host's {what} for admission; trying again");
                 }
             }
         });

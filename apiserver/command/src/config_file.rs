@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
+use clap::{Arg, Command};
 use serde_yaml_ng::{Mapping, Value};
 
-/// The command line with the flags of the file that `--config` names put in.
+/// The command line of `program` with the flags of the file that `--config` names put in.
 ///
 /// # Errors
 /// What is wrong with the file, by its name.
-pub fn merge(arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
+pub fn merge(program: &Command, arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let Some(file) = named_file(&arguments) else { return Ok(arguments) };
     let text = std::fs::read_to_string(&file).map_err(|e| format!("--config: {file}: {e}\n"))?;
     let settings: Option<Mapping> = serde_yaml_ng::from_str(&text)
@@ -18,7 +19,7 @@ pub fn merge(arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
         let Value::String(key) = key else {
             return Err(format!("--config: {file}: a key is no flag name\n"));
         };
-        if !is_given(&arguments, &key) {
+        if !is_given(program, &arguments, &key) {
             merged.extend(as_flags(&file, &key, value)?);
         }
     }
@@ -38,9 +39,15 @@ fn named_file(arguments: &[OsString]) -> Option<String> {
     None
 }
 
-fn is_given(arguments: &[OsString], key: &str) -> bool {
-    let flag = format!("--{key}");
-    arguments.iter().map(|a| a.to_string_lossy()).any(|a| a.split('=').next() == Some(flag.as_str()))
+/// Whether the command line has the flag, as `--v 6`, `--v=6`, `-v 6`, `-v6` or `-v=6`.
+fn is_given(program: &Command, arguments: &[OsString], key: &str) -> bool {
+    let long = format!("--{key}");
+    let flag = program.get_arguments().find(|flag| flag.get_long() == Some(key));
+    let short = flag.and_then(Arg::get_short).map(|short| format!("-{short}"));
+    arguments.iter().map(|argument| argument.to_string_lossy()).any(|argument| {
+        argument.split('=').next() == Some(long.as_str())
+            || short.as_ref().is_some_and(|short| argument.starts_with(short))
+    })
 }
 
 fn as_flags(file: &str, key: &str, value: Value) -> Result<Vec<OsString>, String> {
@@ -74,7 +81,8 @@ mod tests {
         settings.write_all(file.as_bytes()).unwrap();
         let config = format!("--config={}", settings.path().display());
         let all = std::iter::once(config.as_str()).chain(arguments.iter().copied());
-        let merged = merge(all.map(OsString::from).collect())?;
+        let program = Command::new("p").arg(Arg::new("v").short('v').long("v"));
+        let merged = merge(&program, all.map(OsString::from).collect())?;
         Ok(merged.into_iter().skip(1).map(|a| a.into_string().unwrap()).collect())
     }
 
@@ -92,6 +100,15 @@ mod tests {
     #[test]
     fn the_command_line_goes_before_the_file() {
         assert_eq!(merged("secure-port: 1\n", &["--secure-port=2"]).unwrap(), ["--secure-port=2"]);
+    }
+
+    /// `-v 6` beside `v: 4` was refused, as a flag that is given twice.
+    #[test]
+    fn the_short_name_of_a_flag_goes_before_the_file_too() {
+        for given in [&["-v", "6"][..], &["-v6"], &["-v=6"], &["--v", "6"], &["--v=6"]] {
+            assert_eq!(merged("v: 4\n", given).unwrap(), given);
+        }
+        assert_eq!(merged("v: 4\n", &["--verbose"]).unwrap(), ["--verbose", "--v=4"]);
     }
 
     #[test]

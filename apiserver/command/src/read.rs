@@ -18,7 +18,7 @@ pub fn read<F: Parser>(
     contradiction: impl Fn(&F) -> Option<&'static str>,
 ) -> Result<F, Refusal> {
     let refuse = |error| Refusal { program: F::command().get_name().to_owned(), error };
-    let merged = config_file::merge(arguments.into_iter().collect())
+    let merged = config_file::merge(&F::command(), arguments.into_iter().collect())
         .map_err(|why| refuse(clap::Error::raw(ErrorKind::Io, why)))?;
     let flags = F::try_parse_from(merged).map_err(refuse)?;
     match contradiction(&flags) {

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if flags.command.is_some() {
         logs::start_quietly();
     } else {
-        logs::start(flags.v);
+        logs::start(flags.verbosity);
     }
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,12 +5,13 @@ use drydock_architecture::{none, repository};
 
 /// Each of our crates and those of ours that it may use. A crate uses only crates that stand above it: one way.
 const TABLE: &[(&str, &[&str])] = &[
+    ("drydock-logging", &[]),
     ("drydock-machinery", &[]),
     ("drydock-api", &["drydock-machinery"]),
     ("drydock-storage", &["drydock-machinery"]),
-    ("drydock-server", &["drydock-machinery", "drydock-storage"]),
+    ("drydock-server", &["drydock-logging", "drydock-machinery", "drydock-storage"]),
     ("drydock-admission", &["drydock-machinery", "drydock-server"]),
-    ("drydock-command", &[]),
+    ("drydock-command", &["drydock-logging"]),
     (
         "drydock-apiserver",
         &[
@@ -23,7 +24,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("drydock-plan", &["drydock-api"]),
-    ("drydock-runtime", &["drydock-api"]),
+    ("drydock-runtime", &["drydock-api", "drydock-logging"]),
     ("drydock-eviction", &["drydock-api", "drydock-runtime"]),
     ("drydock-interceptors", &["drydock-api", "drydock-runtime"]),
     ("drydock-maintenance", &["drydock-api", "drydock-runtime", "drydock-plan"]),

@@ -2,8 +2,8 @@
 
 use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
-use drydock_runtime::events::Severity;
-use drydock_runtime::{Cacheable, Change, Context, ObjectKey};
+use drydock_runtime::events::{Severity, subject};
+use drydock_runtime::{Cacheable, Change, Context, ObjectKey, target};
 use tracing::{debug, warn};
 
 use crate::machine::Warning;
@@ -20,20 +20,27 @@ pub(crate) fn tell(
     }
     let request = EvictionRequest { status: status.clone(), ..request.clone() };
     for Warning { reason, message } in warnings {
-        warn!(request = %request.key(), reason, "{message}");
+        warn!(namespace = request.namespace(), reason, "{}: {message}", subject(&request));
         context.recorder.tell_owner(&request, Severity::Warning, reason, &message);
     }
 }
 
-/// Tells the pod's owner that an interceptor has begun. The default ones are no news to him: every pod has them.
+/// Tells the pod's owner that an interceptor has begun. The default ones are no news: every pod has them. Of a request that
+/// is seen for the first time the holder of the lease before has told, if its interceptor began within that term. (What
+/// began between its last renewal and a crash may be told twice.)
 pub(crate) fn tell_of_beginning(context: &Context, change: &Change<EvictionRequest>) {
-    let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
-    let Some(active) = new.active_interceptor_status().filter(|active| !is_default(&active.name)) else {
+    let Some(new) = &change.new else { return };
+    let active = new.active_interceptor_status().filter(|active| !is_default(&active.name));
+    let Some((name, began)) = active.and_then(|active| Some((&active.name, active.start_time?))) else {
         return;
     };
-    let had_begun = old.interceptor(&active.name).is_some_and(|before| before.start_time.is_some());
-    if active.start_time.is_some() && !had_begun && context.may_write() {
-        let message = format!("{} has begun", active.name);
+    let seen_before = change.old.as_ref().filter(|old| old.metadata.uid == new.metadata.uid);
+    let is_news = match seen_before {
+        Some(old) => old.interceptor(name).is_none_or(|before| before.start_time.is_none()),
+        None => began >= context.lease.previous_until(),
+    };
+    if is_news && context.may_write() {
+        let message = format!("{name} has begun");
         context.recorder.tell_owner(new, Severity::Normal, "InterceptorStarted", &message);
     }
 }
@@ -50,5 +57,9 @@ pub(crate) fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &Evictio
     }
     let ended = new.conditions != old.conditions;
     let cause = if ended { "a condition of the request changed" } else { "the turn passes on" };
-    debug!(target: "writes", request = %key, "status written: {cause}");
+    debug!(target: target::WRITES, request = %key, "status written: {cause}");
 }
+
+#[cfg(test)]
+#[path = "telling_tests.rs"]
+mod tests;

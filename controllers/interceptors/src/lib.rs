@@ -6,6 +6,9 @@
 
 pub mod report;
 
+mod terminating;
+mod told;
+
 pub mod daemonset;
 pub mod imperative;
 pub mod taint;

@@ -9,7 +9,8 @@ use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus,
 use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::cache::api;
-use drydock_runtime::{Cacheable, Context, Failure, classify};
+use drydock_runtime::error::with_causes;
+use drydock_runtime::{Cacheable, Context, Failure, classify, target};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -134,7 +135,7 @@ pub async fn send(
     let api = api::<EvictionRequest>(&context.client, &key.namespace);
     match api.patch_status(&key.name, &params, &Patch::Apply(body)).await {
         Ok(_) => {
-            debug!(target: "writes", request = %key, interceptor = entry.name, "reported: {}", entry.message);
+            debug!(target: target::WRITES, request = %key, interceptor = entry.name, "reported: {}", entry.message);
             Ok(Sent::Written)
         }
         Err(error) => match classify(&error) {
@@ -142,7 +143,7 @@ pub async fn send(
                 if failure == Failure::Invalid {
                     context.skew.tell(context, request).await;
                 }
-                debug!(request = %key, %error, "report refused");
+                debug!(request = %key, error = with_causes(&error), "report refused");
                 Ok(Sent::NotOurs)
             }
             _ => Err(error),

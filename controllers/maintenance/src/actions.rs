@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::requests::asked::AskedAgain;
 
 /// What an action is about: there is one action at a time for each.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     /// `spec.unschedulable` and our annotation of a node.
     Cordon(String),
@@ -26,7 +26,7 @@ pub enum Task {
 }
 
 /// As the log names it.
-impl fmt::Debug for Task {
+impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cordon(node) => write!(f, "cordon of node {node}"),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use drydock_api::eviction_request::interceptors;
+use drydock_command::logs::Verbosity;
 use drydock_command::{Refusal, duration};
 use drydock_server::tls::Serving;
 
@@ -20,10 +21,9 @@ pub struct Flags {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// How much the log shows: 0 what an operator needs, 2 each decision, 4 each write with its cause, 6 each request with its
-    /// status and time, 8 the bodies of requests, without tokens and Secrets; RUST_LOG wins where it is set
-    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
-    pub v: u8,
+    /// How much the log shows.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
 
     /// How to reach the host; in-cluster configuration if absent
     #[arg(long, value_name = "FILE")]

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    logs::start(flags.v);
+    logs::start(flags.verbosity);
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => drydock_command::fail("drydock-controller-manager", error.as_ref()),

@@ -188,3 +188,34 @@ fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}_{}", host.trim(), uuid::Uuid::new_v4())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use drydock_runtime::{target, testing};
+
+    use super::*;
+
+    /// Each of the clients told that the same host could not be reached.
+    #[tokio::test]
+    async fn a_host_that_is_away_is_told_of_once_by_all_clients() {
+        // Nobody listens on the port of a listener that is gone.
+        let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cluster = format!("{{name: c, cluster: {{server: 'http://{address}'}}}}");
+        let context = "{name: c, context: {cluster: c, user: u}}";
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{cluster}]\ncontexts: [{context}]\nusers: [{{name: u}}]\n"
+        );
+        std::fs::write(file.path(), text).unwrap();
+        let (log, _guard) = testing::log(&target::directives(0));
+        let Connections { writes, evictions, watches, lease } =
+            Connections::open(Some(file.path())).await.unwrap();
+        for client in [writes, evictions, watches, lease] {
+            assert!(client.apiserver_version().await.is_err());
+        }
+        let lines = log.lines();
+        let told = format!("cannot reach http://{address} (from --kubeconfig {}): ", file.path().display());
+        assert!(matches!(lines.as_slice(), [line] if line.contains(&told)), "{lines:?}");
+    }
+}

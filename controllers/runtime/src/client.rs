@@ -35,7 +35,7 @@ pub fn with_epoch(client: Client, lease: LeaseHandle) -> Client {
 
 /// Waits until the API server answers. `false` if stopped before.
 pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool {
-    let mut delay = Duration::from_millis(250);
+    let (mut delay, mut is_told) = (Duration::from_millis(250), false);
     loop {
         let answer = tokio::select! {
             () = stop.cancelled() => return false,
@@ -49,12 +49,34 @@ pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool 
             Ok(Err(error)) => {
                 debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
             }
-            Err(_) => warn!(retry_in = ?delay, "waiting for the API server: no answer in time"),
+            // A server that takes connections and says nothing; of one that takes none the client tells.
+            Err(_) if !std::mem::replace(&mut is_told, true) => {
+                warn!("the API server takes the request for its version and does not answer; trying again");
+            }
+            Err(_) => debug!(retry_in = ?delay, "waiting for the API server: no answer in time"),
         }
         tokio::select! {
             () = stop.cancelled() => return false,
             () = tokio::time::sleep(delay) => {}
         }
         delay = (delay * 2).min(Duration::from_secs(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that accepted and stayed silent was a warning at each attempt, for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_silent_is_told_of_once() {
+        let silent = service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<http::Response<Body>, kube::Error>>()
+        });
+        let (log, _guard) = crate::testing::log("warn");
+        let (client, stop) = (Client::new(silent, "default"), CancellationToken::new());
+        let waits = wait_for_server(&client, &stop);
+        assert!(tokio::time::timeout(Duration::from_secs(600), waits).await.is_err());
+        assert_eq!(log.lines().len(), 1, "{:?}", log.lines());
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+pub use drydock_logging::with_causes;
 use kube::Api;
 use kube::core::Status;
 use serde::de::DeserializeOwned;
@@ -73,36 +74,10 @@ pub fn pace(error: &kube::Error) -> Option<Duration> {
     (classify(error) == Failure::Throttled).then(|| retry_after(error).unwrap_or(second).max(second))
 }
 
-/// Whether no server answered.
-pub fn is_unreachable(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
-}
-
-/// An error with its causes in one line; what an error says of its cause itself is not repeated.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn causes_are_told_once() {
-        let inner = std::io::Error::other("connection refused");
-        let error = kube::Error::Service(Box::new(std::io::Error::other(inner)));
-        assert_eq!(with_causes(&error), "ServiceError: connection refused");
-    }
 
     #[test]
     fn a_server_that_asks_for_less_sets_the_pace() {

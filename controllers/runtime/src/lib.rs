@@ -29,6 +29,7 @@ pub mod worker;
 pub use cache::{Budget, Cacheable, Caches, Change, Node, ObjectKey, Pod, Store};
 pub use conflict::Conflict;
 pub use context::Context;
+pub use drydock_logging::target;
 pub use error::{Failure, classify, find};
 pub use queue::Queue;
 pub use refusals::Refusals;

@@ -22,11 +22,7 @@ impl Refusals {
         if matches!(classify(error), Failure::Conflict | Failure::NotFound | Failure::Throttled) {
             return false;
         }
-        let words = match error {
-            kube::Error::Api(status) => status.message.clone(),
-            error => with_causes(error),
-        };
-        let words = cut(&words, MAX_WORDS);
+        let words = cut(&with_causes(error), MAX_WORDS);
         self.0.lock().insert(node.to_owned(), words.clone()) != Some(words)
     }
 

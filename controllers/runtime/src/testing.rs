@@ -1,5 +1,6 @@
-//! A context for tests of what surrounds the machines: its API server is a function.
+//! A context for tests of what surrounds the machines: its API server is a function. And the log that a test writes.
 
+use std::io;
 use std::sync::Arc;
 
 use http::header::DATE;
@@ -8,9 +9,13 @@ use jiff::SignedDuration;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cache::Caches;
 use crate::clock;
@@ -62,6 +67,39 @@ pub fn unknown_path() -> (u16, Value) {
     let mut answer = failure(404, "NotFound");
     answer.1["details"] = json!({});
     answer
+}
+
+/// What the current thread logs while the guard lives, as `filter` has it (`warn`, `writes=debug`).
+pub fn log(filter: &str) -> (Log, DefaultGuard) {
+    let log = Log::default();
+    let to = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(move || to.clone())
+        .with_ansi(false)
+        .without_time();
+    (log, subscriber.set_default())
+}
+
+/// Lines of a log. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// The lines so far.
+    pub fn lines(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.0.lock()).lines().map(ToOwned::to_owned).collect()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn client(

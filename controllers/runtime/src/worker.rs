@@ -1,9 +1,10 @@
 //! Workers over a queue.
 
-use std::fmt::Display;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_logging::{is_unreachable, with_causes};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -26,7 +27,7 @@ pub enum Outcome {
 }
 
 /// What work failed with.
-pub trait WorkError: Display + Send + 'static {
+pub trait WorkError: Error + Send + 'static {
     /// The call that failed, if one did: a server that asks for less is given the time that it asks for.
     fn call(&self) -> Option<&kube::Error>;
 }
@@ -76,21 +77,24 @@ fn settle<K: Key, E: WorkError, P>(queue: &Queue<K>, key: K, result: Result<Resu
         }
         Ok(Err(error)) => {
             let pace = error.call().and_then(error::pace).unwrap_or_default();
-            report_failure(queue, &key, &error, pace);
+            // Of a server that is away the client tells, once for all keys.
+            let is_told_of = error.call().is_some_and(is_unreachable);
+            report_failure(queue, &key, &with_causes(&error), is_told_of, pace);
         }
         // A panic is a bug; the other keys must not suffer from it.
-        Err(_) => report_failure(queue, &key, &"the worker panicked", Duration::ZERO),
+        Err(_) => report_failure(queue, &key, "the worker panicked", false, Duration::ZERO),
     }
     queue.done(&key);
 }
 
-fn report_failure<K: Key>(queue: &Queue<K>, key: &K, error: &dyn Display, pace: Duration) {
+/// Warns once of each thing with which a key keeps failing; what comes before and again is for the debug log.
+fn report_failure<K: Key>(queue: &Queue<K>, key: &K, error: &str, is_told_of: bool, pace: Duration) {
     let failures = queue.failures(key);
     let retry_in = queue.add_paced(key.clone(), pace);
-    if failures < QUIET_FAILURES {
-        debug!(?key, %error, ?retry_in, "failed, trying again");
+    if failures >= QUIET_FAILURES && !is_told_of && queue.is_news(key, error) {
+        warn!(%key, error, failures, ?retry_in, "keeps failing, trying again");
     } else {
-        warn!(?key, %error, failures, ?retry_in, "keeps failing, trying again");
+        debug!(%key, error, failures, ?retry_in, "failed, trying again");
     }
 }
 
@@ -102,18 +106,17 @@ mod tests {
 
     impl Key for u8 {}
 
-    #[derive(Debug)]
-    struct Refused(Option<kube::Error>);
+    #[derive(Debug, thiserror::Error)]
+    #[error("writing: {0}")]
+    struct Refused(#[source] kube::Error);
 
-    impl std::fmt::Display for Refused {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("refused")
-        }
+    fn answered(code: u16, message: &str) -> kube::Error {
+        kube::Error::Api(kube::core::Status::failure(message, "").with_code(code).boxed())
     }
 
     impl WorkError for Refused {
         fn call(&self) -> Option<&kube::Error> {
-            self.0.as_ref()
+            Some(&self.0)
         }
     }
 
@@ -124,11 +127,39 @@ mod tests {
             let queue: Queue<u8> = Queue::new("t", &Metrics::new(), Backoff::WRITES);
             queue.add(1);
             let key = queue.get().await;
-            let error = kube::Error::Api(kube::core::Status::failure("m", "").with_code(code).boxed());
             let began = tokio::time::Instant::now();
-            settle(&queue, 1, Ok::<_, ()>(Err(Refused(Some(error)))));
+            settle(&queue, 1, Ok::<_, ()>(Err(Refused(answered(code, "m")))));
             assert_eq!((key, queue.get().await), (Some(1), Some(1)));
             assert_eq!(began.elapsed(), waits, "{code}");
         }
+    }
+
+    /// The warnings that failures of one key bring, by what it fails with.
+    async fn warnings(failures: impl IntoIterator<Item = kube::Error>) -> Vec<String> {
+        let queue: Queue<u8> = Queue::new("t", &Metrics::new(), Backoff::WRITES);
+        let (log, _guard) = crate::testing::log("warn");
+        queue.add(1);
+        for error in failures {
+            assert_eq!(queue.get().await, Some(1));
+            settle(&queue, 1, Ok::<_, ()>(Err(Refused(error))));
+        }
+        log.lines()
+    }
+
+    /// Each retry of a write that was refused was a warning, for ever, with a Status in Rust debug output.
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_that_stays_is_a_warning_once_in_plain_words_and_another_one_again() {
+        let often = |words: &'static str| std::iter::repeat_with(move || answered(403, words)).take(20);
+        let lines = warnings(often("pods is forbidden").chain(often("nodes is forbidden"))).await;
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("writing: pods is forbidden"), "{lines:?}");
+        assert!(!lines[0].contains("Status"), "{lines:?}");
+        assert!(lines[1].contains("nodes is forbidden"), "{lines:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_server_that_is_away_no_key_warns() {
+        let away = || kube::Error::Service("connection refused".into());
+        assert_eq!(warnings(std::iter::repeat_with(away).take(20)).await, Vec::<String>::new());
     }
 }

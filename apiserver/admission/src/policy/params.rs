@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_machinery::selector::LabelSelector;
+use drydock_server::host::with_causes;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
@@ -33,7 +34,13 @@ impl Params {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let wanted = GroupVersionKind::gvk(group, version, kind);
         let (found, capabilities) = pinned_kind(host, &wanted).await.map_err(|error| {
-            tracing::warn!(%error, group, version, kind, "a policy's paramKind is not found on the host");
+            tracing::warn!(
+                error = with_causes(&error),
+                group,
+                version,
+                kind,
+                "a policy's paramKind is not found on the host"
+            );
             format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
         })?;
         let api: Api<DynamicObject> = Api::all_with(host.clone(), &found);

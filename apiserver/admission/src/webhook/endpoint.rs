@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use drydock_machinery::quote::go_quote;
+use drydock_server::host::with_causes;
 use http::Uri;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -147,7 +148,7 @@ impl Dialer {
         let services: Api<Service> = Api::namespaced(self.host.clone(), &wanted.namespace);
         let found = services.get_opt(&wanted.name).await;
         let found = found.map_err(|error| {
-            format!("cannot ask the host for service {}: {error}", go_quote(&wanted.name))
+            format!("cannot ask the host for service {}: {}", go_quote(&wanted.name), with_causes(&error))
         })?;
         let service = found.ok_or_else(|| format!("service {} not found", go_quote(&wanted.name)))?;
         let spec = service.spec.unwrap_or_default();

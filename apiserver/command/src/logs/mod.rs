@@ -20,11 +20,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use limit::Limit;
 use line::Lines;
+pub use verbosity::Verbosity;
 
-/// Starts logging what `RUST_LOG` asks for, or else what a level of `-v` stands for ([`verbosity::filter`]). Of one kind of line (one place in the code) at most 60
-/// errors or warnings and 600 infos are written a minute; after that minute one line tells how many were left out.
-pub fn start(level: u8) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| verbosity::filter(level));
+/// Starts logging what `RUST_LOG` asks for, or else what the level of `-v` stands for. Of one kind of line (one place in the
+/// code) at most 60 errors or warnings and 600 infos are written a minute; after that minute one line tells how many were
+/// left out.
+pub fn start(verbosity: Verbosity) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| verbosity::filter(verbosity.v));
     start_with(filter);
 }
 

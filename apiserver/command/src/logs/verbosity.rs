@@ -1,22 +1,20 @@
-//! What the levels of `-v` show. Each shows what the lower ones do, and more of it.
+//! The flag `-v`. Each level shows what the lower ones do, and more of it.
 
+use drydock_logging::target;
 use tracing_subscriber::EnvFilter;
 
-/// What each level adds, from which on, as directives of a filter. Requests to the host and their bodies have targets of
-/// their own, as do the controllers' writes: they are no decisions.
-const LEVELS: [(u8, &str); 5] = [
-    // What kube_client says of failed requests, we say ourselves, with what it means.
-    (0, "info,kube_client=off"),
-    (2, "drydock=debug"),
-    (4, "writes=debug"),
-    (6, "requests=debug"),
-    (8, "bodies=debug"),
-];
+/// The flag `-v`, the same for both programs; flatten it into theirs.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Verbosity {
+    /// How much the log shows: 0 what an operator needs, 2 each decision, 4 each write with its cause, 6 each request with its
+    /// status and time, 8 the bodies of requests, without tokens and Secrets; RUST_LOG wins where it is set
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    pub v: u8,
+}
 
 /// The filter of a level.
 pub(super) fn filter(level: u8) -> EnvFilter {
-    let shown = LEVELS.iter().filter(|(from, _)| *from <= level).map(|(_, directive)| *directive);
-    EnvFilter::new(shown.collect::<Vec<_>>().join(","))
+    EnvFilter::new(target::directives(level))
 }
 
 #[cfg(test)]
@@ -32,9 +30,9 @@ mod tests {
             let log = logged_by(filter(level), || {
                 info!(target: "drydock_maintenance::io", "line of 0");
                 debug!(target: "drydock_maintenance::io", "line of 2");
-                debug!(target: "writes", "line of 4");
-                debug!(target: "requests", "line of 6");
-                debug!(target: "bodies", "line of 8");
+                debug!(target: target::WRITES, "line of 4");
+                debug!(target: target::REQUESTS, "line of 6");
+                debug!(target: target::BODIES, "line of 8");
                 debug!(target: "kube_client", "no line");
             });
             let shown: Vec<u8> = (0..=9).filter(|of| log.contains(&format!("line of {of}"))).collect();

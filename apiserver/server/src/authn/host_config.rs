@@ -9,11 +9,11 @@ use arc_swap::ArcSwap;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher;
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use parking_lot::Mutex;
 
-use crate::host::Refusals;
+use crate::host::WatchFailures;
 use crate::tls::ClientCa;
 
 const NAMESPACE: &str = "kube-system";
@@ -96,12 +96,14 @@ impl HostConfigSource {
         let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
         let config = watcher::Config::default().fields(&format!("metadata.name={NAME}"));
         let backoff = watcher::DefaultBackoff::default();
-        let mut events = watcher::watcher(api, config).backoff(backoff).applied_objects().boxed();
-        let mut refusals = Refusals::default();
+        let mut events = watcher::watcher(api, config).backoff(backoff).boxed();
+        let mut failures = WatchFailures::default();
         while let Some(event) = events.next().await {
-            let failed = event.map(|map| self.apply(map.data.unwrap_or_default())).err();
-            if let Some(error) = refusals.first(failed) {
-                tracing::warn!(%error, "cannot read ConfigMap {NAMESPACE}/{NAME} of the host; trying again");
+            if let Some(error) = failures.take_in(&event) {
+                tracing::warn!(error, "cannot read ConfigMap {NAMESPACE}/{NAME} of the host; trying again");
+            }
+            if let Ok(Event::Apply(map) | Event::InitApply(map)) = event {
+                self.apply(map.data.unwrap_or_default());
             }
         }
     }

@@ -55,7 +55,7 @@ pub async fn client_with(
     let mut config = config(flag, kubeconfig).await?;
     let from = kubeconfig.map(|file| format!("{flag} {}", file.display()));
     let from = from.unwrap_or_else(|| "the in-cluster configuration".to_owned());
-    let observe = Observe::new(&config.cluster_url, from);
+    let observe = Observe::of(&config.cluster_url, from);
     // Through a proxy, and with identities that expire, kube knows how.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         config.default_retry = false;

@@ -9,7 +9,7 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client};
 
-use super::Followed;
+use super::{Followed, with_causes};
 use crate::admission::namespace_lifecycle::{NamespacePhase, Namespaces};
 
 /// The host's namespaces, followed.
@@ -35,7 +35,7 @@ impl HostNamespaces {
         match self.api.get_opt(name).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) => Err(ApiError::not_found("", "namespaces", name)),
-            Err(error) => Err(ApiError::internal(format!("cannot ask the host for the namespace: {error}"))),
+            Err(error) => Err(cannot_ask(&error)),
         }
     }
 }
@@ -54,9 +54,13 @@ impl Namespaces for HostNamespaces {
     async fn live(&self, name: &str) -> Result<Option<NamespacePhase>, ApiError> {
         match self.api.get_metadata_opt(name).await {
             Ok(found) => Ok(found.map(|n| phase(n.metadata.deletion_timestamp.is_some()))),
-            Err(error) => Err(ApiError::internal(format!("cannot ask the host for the namespace: {error}"))),
+            Err(error) => Err(cannot_ask(&error)),
         }
     }
+}
+
+fn cannot_ask(error: &kube::Error) -> ApiError {
+    ApiError::internal(format!("cannot ask the host for the namespace: {}", with_causes(error)))
 }
 
 fn phase(deleting: bool) -> NamespacePhase {

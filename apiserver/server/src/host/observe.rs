@@ -1,42 +1,70 @@
 //! What the log tells of requests to the host: once that it cannot be reached and once that it can again, and where the log
 //! asks for it (`-v`), each request, and the bodies that are sent. Headers are never told, nor bodies with credentials.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use drydock_logging::target;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tower::{BoxError, Layer, Service};
 use tracing::{debug, enabled, info, warn};
 
-use crate::spans::MAX_BODY_SHOWN;
+use crate::spans::shown_body;
 
-/// Resources whose bodies carry credentials.
-const CREDENTIALS: [&str; 3] = ["tokenreviews", "secrets", "token"];
+/// Groups, and the resources in them whose bodies may be shown; an empty list stands for all. Those of others may carry
+/// credentials, as secrets and tokenreviews do.
+const SHOWN: [(&str, &[&str]); 4] = [
+    ("", &["events", "nodes", "pods"]),
+    ("authorization.k8s.io", &["subjectaccessreviews"]),
+    ("coordination.k8s.io", &[]),
+    ("policy", &["poddisruptionbudgets"]),
+];
 
-/// A host as the log names it, and whether it can be reached. Shared by all clients of it.
+/// The hosts that this process has clients of, by URL and by which flag names it.
+static HOSTS: LazyLock<Mutex<HashMap<Name, Weak<Host>>>> = LazyLock::new(Mutex::default);
+
+/// URL of a host, and which flag names it.
+type Name = (String, String);
+
+/// A host as the log names it, and whether it can be reached. Shared by all clients that a process makes by one flag: each
+/// has a connection of its own, and what they have in common is told once.
 #[derive(Clone)]
 pub(super) struct Observe(Arc<Host>);
 
 struct Host {
     url: String,
+    /// The path of the URL, without a slash at its end: paths of requests begin with it.
+    base: String,
     /// Which flag names it.
     from: String,
     is_away: AtomicBool,
 }
 
 impl Observe {
-    pub(super) fn new(url: &http::Uri, from: String) -> Self {
+    /// The host of this URL that `from` names: the same for all that ask while one of them lives.
+    pub(super) fn of(url: &http::Uri, from: String) -> Self {
+        let base = url.path().trim_end_matches('/').to_owned();
         let url = url.to_string().trim_end_matches('/').to_owned();
-        Self(Arc::new(Host { url, from, is_away: AtomicBool::new(false) }))
+        let mut hosts = HOSTS.lock();
+        let key = (url.clone(), from.clone());
+        if let Some(host) = hosts.get(&key).and_then(Weak::upgrade) {
+            return Self(host);
+        }
+        hosts.retain(|_, host| host.strong_count() > 0);
+        let host = Arc::new(Host { url, base, from, is_away: AtomicBool::new(false) });
+        hosts.insert(key, Arc::downgrade(&host));
+        Self(host)
     }
 
     fn answered(&self, method: &Method, path: &str, status: StatusCode, begun: Instant) {
@@ -44,16 +72,16 @@ impl Observe {
             info!("{} is reached again", self.0.url);
         }
         let took = Seconds(begun);
-        debug!(target: "requests", "{method} {}{path} {} in {took}", self.0.url, status.as_u16());
+        debug!(target: target::REQUESTS, "{method} {}{path} {} in {took}", self.0.url, status.as_u16());
     }
 
     fn failed(&self, method: &Method, path: &str, error: &(dyn Error + 'static), begun: Instant) {
-        let Host { url, from, is_away } = &*self.0;
+        let Host { url, from, is_away, .. } = &*self.0;
         let (why, took) = (cause(error), Seconds(begun));
         if !is_away.swap(true, Relaxed) {
             warn!("cannot reach {url} (from {from}): {why}; trying again");
         }
-        debug!(target: "requests", "{method} {url}{path} failed after {took}: {why}");
+        debug!(target: target::REQUESTS, "{method} {url}{path} failed after {took}: {why}");
     }
 }
 
@@ -94,6 +122,7 @@ where
         Box::pin(async move {
             let (method, uri) = (request.method().clone(), request.uri().clone());
             let path = uri.path_and_query().map_or("", |path| path.as_str());
+            let path = path.strip_prefix(&observe.0.base).unwrap_or(path);
             let request = tell_body(request, path).await?;
             match inner.call(request).await {
                 Ok(response) => {
@@ -112,17 +141,28 @@ where
 
 /// The request again, its body told if the log asks for that.
 async fn tell_body(request: Request<Body>, path: &str) -> Result<Request<Body>, BoxError> {
-    let has_credentials = path.split(['/', '?']).any(|part| CREDENTIALS.contains(&part));
-    if !enabled!(target: "bodies", tracing::Level::DEBUG) || has_credentials {
+    if !enabled!(target: target::BODIES, tracing::Level::DEBUG) || !may_be_shown(path) {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await?.to_bytes();
     if !bytes.is_empty() {
-        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_BODY_SHOWN)]);
-        debug!(target: "bodies", "{} {path} {shown}", parts.method);
+        debug!(target: target::BODIES, "{} {path} {}", parts.method, shown_body(&bytes));
     }
     Ok(Request::from_parts(parts, Body::from(bytes)))
+}
+
+/// Whether the log may show the body of a request to this path: that of a resource that carries no credentials.
+fn may_be_shown(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let (group, within) = match parts.as_slice() {
+        ["api", _, within @ ..] => ("", within),
+        ["apis", group, _, within @ ..] => (*group, within),
+        _ => return false,
+    };
+    let (["namespaces", _, resource, ..] | [resource, ..]) = within else { return false };
+    SHOWN.iter().any(|(of, shown)| *of == group && (shown.is_empty() || shown.contains(resource)))
 }
 
 /// The innermost cause of a failure, in the system's plain words where it is one of the system's.
@@ -154,12 +194,69 @@ impl fmt::Display for Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spans::tests::Log;
 
     #[test]
     fn the_cause_is_the_innermost_in_plain_words() {
         let refused = io::Error::from_raw_os_error(111);
         assert_eq!(cause(&io::Error::other(refused)), "connection refused");
         assert_eq!(cause(&io::Error::other("no route")), "no route");
+    }
+
+    #[test]
+    fn bodies_are_shown_of_known_resources_alone() {
+        for path in [
+            "/api/v1/nodes/n/status",
+            "/api/v1/namespaces/ns/pods/p/status",
+            "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l?fieldManager=m",
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        ] {
+            assert!(may_be_shown(path), "{path}");
+        }
+        for path in [
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+            "/api/v1/namespaces/ns/secrets/pods",
+            "/api/v1/namespaces/pods/secrets",
+            "/api/v1/namespaces/ns/serviceaccounts/sa/token",
+            "/apis/example.com/v1/namespaces/ns/credentials/nodes",
+            "/apis/example.com/v1/pods",
+            "/elsewhere/nodes",
+            "/api/v1",
+        ] {
+            assert!(!may_be_shown(path), "{path}");
+        }
+    }
+
+    /// Each of the manager's four clients told that the same host was away.
+    #[test]
+    fn clients_of_a_host_by_one_flag_share_whether_it_is_away() {
+        let url: http::Uri = "https://observe.example.com:6443/".parse().unwrap();
+        let observe = |from: &str| Observe::of(&url, from.to_owned());
+        let (one, two, other) = (observe("--kubeconfig a"), observe("--kubeconfig a"), observe("--other b"));
+        assert!(Arc::ptr_eq(&one.0, &two.0) && !Arc::ptr_eq(&one.0, &other.0));
+        let was = Arc::downgrade(&one.0);
+        drop((one, two));
+        assert!(was.upgrade().is_none(), "it is kept no longer than its clients");
+    }
+
+    #[tokio::test]
+    async fn requests_to_the_host_are_told_from_6_on_and_their_bodies_from_8_on() {
+        let answers = tower::service_fn(|_: Request<Body>| async { Ok::<_, io::Error>(Response::new(())) });
+        let observe = Observe::of(&"https://levels.example.com/base".parse().unwrap(), "a flag".to_owned());
+        for (level, told, body) in [(5, false, false), (6, true, false), (7, true, false), (8, true, true)] {
+            let (log, _guard) = Log::at(level);
+            let request =
+                Request::post("/base/api/v1/nodes").body(Body::from(b"{\"a\": 1}".to_vec())).unwrap();
+            observe.layer(answers).call(request).await.unwrap();
+            let line = "POST https://levels.example.com/base/api/v1/nodes 200 in";
+            assert_eq!(log.text().contains(line), told, "-v {level}: {}", log.text());
+            assert_eq!(
+                log.text().contains("POST /api/v1/nodes {\"a\": 1}"),
+                body,
+                "-v {level}: {}",
+                log.text()
+            );
+        }
     }
 
     #[tokio::test]

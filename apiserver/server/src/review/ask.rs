@@ -13,6 +13,8 @@ use kube::core::{Request, Status};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::host::with_causes;
+
 /// Longest time for one answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Attempts at one review, and the pause before the second; each further pause is half as long again.
@@ -86,7 +88,7 @@ impl HostAnswers {
     }
 
     fn failed(&self, error: Option<kube::Error>, url: &str) {
-        let error = error.map_or_else(|| "no answer in time".to_owned(), |error| error.to_string());
+        let error = error.map_or_else(|| "no answer in time".to_owned(), |error| with_causes(&error));
         if self.0.swap(true, Relaxed) {
             tracing::debug!(error, url, "the host did not answer a review");
         } else {

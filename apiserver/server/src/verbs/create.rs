@@ -16,7 +16,7 @@ use super::{metadata, quota, replaced_bytes, size};
 use crate::admission::{Operation, Phase};
 use crate::body::{self, Read};
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{codec, managed};
+use crate::{codec, managed, spans};
 
 /// Attempts at a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;
@@ -133,13 +133,14 @@ fn refuse_version(object: &mut Object) -> Result<(), ApiError> {
 /// One that is too large is stored without the record of who owns its fields.
 async fn store(call: &Call, key: &str, object: Object) -> Result<Arc<Stored>, StorageError> {
     let context = call.write_context(Priority::Ordinary);
-    match call.storage().create(key, object, context).await {
+    let result = match call.storage().create(key, object, context).await {
         Err(StorageError::Oversized(mut object)) => {
             object.remove_managed_fields();
             call.storage().create(key, *object, context).await
         }
         result => result,
-    }
+    };
+    result.inspect(|stored| spans::stored(&call.info, &call.user.name, key, stored.revision))
 }
 
 async fn dry_run(call: &Call, key: &str, object: Object, generated: bool) -> Result<Arc<Stored>, ApiError> {

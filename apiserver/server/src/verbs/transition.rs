@@ -14,6 +14,7 @@ use drydock_storage::storage::{Change, ReadAt, StorageError, Stored};
 
 use super::call::Call;
 use super::replaced_bytes;
+use crate::spans;
 
 /// What is to become of an object.
 #[derive(Clone, Debug)]
@@ -168,6 +169,7 @@ async fn swap(
     let (stored, written) = result?;
     if written {
         replaced_bytes::note(call, present);
+        spans::stored(&call.info, &call.user.name, key, stored.revision);
     }
     Ok(Some(stored))
 }

@@ -123,10 +123,21 @@ async fn drain(contender: Contender, host: &Host, client: &Client, workload: &Wo
 
 impl Trial {
     /// No pod was left behind and no budget broken; and where all pods go by themselves, no owner was told of one, and no
-    /// request stayed for them to read.
+    /// request stayed for them to read. And no pod cost more writes than it should.
     pub fn is_good(&self) -> bool {
         let is_quiet = self.figures.events_of_pods == 0 && self.requests_left == 0;
-        self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet
+        let is_frugal = self.excess_writes().is_empty();
+        self.failure.is_none() && self.left.is_empty() && self.budgets_kept && is_quiet && is_frugal
+    }
+
+    /// Writes of which there were more for each pod than [`Form::most_writes`], in words.
+    fn excess_writes(&self) -> Vec<String> {
+        let found = self.form.most_writes().into_iter().filter_map(|(what, most)| {
+            let count = self.figures.writes.get(what).copied().unwrap_or_default();
+            let each = self.per_pod(count as f64);
+            (each > most).then(|| format!("{what}: {each:.2} a pod, at most {most}"))
+        });
+        found.collect()
     }
 
     /// A number of the whole drain for each pod.
@@ -148,7 +159,52 @@ impl Trial {
             let events = self.figures.events_of_pods;
             line += &format!("; TOLD OWNERS: {events} events, {} requests left", self.requests_left);
         }
+        let excess = self.excess_writes();
+        if !excess.is_empty() {
+            line += &format!("; TOO MANY WRITES: {}", excess.join(", "));
+        }
         self.failure.iter().for_each(|failure| line += &format!("; FAILED: {failure}"));
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drain of 200 pods without budgets, with so many writes to the specs of requests.
+    fn trial(patches: usize) -> Trial {
+        let writes = [
+            ("create pods/eviction", 200),
+            ("delete evictionrequests", 200),
+            ("patch evictionrequests", patches),
+            ("patch evictionrequests/status", 1018),
+        ];
+        let writes = writes.map(|(what, count)| (what.to_owned(), count)).into();
+        Trial {
+            form: Form::None,
+            contender: Contender::Drydock,
+            pods: 200,
+            seconds: 10.0,
+            figures: Figures { writes, ..Figures::default() },
+            cpu: Cpu::default(),
+            left: Vec::new(),
+            requests_left: 0,
+            budgets_kept: true,
+            observer: String::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn a_drain_that_writes_once_more_for_each_pod_is_not_good() {
+        let (before, after) = (trial(610), trial(810));
+        assert!(before.is_good(), "{}", before.summary());
+        assert!(!after.is_good());
+        assert!(
+            after.summary().contains("patch evictionrequests: 4.05 a pod, at most 3.3"),
+            "{}",
+            after.summary()
+        );
     }
 }

@@ -34,9 +34,11 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::taint::{self, Awaited};
+use crate::terminating;
 use decide::{Deed, decide, is_ours};
 pub(crate) use returns::Returns;
 pub(crate) use targets::{OnNode, Targets, changed_nodes};
+use telling::Audience::{Owner, Readers};
 use telling::{Reporter, at, sooner};
 
 /// Name of the interceptor.
@@ -148,13 +150,18 @@ impl Worker {
         };
         let now = clock::now();
         let deed = self.decide(&request, pod.as_deref(), now);
-        let tell = async |news| self.reporter.tell(&self.context, &request, &news, now).await;
+        let tell =
+            async |news, audience| self.reporter.tell(&self.context, &request, &news, audience, now).await;
         match (deed, pod) {
             (Deed::Decline, _) => self.reporter.decline(&self.context, &request, now).await,
-            (Deed::Gone, _) => tell(telling::gone()).await,
-            (Deed::Terminating, Some(pod)) => tell(telling::terminating(&pod, &self.why(&pod))).await,
+            (Deed::Gone, _) => tell(telling::gone(), Readers).await,
+            (Deed::Terminating, Some(pod)) => {
+                let told = tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await?;
+                let due = terminating::due(&pod).filter(|due| *due > now);
+                Ok(due.map_or(told, |due| sooner(told, due, now)))
+            }
             (Deed::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
-                Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited)).await,
+                Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
             (Deed::Delete, Some(pod)) => {
@@ -162,16 +169,16 @@ impl Worker {
                     if let Error::Delete(why) = &error
                         && let Some(news) = telling::refused(why)
                     {
-                        tell(news).await?;
+                        tell(news, Owner).await?;
                     }
                     return Err(error);
                 }
                 self.shared.returns.lock().deleted(&pod, now);
-                tell(telling::terminating(&pod, &self.why(&pod))).await
+                tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
             (Deed::Wait { until, times }, Some(pod)) => match telling::returned(&pod, times) {
-                Some(news) => Ok(sooner(tell(news).await?, until, now)),
+                Some(news) => Ok(sooner(tell(news, Readers).await?, until, now)),
                 None => Ok(at(Some(until), now)),
             },
             _ => Ok(Outcome::Done),

@@ -176,6 +176,10 @@ async fn a_deletion_that_a_webhook_refuses_is_told_of() {
     tokio::spawn(run(context.clone()));
     assert_eq!(next(&mut told).await, "DELETE p");
     assert_eq!(call(&mut told).await, "PATCH status \"AdmissionWebhook\" \"w.example.com\"");
+    let events = context.recorder.take_all();
+    let about =
+        |(reason, words): &(&str, String)| *reason == "EvictionBlocked" && words.contains("w.example.com");
+    assert_eq!(events.iter().filter(|event| about(event)).count(), 2, "on request and pod: {events:?}");
 }
 
 /// A worker whose pod is `low` on a node with a higher DaemonSet, which is to stay.

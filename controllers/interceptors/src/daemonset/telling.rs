@@ -9,6 +9,7 @@ use drydock_api::eviction_request::blocked::{
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
 use drydock_api::time::format_seconds;
+use drydock_runtime::events::Severity;
 use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -17,39 +18,113 @@ use super::{Error, NAME};
 use crate::imperative::answer::{self, Answer, named_webhook};
 use crate::report::{self, News, Sent};
 use crate::taint::{Awaited, TAINT};
+use crate::terminating;
+use crate::told::{Tell, Told};
 
-/// Writes our entries, and remembers what it wrote: the cache may not show it yet, and an entry that is made from the one
-/// before would start the turn again, which is refused.
+/// Writes our entries, tells the pod's owner, and remembers both: the cache may not show an entry yet, and one that is made
+/// from the one before would start the turn again, which is refused.
 #[derive(Default)]
 pub(super) struct Reporter {
-    /// With the UID of the request. No more than there are requests whose turn is ours.
-    written: Mutex<HashMap<ObjectKey, (String, InterceptorStatus)>>,
+    /// No more than there are requests that are ours to act on.
+    memories: Mutex<HashMap<ObjectKey, Memory>>,
+}
+
+/// What is remembered of a request.
+struct Memory {
+    /// UID of the request.
+    uid: String,
+    /// Our entry as it was written last.
+    written: Option<InterceptorStatus>,
+    /// What the pod's owner was told of what blocks.
+    told: Told,
+}
+
+impl Memory {
+    fn of(request: &EvictionRequest) -> Self {
+        let told = request.interceptor(NAME).map(Told::stored).unwrap_or_default();
+        Self { uid: request.metadata.uid.clone(), written: None, told }
+    }
+}
+
+/// Whom news concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// Whoever reads the request: what blocks is a matter of the node or of the DaemonSet.
+    Readers,
+    /// The owner of the pod too, by events: what blocks holds this pod, and somebody has to do something.
+    Owner,
 }
 
 impl Reporter {
-    /// Whether an entry of the request is remembered.
+    /// Whether something is remembered of the request.
     pub(super) fn knows(&self, key: &ObjectKey) -> bool {
-        self.written.lock().contains_key(key)
+        self.memories.lock().contains_key(key)
     }
 
     /// The turn is over.
     pub(super) fn forget(&self, key: &ObjectKey) {
-        self.written.lock().remove(key);
+        self.memories.lock().remove(key);
     }
 
-    /// Reports, if the turn is ours.
+    /// Tells the pod's owner what concerns him, whoever has the turn; and reports, if it is ours.
     pub(super) async fn tell(
         &self,
         context: &Context,
         request: &EvictionRequest,
         news: &News,
+        audience: Audience,
         now: Timestamp,
     ) -> Result<Outcome, Error> {
-        let Some(old) = self.entry(request) else { return Ok(Outcome::Done) };
-        match report::entry(&old, &news.clone().of(request), now) {
-            Some(entry) => self.send(context, request, entry, now).await,
-            None => Ok(at(report::next_heartbeat(&old), now)),
+        let mut news = news.clone();
+        let later = self.tell_owner(context, request, &mut news, audience, now);
+        let outcome = match self.entry(request) {
+            None => Outcome::Done,
+            Some(old) => match report::entry(&old, &news.of(request), now) {
+                Some(entry) => self.send(context, request, entry, now).await?,
+                None => at(report::next_heartbeat(&old), now),
+            },
+        };
+        Ok(later.map_or(outcome, |later| sooner(outcome, later, now)))
+    }
+
+    /// Events, as imperative-eviction records them. Returns when to come back for one; the news says from then on that the
+    /// owner is told.
+    fn tell_owner(
+        &self,
+        context: &Context,
+        request: &EvictionRequest,
+        news: &mut News,
+        audience: Audience,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
+        let tell = self.remember(request, |memory| {
+            let tell = memory.told.look(blocked, None, now);
+            (tell, memory.told.is_told())
+        });
+        let (tell, is_told) = tell;
+        news.is_told = is_told;
+        match tell {
+            Tell::Nothing => None,
+            Tell::Later(at) => Some(at),
+            Tell::Blocked => {
+                context.recorder.tell_owner(request, Severity::Warning, "EvictionBlocked", &news.message);
+                None
+            }
+            Tell::Unblocked => {
+                context.recorder.normal(request, "EvictionUnblocked", news.message.clone());
+                None
+            }
         }
+    }
+
+    fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut Memory) -> R) -> R {
+        let mut memories = self.memories.lock();
+        let memory = memories.entry(request.key()).or_insert_with(|| Memory::of(request));
+        if memory.uid != request.metadata.uid {
+            *memory = Memory::of(request);
+        }
+        change(memory)
     }
 
     /// Passes the turn on: the pod is none of ours.
@@ -69,9 +144,9 @@ impl Reporter {
     /// Our entry as it was written last, while the turn is ours.
     fn entry(&self, request: &EvictionRequest) -> Option<InterceptorStatus> {
         let shown = request.active_interceptor_status().filter(|active| active.name == NAME)?;
-        let written = self.written.lock();
-        let written = written.get(&request.key()).filter(|(uid, _)| *uid == request.metadata.uid);
-        Some(written.map_or(shown, |(_, entry)| entry).clone())
+        let memories = self.memories.lock();
+        let memory = memories.get(&request.key()).filter(|memory| memory.uid == request.metadata.uid);
+        Some(memory.and_then(|memory| memory.written.as_ref()).unwrap_or(shown).clone())
     }
 
     async fn send(
@@ -87,12 +162,12 @@ impl Reporter {
         match report::send(context, request, &entry).await.map_err(Error::Report)? {
             Sent::Written => {
                 let next = at(report::next_heartbeat(&entry), now);
-                self.written.lock().insert(request.key(), (request.metadata.uid.clone(), entry));
+                self.remember(request, |memory| memory.written = Some(entry));
                 Ok(next)
             }
             // If the turn is over, the cache says so soon. Else it knows better what stands there.
             Sent::NotOurs => {
-                self.forget(&request.key());
+                self.remember(request, |memory| memory.written = None);
                 Ok(Outcome::Retry)
             }
         }
@@ -119,15 +194,16 @@ pub(super) fn gone() -> News {
     News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() }
 }
 
-/// The seed's words. `why` names the maintenances that cover the pod.
-pub(super) fn terminating(pod: &Pod, why: &str) -> News {
+/// The seed's words, and what keeps a pod that is overdue. `why` names the maintenances that cover the pod.
+pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> News {
     let owner = owner(pod);
     let because = if why.is_empty() { String::new() } else { format!(" due to node maintenance ({why})") };
-    News {
-        message: format!("{owner} is terminating the pod{because}."),
-        expected_finish: pod.deletion_timestamp,
-        ..News::default()
-    }
+    let mut message = format!("{owner} is terminating the pod{because}.");
+    let blocked = terminating::overdue(pod, now).map(|(words, blocked)| {
+        message = format!("{message} {words}");
+        blocked
+    });
+    News { message, expected_finish: pod.deletion_timestamp, blocked, ..News::default() }
 }
 
 /// The taint that keeps the DaemonSet away does not stand, though it is asked for.

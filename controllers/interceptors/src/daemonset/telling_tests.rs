@@ -45,9 +45,9 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
     });
     let reporter = Reporter::default();
     let stale = request();
-    reporter.tell(&context, &stale, &news("one"), at_second(0)).await.unwrap();
-    reporter.tell(&context, &stale, &news("two"), at_second(5)).await.unwrap();
-    reporter.tell(&context, &stale, &news("two"), at_second(6)).await.unwrap();
+    reporter.tell(&context, &stale, &news("one"), Audience::Readers, at_second(0)).await.unwrap();
+    reporter.tell(&context, &stale, &news("two"), Audience::Readers, at_second(5)).await.unwrap();
+    reporter.tell(&context, &stale, &news("two"), Audience::Readers, at_second(6)).await.unwrap();
     let sent = sent.lock().clone();
     assert_eq!(sent.len(), 2, "{sent:?}");
     assert_eq!(sent[1]["message"], "two");
@@ -60,8 +60,10 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
 async fn what_was_refused_is_forgotten_and_tried_again_soon() {
     let context = context(|_, _, _| failure(422, "Invalid"));
     let reporter = Reporter::default();
-    let outcome = reporter.tell(&context, &request(), &news("one"), at_second(0)).await.unwrap();
-    assert_eq!((outcome, reporter.knows(&request().key())), (Outcome::Retry, false));
+    let outcome =
+        reporter.tell(&context, &request(), &news("one"), Audience::Readers, at_second(0)).await.unwrap();
+    assert_eq!(outcome, Outcome::Retry);
+    assert_eq!(reporter.entry(&request()), request().interceptor(NAME).cloned(), "the cache knows better");
 }
 
 #[test]
@@ -95,4 +97,51 @@ fn only_a_daemon_set_that_tolerates_the_taint_is_told_of_as_coming_back() {
     let news = returned(&tolerates, 3).unwrap();
     assert!(news.message.contains("3 times in a row"));
     assert_eq!(news.blocked.unwrap().reason, "DaemonSetReturns");
+}
+
+/// A pod's owner never heard that a webhook refused the deletion, and the request went with the drain.
+#[tokio::test]
+async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps_it() {
+    let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let writes = sent.clone();
+    let context = context(move |_, _, body| {
+        writes.lock().push(body["status"]["interceptors"][0].clone());
+        (200, json!({"metadata": {"name": "uid"}}))
+    });
+    let (code, mut status) = failure(403, "Forbidden");
+    status["message"] = "admission webhook \"w.example.com\" denied the request: no".into();
+    let error = kube::Error::Api(serde_json::from_value(status).unwrap());
+    assert_eq!(code, 403);
+    let (reporter, denied) = (Reporter::default(), refused(&error).unwrap());
+    for second in [0, 5] {
+        reporter.tell(&context, &request(), &denied, Audience::Owner, at_second(second)).await.unwrap();
+    }
+    let reasons = || context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>();
+    assert_eq!(reasons(), ["EvictionBlocked"], "on the request, which names no pod here");
+    assert_eq!(sent.lock()[0]["lastBlocked"]["name"], "w.example.com");
+    reporter.tell(&context, &request(), &news("it goes"), Audience::Owner, at_second(9)).await.unwrap();
+    assert_eq!(reasons(), ["EvictionUnblocked"]);
+    assert_eq!(sent.lock().last().unwrap()["lastBlocked"]["name"], "w.example.com", "it is kept");
+}
+
+#[tokio::test]
+async fn what_is_a_matter_of_the_node_or_the_daemon_set_is_no_event_for_the_owner() {
+    let context = context(|_, _, _| (200, json!({"metadata": {"name": "uid"}})));
+    let pod = Pod { tolerates_drain_taint: true, ..Pod::default() };
+    let reporter = Reporter::default();
+    for second in [0, 120] {
+        let news = returned(&pod, 3).unwrap();
+        reporter.tell(&context, &request(), &news, Audience::Readers, at_second(second)).await.unwrap();
+    }
+    assert_eq!(context.recorder.take_all(), []);
+}
+
+#[test]
+fn a_daemon_set_pod_that_a_finalizer_holds_says_so_ten_seconds_after_its_grace_period() {
+    let pod =
+        Pod { deletion_timestamp: Some(at_second(30)), finalizers: vec!["f/x".into()], ..Pod::default() };
+    assert_eq!(terminating(&pod, "", at_second(39)).blocked, None);
+    let late = terminating(&pod, "", at_second(40));
+    assert_eq!(late.blocked.unwrap().reason, "Finalizer");
+    assert!(late.message.contains("it has the finalizers f/x"), "{}", late.message);
 }

@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::NAME;
 use super::gate::{Gate, Relief};
-use super::owner::{LetGo, Told};
+use super::let_go::LetGo;
 use super::plan::Tried;
+use crate::told::Told;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
 const WOKEN: usize = 64;

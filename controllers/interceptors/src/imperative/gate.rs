@@ -134,6 +134,13 @@ pub(crate) enum Relief {
     Some(usize),
 }
 
+/// Whether a budget has let a pod go in between, by whosever eviction: the host notes each in its status, and forgets it when
+/// the pod is gone. Of a budget that is seen for the first time it is not known.
+pub(crate) fn lets_go(old: Option<&Budget>, new: Option<&Budget>) -> bool {
+    let both = old.zip(new).filter(|(old, new)| old.uid == new.uid);
+    both.is_some_and(|(old, new)| new.last_disruption > old.last_disruption)
+}
+
 /// What a budget's change does for the pods that it kept.
 pub(crate) fn relief(old: Option<&Budget>, new: Option<&Budget>) -> Option<Relief> {
     let (Some(old), Some(new)) = (old, new) else { return old.map(|_| Relief::Any) };

@@ -186,3 +186,20 @@ fn a_closed_budget_blocks_in_one_of_four_ways() {
     assert_eq!(state(false, of()), "KeepsUnhealthy");
     assert_eq!(state(true, Budget { generation: 1, ..of() }), "NotObserved");
 }
+
+/// Pods that waited while `kubectl drain` used up the budget were told of as stuck.
+#[test]
+fn a_budget_lets_go_when_a_later_disruption_shows_whoever_caused_it() {
+    let at = |second: Option<i64>| Budget {
+        last_disruption: second.map(|second| jiff::Timestamp::from_second(second).unwrap()),
+        ..(*budget("b", 0)).clone()
+    };
+    for (old, new, lets) in
+        [(None, Some(5), true), (Some(5), Some(6), true), (Some(5), Some(5), false), (Some(5), None, false)]
+    {
+        assert_eq!(lets_go(Some(&at(old)), Some(&at(new))), lets, "{old:?} {new:?}");
+    }
+    assert!(!lets_go(None, Some(&at(Some(5)))));
+    let anew = Budget { uid: "anew".into(), ..at(Some(6)) };
+    assert!(!lets_go(Some(&at(Some(5))), Some(&anew)));
+}

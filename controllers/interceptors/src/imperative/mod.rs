@@ -10,9 +10,9 @@ pub(crate) mod answer;
 mod board;
 mod evict;
 mod gate;
+mod let_go;
 mod limit;
 mod metrics;
-mod owner;
 mod plan;
 mod pool;
 mod refused;
@@ -79,6 +79,9 @@ fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) 
     let board = worker.clone();
     context.caches.budgets.subscribe(move |change: &Change<Budget>| {
         let Some(budget) = change.latest() else { return };
+        if gate::lets_go(change.old.as_deref(), change.new.as_deref()) {
+            board.note_let_go(&budget.key());
+        }
         if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
             board.wake(&budget.key(), relief);
         }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, KUBELET};
 use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Pod;
@@ -14,6 +12,7 @@ use super::answer::Answer;
 use super::gate::Gate;
 use super::refused::Refused;
 use crate::report::News;
+use crate::terminating;
 
 /// Backoff after answers that block (KEP-4563: up to about 15 minutes).
 const BLOCKED: Backoff = Backoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
@@ -21,9 +20,6 @@ const BLOCKED: Backoff = Backoff { first: Duration::from_secs(5), max: Duration:
 const RACE: Backoff = Backoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
 /// How long an accepted eviction may take to show in the cache before it is sent again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
-
-/// How long after its grace period a terminating pod is looked at again: it may be gone by then.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What was tried for a request. Lost at a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -132,8 +128,8 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
         return say(message);
     }
     if pod.is_terminating() {
-        let wake = pod.deletion_timestamp.and_then(|ends| ends.checked_add(GONE_WITHIN).ok());
-        return Plan { news: Some(terminating(pod, now)), ask: false, wake: wake.filter(|at| *at > now) };
+        let wake = terminating::due(pod).filter(|due| *due > now);
+        return Plan { news: Some(terminating(pod, now)), ask: false, wake };
     }
     match tried.next(gate, now) {
         Some(next) if next > now && !tried.has_opened(gate) => {
@@ -157,23 +153,11 @@ fn say(message: String) -> Plan {
 }
 
 fn terminating(pod: &Pod, now: Timestamp) -> News {
-    let expected_finish = pod.deletion_timestamp;
-    let (message, reason, name) = match (expected_finish, pod.finalizers.first()) {
-        (Some(ends), Some(first)) if ends <= now => {
-            let all = pod.finalizers.join(", ");
-            let message =
-                format!("The pod is terminating and past its grace period; it has the finalizers {all}.");
-            (message, FINALIZER, first.chars().take(MAX_NAME).collect())
-        }
-        (Some(ends), None) if ends <= now => {
-            let message = "The pod is terminating and past its grace period.".to_owned();
-            (message, TERMINATING, String::new())
-        }
-        _ => ("The pod is terminating.".to_owned(), "", String::new()),
+    let (message, blocked) = match terminating::overdue(pod, now) {
+        Some((message, blocked)) => (message, Some(blocked)),
+        None => ("The pod is terminating.".to_owned(), None),
     };
-    let blocked = Blocked { reason: reason.to_owned(), name, ..Blocked::default() };
-    let blocked = Some(blocked).filter(|_| !reason.is_empty());
-    News { message, expected_finish, blocked, ..News::default() }
+    News { message, expected_finish: pod.deletion_timestamp, blocked, ..News::default() }
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.

@@ -87,7 +87,7 @@ fn terminating_pod_is_waited_for_and_its_finalizers_are_named() {
     let waiting = plan(Some(&going), &open(), &Tried::default(), at(0));
     assert!(!waiting.ask);
     assert_eq!(waiting.news.unwrap().expected_finish, Some(at(30)));
-    let late = plan(Some(&going), &open(), &Tried::default(), at(31));
+    let late = plan(Some(&going), &open(), &Tried::default(), at(40));
     assert!(message(&late).contains("finalizers f/x"));
 }
 
@@ -252,7 +252,7 @@ fn what_blocks_is_said_for_programs_by_its_kind_and_name() {
     assert_eq!(of(Answer::Refused("no".into()), &open()), "Other  ");
     assert_eq!(of(Answer::Accepted, &open()), "");
     let going = |finalizers: &[&str]| Pod {
-        deletion_timestamp: Some(at(0)),
+        deletion_timestamp: Some(at(-9)),
         finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
         ..pod()
     };

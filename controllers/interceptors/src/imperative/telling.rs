@@ -9,16 +9,17 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::NAME;
-use super::owner::Tell;
 use super::worker::{Error, Seen, Worker};
 use crate::report::{self, News, Sent};
+use crate::told::Tell;
 
 /// Reports of one request are not closer than this, but for the first.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Events for the pod's owner: once when something blocks, again when something else does, and when nothing does any more.
-    /// Returns when to come back for one. The news says from then on that the owner is told.
+    /// Events: once when something blocks, and again when something else does, on the request and on its pod, whose owner has
+    /// to know; on the request alone when nothing does any more, as the pod goes then. Returns when to come back for one. The
+    /// news says from then on that the owner is told.
     pub(super) fn tell(
         &self,
         key: &ObjectKey,
@@ -27,23 +28,42 @@ impl Worker {
         news: &mut News,
         now: Timestamp,
     ) -> Option<Timestamp> {
+        let (tell, words) = self.look_at_news(key, seen, news, now)?;
+        let recorder = &self.context.recorder;
+        match tell {
+            Tell::Nothing => None,
+            Tell::Later(at) => Some(at),
+            Tell::Blocked => {
+                recorder.tell_owner(request, Severity::Warning, "EvictionBlocked", &words);
+                None
+            }
+            Tell::Unblocked => {
+                recorder.normal(request, "EvictionUnblocked", words);
+                None
+            }
+        }
+    }
+
+    /// Decides what is to be told now, and in which words.
+    fn look_at_news(
+        &self,
+        key: &ObjectKey,
+        seen: &Seen,
+        news: &mut News,
+        now: Timestamp,
+    ) -> Option<(Tell, String)> {
         let mut board = self.board.lock();
         let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
         let memory = board.get_mut(key)?;
         let tell = memory.told.look(news.blocked.as_ref(), let_go, now);
         news.is_told = memory.told.is_told();
         let refused = memory.tried.refused.as_ref().filter(|_| !is_terminating(seen));
-        let recorder = &self.context.recorder;
-        match tell {
-            Tell::Nothing => return None,
-            Tell::Later(at) => return Some(at),
-            Tell::Blocked => {
-                let words = refused.map_or_else(|| news.message.clone(), |refused| refused.why(&seen.gate).1);
-                recorder.tell_owner(request, Severity::Warning, "EvictionBlocked", &words);
-            }
-            Tell::Unblocked => recorder.normal(request, "EvictionUnblocked", news.message.clone()),
-        }
-        None
+        let words = match (tell, refused) {
+            (Tell::Nothing | Tell::Later(_), _) => String::new(),
+            (Tell::Blocked, Some(refused)) => refused.why(&seen.gate).1,
+            (Tell::Blocked | Tell::Unblocked, _) => news.message.clone(),
+        };
+        Some((tell, words))
     }
 
     /// Writes what is new; returns when to come back for the rest or for a heartbeat.

@@ -77,6 +77,11 @@ impl Worker {
         woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
     }
 
+    /// A budget has let a pod go, by whosever eviction.
+    pub(super) fn note_let_go(&self, budget: &ObjectKey) {
+        self.board.lock().let_go.note(budget, clock::now());
+    }
+
     /// The request, while it is ours, and its surroundings.
     pub(super) fn look(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
         let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;

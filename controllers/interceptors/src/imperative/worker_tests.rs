@@ -99,3 +99,22 @@ async fn the_counter_of_the_kep_counts_evictions_that_failed() {
         ]
     );
 }
+
+/// While `kubectl drain` used up a budget, those who waited for it were told that it lets nothing go.
+#[tokio::test]
+async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
+    let context = context(|_, _, _| accepted());
+    let queue = Queue::new("q", &context.metrics, drydock_runtime::queue::Backoff::WRITES);
+    let worker = Arc::new(Worker::new(context.clone(), queue.clone()));
+    super::super::subscribe(&context, &worker, &queue);
+    let by = drydock_api::eviction_request::Blocked {
+        name: "b".into(),
+        state: drydock_api::eviction_request::blocked::SHORT_NOW.into(),
+        ..Default::default()
+    };
+    let lets_go = || worker.board.lock().let_go.last("ns", Some(&by)).is_some();
+    context.caches.budgets.apply(budget("b", "1", 1));
+    assert!(!lets_go());
+    context.caches.budgets.apply(Budget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
+    assert!(lets_go());
+}

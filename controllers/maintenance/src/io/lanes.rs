@@ -7,6 +7,7 @@
 //!   requests ─▶ workers      maintenances take turns, and within each its nodes
 //! ```
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,13 @@ impl Job {
             _ => None,
         };
         Self { task: action.task(), turn }
+    }
+}
+
+/// As the log names it.
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.task.fmt(f)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is told: events about nodes and maintenances, and the same in the log.
 
 use drydock_runtime::events::{Recorder, Severity};
-use drydock_runtime::{Cacheable, Context};
+use drydock_runtime::{Cacheable, Context, target};
 use tracing::{debug, info, warn};
 
 use crate::actions::{About, Action, Note, RequestChange};
@@ -44,12 +44,12 @@ pub(crate) fn tell(context: &Context, note: &Note) {
 pub(crate) fn log_write(action: &Action) {
     match action {
         Action::Cordon { node, .. } => {
-            debug!(target: "writes", node = node.name, "cordon written: maintenances begin or end to hold the node");
+            debug!(target: target::WRITES, node = node.name, "cordon written: maintenances begin or end to hold the node");
         }
         Action::Conditions { node, set, remove, .. } => {
             let set: Vec<&str> = set.iter().map(|condition| condition.type_).collect();
             let (set, removed) = (set.join(","), remove.join(","));
-            debug!(target: "writes", node, set, removed, "conditions written: the node's maintenances or pods changed");
+            debug!(target: target::WRITES, node, set, removed, "conditions written: the node's maintenances or pods changed");
         }
         Action::Request { namespace, pod, change, .. } => {
             let cause = match change {
@@ -59,15 +59,15 @@ pub(crate) fn log_write(action: &Action) {
                 }
                 RequestChange::Replace { .. } => "removed: it has ended, and the pod is still to leave",
             };
-            debug!(target: "writes", request = format!("{namespace}/{pod}"), "{cause}");
+            debug!(target: target::WRITES, request = format!("{namespace}/{pod}"), "{cause}");
         }
         Action::Status { maintenance, .. } => {
             let maintenance = &maintenance.metadata.name;
-            debug!(target: "writes", maintenance, "status written: its pods, nodes or blockers changed");
+            debug!(target: target::WRITES, maintenance, "status written: its pods, nodes or blockers changed");
         }
         Action::Finalizer { maintenance } => {
             let maintenance = &maintenance.metadata.name;
-            debug!(target: "writes", maintenance, "finalizer removed: it has released its nodes");
+            debug!(target: target::WRITES, maintenance, "finalizer removed: it has released its nodes");
         }
     }
 }

@@ -8,6 +8,7 @@ use drydock_runtime::testing::context;
 
 use super::*;
 use crate::actions::Turn;
+use crate::requests::asked::AskedAgain;
 
 type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
 
@@ -60,6 +61,33 @@ async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
     let wanted = json!({ "metadata": { "uid": "own", "resourceVersion": "8" },
         "spec": { "requesters": [{ "name": "other.example.com" }] } });
     assert_eq!(seen[1].2, wanted);
+}
+
+/// Without the one nobody saw why there is a request, without the other how often it had been asked for.
+#[tokio::test]
+async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() {
+    let maintenances = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
+    let mut lost = EvictionRequest::named("ns", "u");
+    lost.metadata.creation_timestamp = Some("2026-01-01T12:00:00Z".parse().unwrap());
+    let again = json!({ "times": 1, "firstTime": "2026-01-01T12:00:00Z" }).to_string();
+    for (asked_again, told) in [(None, None), (AskedAgain::after(&lost), Some(again))] {
+        let (writer, seen) = writer(|_, _, _| request(&[REQUESTER], "8"));
+        let change = RequestChange::Ask {
+            pod: "p".into(),
+            request: None,
+            maintenances: maintenances.as_str().into(),
+            asked_again,
+        };
+        let action =
+            Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() };
+        assert!(matches!(writer.write(&action).await.unwrap(), Written::At(8)));
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 1);
+        let annotations = &seen[0].2["metadata"]["annotations"];
+        assert_eq!(annotations[MAINTENANCES_ANNOTATION], json!(maintenances));
+        assert_eq!(annotations.get(ASKED_AGAIN_ANNOTATION), told.map(Value::from).as_ref());
+        assert_eq!(seen[0].2["spec"]["requesters"], json!([{ "name": REQUESTER }]));
+    }
 }
 
 fn drained(confirm: Option<PodType>) -> Action {

@@ -1,8 +1,9 @@
 //! A PodDisruptionBudget, trimmed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::meta::LabelSelector;
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::cacheable::Cacheable;
@@ -35,6 +36,9 @@ pub struct Budget {
     pub desired_healthy: i32,
     /// `status.expectedPods`
     pub expected_pods: i32,
+    /// The latest of `status.disruptedPods`: when the eviction API let a pod go last, whoever asked for it. None while the
+    /// host remembers no pod there: it forgets each when the pod is gone.
+    pub last_disruption: Option<Timestamp>,
 }
 
 /// `spec.unhealthyPodEvictionPolicy` (KEP-3017).
@@ -121,6 +125,7 @@ struct WireStatus {
     current_healthy: i32,
     desired_healthy: i32,
     expected_pods: i32,
+    disrupted_pods: HashMap<String, Option<Timestamp>>,
 }
 
 impl From<WireBudget> for Budget {
@@ -138,6 +143,7 @@ impl From<WireBudget> for Budget {
             current_healthy: wire.status.current_healthy,
             desired_healthy: wire.status.desired_healthy,
             expected_pods: wire.status.expected_pods,
+            last_disruption: wire.status.disrupted_pods.into_values().flatten().max(),
         }
     }
 }

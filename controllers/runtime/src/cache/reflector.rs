@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use drydock_logging::{WatchFailures, with_causes};
 use futures::StreamExt;
 use kube::Client;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -11,7 +12,6 @@ use tracing::{debug, info, warn};
 
 use super::cacheable::{Cacheable, ObjectKey, Wire, api_all};
 use super::store::Store;
-use crate::error::{self, with_causes};
 
 /// An unreachable server is asked again after at most this.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
@@ -23,12 +23,15 @@ const MIN_BACKOFF: Duration = Duration::from_millis(200);
 pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
     let mut listed = HashSet::new();
-    let mut failures = 0;
+    let (mut failures, mut told) = (0, WatchFailures::default());
     loop {
         let event = tokio::select! {
             () = stop.cancelled() => return,
             event = stream.next() => event,
         };
+        if let Some(error) = event.as_ref().and_then(|event| told.take_in(event)) {
+            warn!(resource = T::PLURAL, group = T::GROUP, error, "cannot watch; trying again until it works");
+        }
         match event {
             // `Init` only announces a list; it says nothing about whether the server answers.
             Some(Ok(Event::Init)) => listed.clear(),
@@ -37,7 +40,8 @@ pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: Cancel
                 take_in(&store, &mut listed, event);
             }
             Some(Err(error)) => {
-                report_failure::<T>(&error, failures);
+                let error = with_causes(&error);
+                debug!(resource = T::PLURAL, group = T::GROUP, error, failures, "cannot watch");
                 failures += 1;
                 tokio::select! {
                     () = stop.cancelled() => return,
@@ -64,25 +68,6 @@ fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, even
 
 fn backoff(failures: u32) -> Duration {
     MIN_BACKOFF.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(16))).min(MAX_BACKOFF)
-}
-
-fn report_failure<T: Cacheable>(failure: &watcher::Error, earlier: u32) {
-    let error = with_causes(failure);
-    // Of a host that is away the client tells, once for all that is watched.
-    if earlier == 0 && is_answer(failure) {
-        warn!(resource = T::PLURAL, group = T::GROUP, error, "cannot watch; trying again until it works");
-    } else {
-        debug!(resource = T::PLURAL, group = T::GROUP, error, earlier, "still cannot watch");
-    }
-}
-
-fn is_answer(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => !error::is_unreachable(error),
-        _ => true,
-    }
 }
 
 fn report_recovery<T: Cacheable>(failures: u32) {

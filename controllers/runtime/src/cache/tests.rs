@@ -186,3 +186,14 @@ fn a_daemon_set_is_known_by_its_namespace_too() {
     assert_ne!(pod("a").daemon_set(), pod("b").daemon_set());
     assert_eq!(Pod::default().daemon_set(), None);
 }
+
+#[test]
+fn a_budget_keeps_when_it_let_a_pod_go_last_and_not_which() {
+    let budget = |disrupted: serde_json::Value| -> Budget {
+        let status = serde_json::json!({ "disruptedPods": disrupted });
+        serde_json::from_value(serde_json::json!({ "metadata": { "name": "b" }, "status": status })).unwrap()
+    };
+    let times = serde_json::json!({ "p": "2026-01-01T00:00:05Z", "q": "2026-01-01T00:00:07Z", "r": null });
+    assert_eq!(budget(times).last_disruption, Some("2026-01-01T00:00:07Z".parse().unwrap()));
+    assert_eq!(budget(serde_json::json!({})).last_disruption, None);
+}

@@ -20,6 +20,7 @@ use crate::cache::Cacheable;
 use crate::clock;
 use crate::metrics::Metrics;
 use backlog::Backlog;
+pub use owner::subject;
 
 /// Most bytes of an event's message that kube-apiserver takes (k8s.io/kubernetes/pkg/apis/core/validation/events.go).
 const MAX_MESSAGE: usize = 1024;

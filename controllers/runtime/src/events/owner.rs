@@ -23,8 +23,8 @@ impl Recorder {
     }
 }
 
-/// What the event is about, as in `Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1`.
-fn subject(request: &EvictionRequest) -> String {
+/// What an event or a log line about the eviction of a pod is about, as in `Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1`.
+pub fn subject(request: &EvictionRequest) -> String {
     let pod = request.spec.target.pod.as_ref().map_or("", |pod| pod.name.as_str());
     let node = request.status.pod_info.as_ref().map_or("", |pod| pod.node_name.as_str());
     match (maintenances::clause_of(request), node) {

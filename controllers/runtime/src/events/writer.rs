@@ -16,7 +16,10 @@ use tracing::debug;
 use super::aggregate::{Aggregator, How, Write};
 use super::{Note, Queue, Regarding, Severity};
 use crate::clock;
-use crate::error::{Failure, classify};
+use crate::error::{Failure, classify, with_causes};
+
+/// Most characters of an event's name, which is a DNS subdomain.
+const MAX_NAME: usize = 253;
 
 /// Writes until `stop`. What is lost is counted.
 pub(super) async fn write_events(
@@ -43,7 +46,7 @@ pub(super) async fn write_events(
         let written = send(&client, component, &mut aggregator, write);
         match tokio::time::timeout(Duration::from_secs(10), written).await {
             Ok(Ok(())) => continue,
-            Ok(Err(error)) => debug!(%error, reason, "event not written"),
+            Ok(Err(error)) => debug!(error = with_causes(&error), reason, "event not written"),
             Err(_) => debug!(reason, "event not written in time"),
         }
         dropped.inc();
@@ -87,8 +90,9 @@ fn event(write: &Write, component: &str) -> Event {
     let (How::Create { count } | How::Count { count, .. }) = write.how;
     let regarding = &note.regarding;
     let time = Time(note.time);
-    // As client-go names them: the object's name and the time in hex.
-    let name = format!("{}.{:x}", regarding.name, note.time.as_nanosecond());
+    // As client-go names them: the object's name and the time in hex; the first part of a name that leaves it no room.
+    let time_in_hex = format!(".{:x}", note.time.as_nanosecond());
+    let name = shortened(&regarding.name, MAX_NAME.saturating_sub(time_in_hex.len())) + &time_in_hex;
     Event {
         metadata: ObjectMeta {
             name: Some(name),
@@ -115,6 +119,15 @@ fn event(write: &Write, component: &str) -> Event {
     }
 }
 
+/// The first part of a name, which may not end with what a DNS label may not end with.
+fn shortened(name: &str, most: usize) -> String {
+    let first = &name[..name.floor_char_boundary(most)];
+    if first.len() == name.len() {
+        return name.to_owned();
+    }
+    first.trim_end_matches(['.', '-']).to_owned()
+}
+
 fn reference(of: &Regarding) -> ObjectReference {
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     ObjectReference {
@@ -127,3 +140,7 @@ fn reference(of: &Regarding) -> ObjectReference {
         field_path: None,
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

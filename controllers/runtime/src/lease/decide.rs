@@ -51,6 +51,12 @@ pub(super) fn next_spec(
     })
 }
 
+/// When a holder that is not us renewed last; none if the Lease does not tell.
+pub(super) fn previous_until(old: &LeaseSpec, identity: &str) -> Option<Timestamp> {
+    let is_ours = old.holder_identity.as_deref() == Some(identity);
+    old.renew_time.as_ref().filter(|_| !is_ours).map(|time| time.0)
+}
+
 /// The number of the term that a spec describes: when it was acquired, in microseconds. Other than `leaseTransitions` it
 /// grows on when somebody deletes the Lease, or when the host is restored from a backup.
 pub(super) fn epoch(spec: &LeaseSpec) -> u64 {

@@ -6,9 +6,9 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use super::decide::{Seen, epoch, first_spec, next_spec, released};
+use super::decide::{Seen, epoch, first_spec, next_spec, previous_until, released};
 use super::{LeaseConfig, LeaseHandle};
 use crate::clock;
 use crate::error::{Failure, classify, find, with_causes};
@@ -67,18 +67,30 @@ impl Elector {
 
     /// Keeps the lease until `stop` or until it is lost; after a loss [`LeaseHandle::is_valid`] is already false.
     pub async fn hold(&mut self, stop: &CancellationToken) -> End {
+        let mut failing = false;
         loop {
             if !self.pause(stop).await {
                 self.release().await;
                 return End::Stopped;
             }
             match self.try_once().await {
-                Ok(true) => {}
+                Ok(true) => {
+                    if std::mem::take(&mut failing) {
+                        info!(lease = self.config.name, "the lease is renewed again");
+                    }
+                }
                 Ok(false) => {
                     self.handle.end();
                     return End::Lost;
                 }
-                Err(error) => warn!(error = with_causes(&error), "cannot renew the lease"),
+                // Once for all attempts: whether it is lost is told when it is.
+                Err(error) if !std::mem::replace(&mut failing, true) => {
+                    warn!(
+                        error = with_causes(&error),
+                        "cannot renew the lease; trying again until it is lost"
+                    );
+                }
+                Err(error) => debug!(error = with_causes(&error), "still cannot renew the lease"),
             }
             if !self.handle.is_valid() {
                 return End::Lost;
@@ -110,6 +122,9 @@ impl Elector {
         };
         self.seen.look(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
         let old = lease.spec.take().unwrap_or_default();
+        if let Some(until) = previous_until(&old, &self.config.identity) {
+            self.handle.follow(until);
+        }
         match next_spec(&old, &self.config, self.seen.at, began, clock::now()) {
             Some(spec) => self.write(began, Some(lease), spec).await,
             None => Ok(false),
@@ -155,7 +170,9 @@ impl Elector {
         let write = self.api.replace(&self.config.name, &params, &lease);
         match tokio::time::timeout(Duration::from_secs(2), write).await {
             Ok(Ok(_)) => info!("gave the lease back"),
-            Ok(Err(error)) => warn!(%error, "could not give the lease back; it runs out by itself"),
+            Ok(Err(error)) => {
+                warn!(error = with_causes(&error), "could not give the lease back; it runs out by itself")
+            }
             Err(_) => warn!("could not give the lease back in time; it runs out by itself"),
         }
     }

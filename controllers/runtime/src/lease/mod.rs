@@ -8,10 +8,11 @@ mod decide;
 mod elector;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use elector::{Elector, End};
+use jiff::Timestamp;
 
 use crate::clock;
 
@@ -62,12 +63,18 @@ struct Shared {
     epoch: AtomicU64,
     /// Milliseconds since boot.
     valid_until: AtomicU64,
+    /// Seconds since 1970: when the holder before renewed last.
+    previous_until: AtomicI64,
 }
 
 impl LeaseHandle {
     /// Not valid until an [`Elector`] acquires the lease.
     pub fn pending() -> Self {
-        let shared = Shared { epoch: AtomicU64::new(NO_EPOCH), valid_until: AtomicU64::new(0) };
+        let shared = Shared {
+            epoch: AtomicU64::new(NO_EPOCH),
+            valid_until: AtomicU64::new(0),
+            previous_until: AtomicI64::new(clock::now().as_second()),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -88,6 +95,17 @@ impl LeaseHandle {
     pub fn epoch(&self) -> Option<u64> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         (epoch != NO_EPOCH).then_some(epoch)
+    }
+
+    /// When the holder before renewed last, in whole seconds of its clock: it has told of what came before. The start of
+    /// this process where there was none.
+    pub fn previous_until(&self) -> Timestamp {
+        let second = self.shared.previous_until.load(Ordering::Acquire);
+        Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
+    }
+
+    fn follow(&self, previous_until: Timestamp) {
+        self.shared.previous_until.store(previous_until.as_second(), Ordering::Release);
     }
 
     fn extend(&self, epoch: u64, until: Duration) {

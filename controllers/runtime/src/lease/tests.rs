@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{Seen, epoch, first_spec, next_spec, released};
+use super::decide::{Seen, epoch, first_spec, next_spec, previous_until, released};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -91,4 +91,17 @@ fn handle_is_valid_only_within_its_term() {
     handle.extend(3, crate::clock::since_boot());
     assert!(!handle.is_valid());
     assert!(LeaseHandle::unelected().is_valid());
+}
+
+#[test]
+fn a_holder_follows_the_last_renewal_of_the_one_before_and_not_its_own() {
+    let renewed = Timestamp::from_second(7).unwrap();
+    let of_a = LeaseSpec { renew_time: Some(MicroTime(renewed)), ..held_by("a") };
+    assert_eq!(previous_until(&of_a, "b"), Some(renewed));
+    assert_eq!(previous_until(&of_a, "a"), None);
+    let given_back = released(&of_a, Timestamp::from_second(9).unwrap());
+    assert_eq!(previous_until(&given_back, "b"), Some(Timestamp::from_second(9).unwrap()));
+    let handle = LeaseHandle::pending();
+    handle.follow(renewed);
+    assert_eq!(handle.previous_until(), renewed);
 }

@@ -9,8 +9,8 @@
 mod backoff;
 mod state;
 
-use std::fmt::Debug;
-use std::hash::Hash;
+use std::fmt::{Debug, Display};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use state::State;
 use crate::cache::ObjectKey;
 use crate::metrics::{Metrics, QueueMetrics};
 
-/// What a queue asks of its keys.
-pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+/// What a queue asks of its keys. Logs show them as they display.
+pub trait Key: Clone + Eq + Hash + Debug + Display + Send + Sync + 'static {
     /// With whom the key takes turns: a group such as its namespace, and a group within that one; none if it is of no
     /// group.
     fn turn(&self) -> Option<(Arc<str>, Arc<str>)> {
@@ -116,6 +116,14 @@ impl<K: Key> Queue<K> {
     /// How often the key was added with backoff since it was forgotten.
     pub fn failures(&self, key: &K) -> u32 {
         self.shared.state.lock().failures(key)
+    }
+
+    /// Notes the words with which a key failed. Returns whether they are others than those noted last since
+    /// [`Queue::forget`]; of a key without failures nothing is noted.
+    pub(crate) fn is_news(&self, key: &K, words: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        words.hash(&mut hasher);
+        self.shared.state.lock().note_failure(key, hasher.finish())
     }
 
     /// The next key, or none when the queue is shut down and empty. Each must be given back with [`Queue::done`].

@@ -17,8 +17,16 @@ pub(super) struct State<K> {
     delayed: BTreeMap<(Instant, u64), K>,
     delayed_of: HashMap<K, (Instant, u64)>,
     sequence: u64,
-    failures: HashMap<K, u32>,
+    failures: HashMap<K, Failures>,
     shut_down: bool,
+}
+
+/// The failures of a key in a row.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    /// Hash of the words noted last; the words may be long.
+    noted: Option<u64>,
 }
 
 /// Keys that can be taken: groups in turn, and every second time one of no group, which no tenant makes.
@@ -134,14 +142,19 @@ impl<K: Key> State<K> {
     }
 
     pub(super) fn count_failure(&mut self, key: &K) -> u32 {
-        let count = self.failures.entry(key.clone()).or_default();
+        let Failures { count, .. } = self.failures.entry(key.clone()).or_default();
         let before = *count;
         *count = count.saturating_add(1);
         before
     }
 
     pub(super) fn failures(&self, key: &K) -> u32 {
-        self.failures.get(key).copied().unwrap_or_default()
+        self.failures.get(key).map_or(0, |failures| failures.count)
+    }
+
+    /// Whether the words of a failure, by their hash, are others than those noted last.
+    pub(super) fn note_failure(&mut self, key: &K, words: u64) -> bool {
+        self.failures.get_mut(key).is_some_and(|failures| failures.noted.replace(words) != Some(words))
     }
 
     pub(super) fn forget(&mut self, key: &K) {

@@ -22,6 +22,18 @@ const DOMAIN: &str = "is not a domain name of two or more labels";
 const RESERVED: &str = "names under k8s.io are reserved";
 const KEY: &str = "its name must begin with priority_";
 const NEGATIVE: &str = "has a negative priority";
+const BEYOND: &str = "at most 15 interceptors";
+
+/// What the controller says of the same mistakes.
+const BY_CONTROLLER: [(&str, &str); 7] = [
+    (VALUE, "is not of the form INTEGER/ROLE"),
+    (ROLE, "has the unknown role"),
+    (DOMAIN, "it is not a fully qualified domain name"),
+    (RESERVED, "names under k8s.io are reserved"),
+    (KEY, "its name must begin with priority_"),
+    (NEGATIVE, "has a negative priority"),
+    (BEYOND, "only the first 15 are taken"),
+];
 
 const CASES: &[Case] = &[
     (&[("priority_saver.example.com", "10000/controller")], &[]),
@@ -84,12 +96,13 @@ async fn the_policy_and_the_controller_warn_of_the_same_annotations() -> Result<
     for (given, words) in CASES {
         compare(&namespace, &annotations(given), words).await?;
     }
-    for (count, words) in [(15, [].as_slice()), (16, &["at most 15 interceptors"])] {
+    for (count, words) in [(15, [].as_slice()), (16, &[BEYOND]), (40, &[BEYOND])] {
         let many =
             (0..count).map(|i| (format!("{PREFIX}priority_i{i}.example.com"), "1/controller".to_owned()));
         let default = (format!("{PREFIX}priority_imperative-eviction.k8s.io"), "1/controller".to_owned());
         compare(&namespace, &many.chain([default]).collect(), words).await?;
     }
+    names_the_first_beyond(&namespace).await?;
     let text = std::fs::read_to_string(&policy)?;
     let known = text.split_once("- name: known").and_then(|(_, rest)| rest.split(['[', ']']).nth(1));
     let known: BTreeSet<&str> =
@@ -98,11 +111,45 @@ async fn the_policy_and_the_controller_warn_of_the_same_annotations() -> Result<
     compare(&namespace, &[("example.com/other".to_owned(), "x".to_owned())].into(), &[]).await?;
     // As many as fit a pod: whatever the policy costs then, the pod is created.
     let many = (0..2500).map(|i| (format!("{PREFIX}priority_interceptor-{i}.example.com"), "1/x".to_owned()));
-    warnings(&namespace, &objects(&many.collect())[0]).await.map(drop)
+    warnings(&namespace, &objects(&many.collect())[0]).await?;
+    warns_of_an_update(&namespace).await
 }
 
 fn annotations(given: &[(&str, &str)]) -> BTreeMap<String, String> {
     given.iter().map(|(key, value)| (format!("{PREFIX}{key}"), (*value).to_owned())).collect()
+}
+
+/// By priority, then the owner's controller last, then by name: as the controller takes them.
+async fn names_the_first_beyond(namespace: &Namespace) -> Result<()> {
+    let mut given: BTreeMap<String, String> = (0..14)
+        .map(|i| (format!("{PREFIX}priority_i{i}.example.com"), format!("{}/interceptor", 100 + i)))
+        .collect();
+    for (name, value) in [("a", "50/controller"), ("z", "50/interceptor"), ("b", "49/interceptor")] {
+        given.insert(format!("{PREFIX}priority_{name}.example.com"), value.to_owned());
+    }
+    let facts = PodFacts { annotations: Some(&given), ..PodFacts::default() };
+    let by_controller = select(&facts, &AllowedNames::default()).warnings;
+    let first = by_controller.first().map(String::as_str).unwrap_or_default();
+    ensure!(first.contains("\"a.example.com\""), "{by_controller:?}");
+    let by_policy = warnings(namespace, &objects(&given)[0]).await?;
+    let named = |warning: &String| warning.contains("priority_a.example.com is ignored");
+    ensure!(by_policy.len() == 1 && by_policy.iter().all(named), "{by_policy:?}");
+    Ok(())
+}
+
+/// An annotation that comes with an update is judged as one that an object is created with.
+async fn warns_of_an_update(namespace: &Namespace) -> Result<()> {
+    let (path, object) = &objects(&BTreeMap::new())[1];
+    let uri = path.replace("NAMESPACE", &namespace.name);
+    let created = send(&namespace.client, Method::POST, &uri, Some(object)).await?;
+    ensure!(created.code == 201, "{}", created.body);
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations(&[("priority_saver", "1/x")])}}}});
+    let updated =
+        send(&namespace.client, Method::PATCH, &format!("{uri}/a?dryRun=All"), Some(&patch)).await?;
+    ensure!(updated.code == 200, "{}", updated.body);
+    let said = |words: &&str| updated.warnings.iter().any(|warning| warning.contains(words));
+    ensure!([DOMAIN, ROLE].iter().all(said), "{:?}", updated.warnings);
+    Ok(())
 }
 
 async fn compare(
@@ -112,7 +159,12 @@ async fn compare(
 ) -> Result<()> {
     let facts = PodFacts { annotations: Some(annotations), ..PodFacts::default() };
     let by_controller = select(&facts, &AllowedNames::default()).warnings;
-    ensure!(by_controller.is_empty() == words.is_empty(), "{annotations:?}: {by_controller:?}");
+    let says = |words: &str, warning: &String| {
+        BY_CONTROLLER.iter().any(|(of, by)| *of == words && warning.contains(by))
+    };
+    let agrees = words.iter().all(|words| by_controller.iter().any(|warning| says(words, warning)))
+        && by_controller.iter().all(|warning| words.iter().any(|words| says(words, warning)));
+    ensure!(agrees, "{annotations:?}: {words:?} by the policy, {by_controller:?} by the controller");
     for object in objects(annotations) {
         let by_policy = warnings(namespace, &object).await?;
         let said = words.iter().all(|words| by_policy.iter().any(|warning| warning.contains(words)));

@@ -64,6 +64,38 @@ async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: b
     Ok(namespace.kubectl.clone().with_kubeconfig(&host.kubeconfig(user, &[])?))
 }
 
+/// Deleting the request began its interceptor's time anew; how often that had happened was forgotten at a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_restart_too() -> Result<()> {
+    let drydock = Drydock::start(Host::start().await?, Options::default()).await?;
+    let client = drydock.host.client().await?;
+    schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
+    let node = create_nodes(&client, "again", 1).await?.remove(0);
+    let kubectl = Kubectl::new(&drydock.host);
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    until(accounts, "default", LIMIT, "there", |a: Option<&ServiceAccount>| a.is_some()).await?;
+    let namespace = Namespace { name: "default".into(), client, kubectl };
+    let uid = namespace.held_pod("held", &node).await?;
+    namespace.kubectl.apply(&named_node_maintenance("again", "Drain", &[&node])).await?;
+    blocked(&namespace.client, "again", "Interceptor", "which has never reported").await?;
+    let made = "jsonpath={.metadata.creationTimestamp}";
+    let first = namespace.kubectl.ok(&["get", "evictionrequest", &uid, "-o", made]).await?;
+    namespace.kubectl.ok(&["delete", "evictionrequest", &uid]).await?;
+    let words = format!("asked again once, first at {}", first.trim());
+    blocked(&namespace.client, "again", "Interceptor", &words).await?;
+    let holder = ["get", "lease", "drydock-controller-manager", "-n", "drydock-system"];
+    let holder = [holder.as_slice(), &["-o", "jsonpath={.spec.holderIdentity}"]].concat();
+    let before = namespace.kubectl.ok(&holder).await?;
+    drydock.kill_manager()?;
+    drydock.start_manager()?;
+    let late = || format!("nobody has taken the lease over: {}", drydock.last_words());
+    retry(LIMIT, late, async || Ok(namespace.kubectl.ok(&holder).await? != before)).await?;
+    // The next one is asked for by a manager that was not there when the first was lost.
+    namespace.kubectl.ok(&["delete", "evictionrequest", &uid]).await?;
+    let words = format!("asked again 2 times, first at {}", first.trim());
+    blocked(&namespace.client, "again", "Interceptor", &words).await.map(drop)
+}
+
 /// It was passed over without an event, and the owner was never told of anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn passing_it_over_is_an_event_on_pod_and_request_and_the_next_blocker_says_it() -> Result<()> {

@@ -1,36 +1,14 @@
 //! When the owner of a blocked pod is told. A pod in the queue of a budget that lets others go is on its way; one that
 //! nothing will let go, or behind a budget that has stood still, is not. Pure.
 
-use std::collections::HashMap;
-
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, FINALIZER, NEVER_ALLOWS, OTHER, SEVERAL_BUDGETS,
 };
 use drydock_api::eviction_request::{Blocked, InterceptorStatus};
-use drydock_runtime::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 
 /// How long a budget may let nothing go before those who wait for it are told.
-const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
-
-/// When budgets let evictions of ours go last. Those that have stood still are forgotten.
-#[derive(Debug, Default)]
-pub(crate) struct LetGo(HashMap<ObjectKey, Timestamp>);
-
-impl LetGo {
-    /// A budget has let an eviction go.
-    pub(crate) fn note(&mut self, budget: &ObjectKey, now: Timestamp) {
-        if self.0.insert(budget.clone(), now).is_none() {
-            self.0.retain(|_, at| now.duration_since(*at) < STANDSTILL);
-        }
-    }
-
-    /// When the budget that blocks let one go last, if that is known.
-    pub(crate) fn last(&self, namespace: &str, blocked: Option<&Blocked>) -> Option<Timestamp> {
-        let blocked = blocked.filter(|blocked| !blocked.state.is_empty())?;
-        self.0.get(&ObjectKey::new(namespace, &blocked.name)).copied()
-    }
-}
+pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
 /// What blocks the eviction of a pod, and whether its owner knows. Of what has not been told, a standstill begins anew at a
 /// restart.
@@ -176,17 +154,5 @@ mod tests {
         }
         let free = InterceptorStatus { blocked: None, ..entry("w", "w") };
         assert!(!Told::stored(&free).is_told());
-    }
-
-    #[test]
-    fn budgets_that_have_stood_still_are_forgotten() {
-        let mut let_go = LetGo::default();
-        for second in 0..1000 {
-            let_go.note(&ObjectKey::new("ns", &second.to_string()), at(second));
-        }
-        assert_eq!(let_go.0.len(), 60);
-        let short = by(POD_DISRUPTION_BUDGET, "999", SHORT_NOW);
-        assert_eq!(let_go.last("ns", Some(&short)), Some(at(999)));
-        assert_eq!(let_go.last("other", Some(&short)), None);
     }
 }

@@ -1,0 +1,54 @@
+//! A terminating pod that does not go. Pure.
+
+use std::time::Duration;
+
+use drydock_api::eviction_request::Blocked;
+use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
+use drydock_runtime::Pod;
+use jiff::Timestamp;
+
+/// How long after its grace period a terminating pod may be there before that is told, as a maintenance's blocker waits: its
+/// kubelet and its finalizers need a moment.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// When a terminating pod should be gone; later it is overdue.
+pub(crate) fn due(pod: &Pod) -> Option<Timestamp> {
+    pod.deletion_timestamp?.checked_add(GONE_WITHIN).ok()
+}
+
+/// What keeps a terminating pod that is overdue, and how that is said.
+pub(crate) fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
+    due(pod).filter(|due| *due <= now)?;
+    let (what, reason, name) = match pod.finalizers.first() {
+        Some(first) => {
+            let what = format!("; it has the finalizers {}", pod.finalizers.join(", "));
+            (what, FINALIZER, first.chars().take(MAX_NAME).collect())
+        }
+        None => (String::new(), TERMINATING, String::new()),
+    };
+    let blocked = Blocked { reason: reason.to_owned(), name, ..Blocked::default() };
+    Some((format!("The pod is terminating and past its grace period{what}."), blocked))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A finalizer was told of in the second in which the grace period ended, when most are about to be removed.
+    #[test]
+    fn a_pod_is_overdue_ten_seconds_after_its_grace_period() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let going = |finalizers: &[&str]| Pod {
+            deletion_timestamp: Some(at(30)),
+            finalizers: finalizers.iter().map(|name| (*name).to_owned()).collect(),
+            ..Pod::default()
+        };
+        assert_eq!(overdue(&going(&["f/x"]), at(39)), None);
+        let (message, blocked) = overdue(&going(&["f/x", "f/y"]), at(40)).unwrap();
+        assert_eq!((blocked.reason.as_str(), blocked.name.as_str()), (FINALIZER, "f/x"));
+        assert!(message.ends_with("past its grace period; it has the finalizers f/x, f/y."), "{message}");
+        assert_eq!(overdue(&going(&[]), at(40)).unwrap().1.reason, TERMINATING);
+        assert_eq!(overdue(&Pod::default(), at(40)), None);
+    }
+}
