@@ -121,12 +121,7 @@ fn of_field(scope: &str, message: &DescriptorProto, field: &FieldDescriptorProto
 fn of_enum(scope: &str, enumeration: &EnumDescriptorProto, lines: &mut BTreeSet<String>) {
     lines.insert(format!("enum {scope}.{}", enumeration.name()));
     for value in &enumeration.value {
-        lines.insert(format!(
-            "value {scope}.{}.{} = {}",
-            enumeration.name(),
-            value.name(),
-            value.number()
-        ));
+        lines.insert(format!("value {scope}.{}.{} = {}", enumeration.name(), value.name(), value.number()));
     }
 }
 

@@ -1,0 +1,9 @@
+//! The status stream over real storage, as a server calls it and as a client reads it.
+
+mod client;
+mod history;
+mod limits;
+mod model;
+mod resume;
+mod streams;
+mod world;
