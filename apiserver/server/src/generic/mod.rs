@@ -46,6 +46,7 @@ use crate::authz::Authorizer;
 use crate::chain::Chain;
 use crate::fence::Terms;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
+use crate::grpc::{Grpc, Service};
 use crate::health::{Check, Health};
 use crate::host::{self, HostNamespaces};
 use crate::metrics::Metrics;
@@ -72,6 +73,7 @@ pub struct Server {
     checks: Vec<(&'static str, Check)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
+    service: Option<Arc<dyn Service>>,
 }
 
 impl Server {
@@ -93,7 +95,7 @@ impl Server {
             listener,
             tls,
             trusted,
-            tokens: TokenReviewer::new(tokens, turns.clone()),
+            tokens: TokenReviewer::new(tokens, turns.clone()).for_audiences(options.api_audiences.clone()),
             authorizer: Arc::new(Authorizer::new(reviews, turns)),
             namespaces: Arc::new(HostNamespaces::follow(client.clone())),
             client,
@@ -104,6 +106,7 @@ impl Server {
             checks: Vec::new(),
             metrics,
             audit,
+            service: None,
             options,
         })
     }
@@ -152,6 +155,20 @@ impl Server {
         self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
     }
 
+    /// The storage of an installed kind, for whoever reads it beside the API: its watch cache.
+    pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
+        let is_of = |resource: &&Resource| {
+            let names = resource.kind.names();
+            (names.group, names.plural) == (group, plural)
+        };
+        self.resources.iter().find(is_of).map(|resource| resource.storage.clone())
+    }
+
+    /// Serves a gRPC service on the same port, with health and reflection. There is one: another call replaces it.
+    pub fn mount(&mut self, service: Arc<dyn Service>) {
+        self.service = Some(service);
+    }
+
     /// A check of /readyz: what it says while it fails, and whether it holds.
     pub fn ready_when(
         &mut self,
@@ -174,12 +191,14 @@ impl Server {
         let audit = self.audit.clone();
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
-        let (listener, tls, chain) = self.chain(&stop);
+        let (listener, tls, chain) = self.chain(&stop)?;
+        let chain = Arc::new(chain);
         let sending = chain.sending.clone();
         let look_after = async move { sending.look_after().await };
         // Until the last connection has ended, which may be long after `stop`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
-        serve::serve(listener, tls, Arc::new(chain), stop.now, bounds).await;
+        let _reviews = AbortOnDropHandle::new(tokio::spawn(chain.clone().review_streams()));
+        serve::serve(listener, tls, chain, stop.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
         }
@@ -197,11 +216,13 @@ impl Server {
         self.ready_when("shutdown", "shutting down", move || !stop.is_unready());
     }
 
-    fn chain(mut self, stop: &Stop) -> (TcpListener, ServerConfig, Chain) {
+    fn chain(mut self, stop: &Stop) -> anyhow::Result<(TcpListener, ServerConfig, Chain)> {
         for resource in &mut self.resources {
             resource.admission.extend(self.of_all.iter().cloned());
         }
         let health = self.health();
+        let mount = |service| Grpc::new(service, health.clone(), stop.now.clone());
+        let grpc = self.service.take().map(mount).transpose()?;
         let options = self.options;
         let (mut metrics, sending) = (self.metrics, Sending::default());
         sending.register(metrics.registry());
@@ -228,10 +249,11 @@ impl Server {
             metrics,
             audit: self.audit,
             api,
+            grpc,
             request_timeout: options.request_timeout,
             sending,
         };
-        (self.listener, self.tls, chain)
+        Ok((self.listener, self.tls, chain))
     }
 
     fn health(&mut self) -> Health {

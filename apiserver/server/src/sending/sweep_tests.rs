@@ -225,7 +225,7 @@ async fn what_a_watch_keeps_counts_for_as_long_as_it_is_open() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
     let backlog = Arc::new(Held::default());
     let mut response = streamed([5], false);
-    response.extensions_mut().insert(Streaming { ends: None, backlog, constant: 300_000, initial: None });
+    response.extensions_mut().insert(Streaming { backlog, constant: 300_000, ..Streaming::default() });
     let body = sending.send(response, delivery("ann", &connection).0).into_body();
     assert_eq!(sending.held(), BASE + 300_000);
     drop(body);
@@ -241,8 +241,8 @@ async fn a_watch_without_progress_gives_back_what_it_can_and_ends_at_its_own_tim
     let streaming = Streaming {
         ends: Some(now + 10 * MINUTE),
         backlog: held.clone(),
-        constant: 0,
         initial: Some(initial),
+        ..Streaming::default()
     };
     let mut response = streamed([5], false);
     response.extensions_mut().insert(streaming);
