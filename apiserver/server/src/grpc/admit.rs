@@ -23,6 +23,9 @@ use crate::flow_control::Seats;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
+/// Bytes of a call whose message has not come yet.
+const CALL: usize = 8 << 10;
+
 /// A call that may be answered.
 pub(super) struct Admitted {
     pub(super) route: Route,
@@ -67,6 +70,7 @@ impl Chain {
         // Nobody waits for room: whoever sends messages slowly would have others wait.
         let level = self.flow_control.level_of(&caller.user);
         let mut holding = grpc.messages.holding(&caller.user, level, Instant::now());
+        holding.take(CALL).await?;
         let path = &call.parsed.path;
         let message = message::read(headers, body, Some(&mut holding), message::MAX_BYTES).await?;
         let reads = grpc.routes.reads(route, path, &message)?;

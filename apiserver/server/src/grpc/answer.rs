@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Body;
+use bytes::Bytes;
 use drydock_machinery::ApiError;
-use http::{Request, Response, request};
+use futures::FutureExt;
+use http::{HeaderMap, Request, Response, request};
 use hyper::body::Body as _;
 use tonic::Status;
 
@@ -23,6 +25,8 @@ use crate::user::User;
 const CHECK_TIME: Duration = Duration::from_secs(10);
 /// Longest message of a health check, in bytes: the name of a service.
 const CHECK_BYTES: usize = 1024;
+const CHECKS_WAIT: &str = "too many health checks have not sent their message yet";
+const CHECK_LATE: &str = "the message of the health check did not come in time";
 /// A stream without a deadline is looked at as if it ended then.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -56,11 +60,23 @@ pub(super) async fn check(
     mut parts: request::Parts,
     body: Body,
 ) -> Result<Response<Body>, Refusal> {
-    let message = message::read(&mut parts.headers, body, None, CHECK_BYTES);
-    let late = || ApiError::timeout("the message of the health check did not come in time", 0);
-    let message = tokio::time::timeout(CHECK_TIME, message).await.map_err(|_| late())??;
+    let message = check_message(grpc, &mut parts.headers, body).await?;
     let request = Request::from_parts(parts, message::framed(&message));
     Ok(grpc.routes.call(Route::HealthCheck, &User::default(), request).await)
+}
+
+/// The message of a health check, which nearly always comes with the headers.
+async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+    let mut message = Box::pin(message::read(headers, body, None, CHECK_BYTES));
+    if let Some(message) = (&mut message).now_or_never() {
+        return message;
+    }
+    let check = grpc.checks.wait();
+    tokio::select! {
+        message = message => message,
+        () = check.displaced() => Err(ApiError::too_many_requests(CHECKS_WAIT, 1).into()),
+        () = tokio::time::sleep(CHECK_TIME) => Err(ApiError::timeout(CHECK_LATE, 0).into()),
+    }
 }
 
 /// The answer, until it ends or is ended; `guard` is dropped then.
@@ -91,4 +107,22 @@ fn earliest(client: Option<Instant>, certificate: Option<SystemTime>) -> Option<
         Deadline { at: Instant::now() + left.min(FAR), status }
     });
     client.into_iter().chain(certificate).min_by_key(|deadline| deadline.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_of_two_deadlines_ends_a_stream_with_its_own_status() {
+        let code = |client: Option<u64>, certificate: Option<u64>| {
+            let client = client.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+            let certificate = certificate.map(|seconds| SystemTime::now() + Duration::from_secs(seconds));
+            earliest(client, certificate).map(|deadline| deadline.status.code())
+        };
+        assert_eq!(code(None, None), None);
+        assert_eq!(code(Some(10), Some(20)), Some(tonic::Code::DeadlineExceeded));
+        assert_eq!(code(Some(20), Some(10)), Some(tonic::Code::Unauthenticated));
+        assert_eq!(code(None, Some(u64::from(u32::MAX))), Some(tonic::Code::Unauthenticated));
+    }
 }

@@ -22,6 +22,7 @@
 mod admit;
 mod answer;
 mod body;
+mod checks;
 mod ending;
 mod health;
 mod message;
@@ -44,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fair_budget::FairBudget;
 use crate::user::User;
+use checks::Checks;
 pub use read::Read;
 use routes::Routes;
 use streams::Streams;
@@ -80,11 +82,12 @@ pub struct Grpc {
     streams: Arc<Streams>,
     /// Of all request messages that are being read.
     messages: Arc<FairBudget>,
+    checks: Arc<Checks>,
     shutdown: CancellationToken,
 }
 
-/// Bytes of the request messages of all calls that are being read.
-const MESSAGES: usize = 8 << 20;
+/// Bytes of all calls whose message is being read: one user alone may have some 1,500 of them.
+const MESSAGES: usize = 32 << 20;
 
 impl Grpc {
     /// Mounts `service`, health by the checks of `health`, and reflection. `shutdown` ends open streams.
@@ -99,7 +102,7 @@ impl Grpc {
         let why = "Too many bytes in the messages of calls in flight, please try again later.";
         let messages = Arc::new(FairBudget::new(MESSAGES, why));
         let routes = Routes::new(service, health)?;
-        Ok(Self { routes, streams: Arc::default(), messages, shutdown })
+        Ok(Self { routes, streams: Arc::default(), messages, checks: Arc::default(), shutdown })
     }
 }
 

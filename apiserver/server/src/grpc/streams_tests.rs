@@ -69,7 +69,7 @@ fn a_no_ends_the_streams_that_depend_on_it_and_no_other() {
     let ((_one, ended), (_other, open_on)) =
         (open(&streams, "ann", &["a"]).unwrap(), open(&streams, "ann", &["b"]).unwrap());
     streams.answered(&question("a").key(), Err(Status::permission_denied("no")));
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert_eq!(ended.poll(&mut context).map(Status::code), Some(Code::PermissionDenied));
-    assert!(open_on.poll(&mut context).is_none());
+    let context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert_eq!(ended.poll(&context).map(Status::code), Some(Code::PermissionDenied));
+    assert!(open_on.poll(&context).is_none());
 }

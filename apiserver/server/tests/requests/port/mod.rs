@@ -2,6 +2,7 @@
 
 mod audit;
 mod calls;
+mod calls_counted;
 mod calls_fixture;
 mod calls_reviewed;
 mod certificates;
