@@ -30,7 +30,7 @@ pub struct Outgoing<G> {
     is_whole: bool,
     state: State,
     /// What follows the last piece.
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     sent: u64,
     sizes: Option<Sizes>,
 }
@@ -166,7 +166,7 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
             match self.state {
                 State::Open => {}
                 State::Over => return self.poll_end(context).map(|piece| Some(Ok(Frame::data(piece)))),
-                State::Ended => return Poll::Ready(self.trailers.take().map(|it| Ok(Frame::trailers(it)))),
+                State::Ended => return Poll::Ready(self.trailers.take().map(|it| Ok(Frame::trailers(*it)))),
             }
             let Poll::Ready(next) = Pin::new(&mut self.inner).poll_frame(context) else {
                 if let Some(answer) = &self.answer {
@@ -177,7 +177,7 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
             match next {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.take(data),
-                    Err(frame) => self.trailers = frame.into_trailers().ok(),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
                 },
                 Some(Err(error)) => {
                     self.over();

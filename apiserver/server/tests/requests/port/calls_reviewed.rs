@@ -94,3 +94,23 @@ async fn a_stream_ends_with_the_certificate_that_opened_it() {
     assert_eq!(code, UNAUTHENTICATED);
     assert!(why.contains("certificate has expired"), "{why}");
 }
+
+static MAY_IMPERSONATE: AtomicBool = AtomicBool::new(true);
+
+fn impersonation(spec: &Value) -> bool {
+    let verb = spec["resourceAttributes"]["verb"].as_str().unwrap_or_default();
+    !verb.contains("impersonate") || MAY_IMPERSONATE.load(SeqCst)
+}
+
+#[tokio::test]
+async fn a_caller_who_may_act_as_another_no_more_loses_the_others_stream() {
+    let port = Port::open(Settings { rule: impersonation, ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    let as_jane = [("authorization", "Bearer good"), ("impersonate-user", "jane")];
+    let mut stream = client.send(WATCH, frame(b"ns"), &as_jane).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"jane"));
+    MAY_IMPERSONATE.store(false, SeqCst);
+    let (code, why) = end(&mut stream).await;
+    assert_eq!(code, PERMISSION_DENIED);
+    assert!(why.contains("impersonate"), "{why}");
+}
