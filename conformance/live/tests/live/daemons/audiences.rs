@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use drydock_conformance::host::Host;
 use drydock_conformance::kubectl::Kubectl;
-use drydock_conformance::wait::https_ready;
+use drydock_conformance::wait::{https_ready, until_some};
 use http::{Request, header};
 use kube::Client;
 use serde_json::Value;
@@ -58,7 +58,10 @@ async fn a_token_for_us_is_no_good_at_the_host() -> Result<()> {
 async fn token(host: &Host, audience: Option<&str>) -> Result<String> {
     let audience = audience.map(|audience| format!("--audience={audience}"));
     let words = [&["create", "token", "default"], audience.as_deref().as_slice()].concat();
-    Ok(Kubectl::new(host).ok(&words).await?.trim().to_owned())
+    let kubectl = Kubectl::new(host);
+    // The account is made a moment after the host has started.
+    let made = async || Ok(kubectl.ok(&words).await.ok().map(|token| token.trim().to_owned()));
+    until_some(LIMIT, || format!("{words:?} makes no token"), made).await
 }
 
 /// The host's own audience, unless it is told another.
