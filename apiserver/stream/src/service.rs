@@ -31,6 +31,11 @@ pub struct StatusStream {
 type Future<T> = futures::future::BoxFuture<'static, Result<tonic::Response<T>, Status>>;
 
 impl StatusStream {
+    /// The full name of the service.
+    pub const NAME: &str = request::SERVICE;
+    /// Encoded `FileDescriptorSet` of the service and all that it imports.
+    pub const DESCRIPTORS: &[u8] = drydock_proto::FILE_DESCRIPTOR_SET;
+
     /// A service that reads these resources. It reads nothing before it is called.
     pub fn new(maintenances: Arc<dyn Storage>, evictions: Arc<dyn Storage>, config: Config) -> Arc<Self> {
         Arc::new(Self { hubs: Arc::new(Hubs::new(Stores { maintenances, evictions }, config)) })

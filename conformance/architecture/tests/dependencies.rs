@@ -10,6 +10,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-storage", &["drydock-machinery"]),
     ("drydock-server", &["drydock-machinery", "drydock-storage"]),
     ("drydock-admission", &["drydock-machinery", "drydock-server"]),
+    ("drydock-proto", &[]),
+    ("drydock-stream", &["drydock-machinery", "drydock-api", "drydock-storage", "drydock-proto"]),
     ("drydock-command", &[]),
     (
         "drydock-apiserver",
@@ -19,6 +21,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-storage",
             "drydock-server",
             "drydock-admission",
+            "drydock-stream",
             "drydock-command",
         ],
     ),

@@ -2,6 +2,7 @@
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
 mod caller;
+mod credential;
 mod headers;
 pub mod host_config;
 pub mod impersonation;
@@ -18,6 +19,7 @@ use http::HeaderMap;
 
 use crate::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin};
+pub(crate) use credential::Credential;
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 use peer::Verdict;
@@ -103,6 +105,28 @@ impl Authenticator {
     /// Who may act as whom.
     pub fn impersonation(&self) -> &Impersonation {
         &self.impersonation
+    }
+
+    /// Whose a token is; see [`TokenReviewer::owner`].
+    pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+        match &self.tokens {
+            Some(reviewer) => reviewer.owner(token, origin).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Until when it is remembered whose a token is.
+    pub(crate) fn known_until(&self, token: &str) -> Instant {
+        self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
+    }
+
+    /// A certificate that names the user goes before a token.
+    pub(crate) fn settle(&self, credential: &mut Credential, peer: &Peer) {
+        let now = SystemTime::now();
+        let verdict = peer.verdict(&self.config.current(), now);
+        if verdict.is_front_proxy || verdict.user.is_some() {
+            *credential = Credential::Certificate { end: peer.certificates_end(now) };
+        }
     }
 
     async fn by_token(&self, headers: &HeaderMap, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::{Buf, Bytes};
+use http::HeaderMap;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::answer::{Answer, SMALL};
@@ -28,6 +29,8 @@ pub struct Outgoing<G> {
     /// Whether the length of the body is known, so that its last piece says that it is the last.
     is_whole: bool,
     state: State,
+    /// What follows the last piece.
+    trailers: Option<Box<HeaderMap>>,
     sent: u64,
     sizes: Option<Sizes>,
 }
@@ -68,6 +71,7 @@ impl<G> Outgoing<G> {
             small: 0,
             is_whole: true,
             state: State::Open,
+            trailers: None,
             sent: 0,
             sizes: None,
         }
@@ -162,7 +166,7 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
             match self.state {
                 State::Open => {}
                 State::Over => return self.poll_end(context).map(|piece| Some(Ok(Frame::data(piece)))),
-                State::Ended => return Poll::Ready(None),
+                State::Ended => return Poll::Ready(self.trailers.take().map(|it| Ok(Frame::trailers(*it)))),
             }
             let Poll::Ready(next) = Pin::new(&mut self.inner).poll_frame(context) else {
                 if let Some(answer) = &self.answer {
@@ -171,8 +175,10 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
                 return Poll::Pending;
             };
             match next {
-                // Nobody here sends trailers.
-                Some(Ok(frame)) => frame.into_data().into_iter().for_each(|data| self.take(data)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.take(data),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
+                },
                 Some(Err(error)) => {
                     self.over();
                     return Poll::Ready(Some(Err(error)));
@@ -183,7 +189,8 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.state == State::Ended || (self.is_whole && self.rest.is_empty() && self.inner.is_end_stream())
+        (self.state == State::Ended && self.trailers.is_none())
+            || (self.is_whole && self.rest.is_empty() && self.inner.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {

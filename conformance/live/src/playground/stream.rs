@@ -40,8 +40,14 @@ impl StreamClients {
         let token = token_file(drydock)?;
         let address = drydock.url().trim_start_matches("https://").to_owned();
         let ca = drydock.ca();
-        let arguments = [address.as_ref(), ca.as_os_str(), drydock.server_name().as_ref(), token.as_os_str(), NAME.as_ref()]
-            .map(std::ffi::OsStr::to_owned);
+        let arguments = [
+            address.as_ref(),
+            ca.as_os_str(),
+            drydock.server_name().as_ref(),
+            token.as_os_str(),
+            NAME.as_ref(),
+        ]
+        .map(std::ffi::OsStr::to_owned);
         let start = |(i, command): (usize, &String)| {
             let output = drydock.host.dir.join(format!("stream-client-{i}.log"));
             let mut words = command.split_whitespace();
@@ -90,7 +96,11 @@ impl StreamClient {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        bail!("{} runs on {LIMIT:?} after its maintenance was deleted:\n{}", self.command, fs::read_to_string(&self.output)?)
+        bail!(
+            "{} runs on {LIMIT:?} after its maintenance was deleted:\n{}",
+            self.command,
+            fs::read_to_string(&self.output)?
+        )
     }
 }
 

@@ -18,7 +18,8 @@ async fn main() -> Result<()> {
     let (token, name) = (std::fs::read_to_string(argument("TOKEN_FILE")?)?, argument("MAINTENANCE")?);
     let ca = Certificate::from_pem(std::fs::read(ca)?);
     let tls = ClientTlsConfig::new().ca_certificate(ca).domain_name(server);
-    let mut client = Client::new(Endpoint::new(format!("https://{address}"))?.tls_config(tls)?.connect_lazy());
+    let mut client =
+        Client::new(Endpoint::new(format!("https://{address}"))?.tls_config(tls)?.connect_lazy());
     let mut request = WatchMaintenancesRequest { maintenance: name, ..Default::default() };
     let (bearer, mut last) = (format!("Bearer {}", token.trim()), Maintenance::default());
     while let Err(status) = follow(&mut client, &bearer, &mut request, &mut last).await {
@@ -31,7 +32,10 @@ async fn main() -> Result<()> {
         }
     }
     let (o, left) = (last.outcomes.unwrap_or_default(), last.pods_pending + last.pods_evicting);
-    print!("final evicted={} canceled={} passed_over={} returned={} ", o.evicted, o.canceled, o.passed_over, o.returned);
+    print!(
+        "final evicted={} canceled={} passed_over={} returned={} ",
+        o.evicted, o.canceled, o.passed_over, o.returned
+    );
     println!("drained_nodes={} left={left}", last.drained_nodes);
     Ok(())
 }
@@ -60,9 +64,19 @@ async fn follow(
 fn show(m: Maintenance) -> Maintenance {
     let (entry, stage) = (m.current_entry_index + 1, m.stage().as_str_name());
     print!("{} {stage} entry {entry} of {}: {} pending, ", m.name, m.entries, m.pods_pending);
-    println!("{} evicting, {} blocked; {} of {} nodes drained", m.pods_evicting, m.blocked, m.drained_nodes, m.nodes);
+    println!(
+        "{} evicting, {} blocked; {} of {} nodes drained",
+        m.pods_evicting, m.blocked, m.drained_nodes, m.nodes
+    );
     for b in &m.blockers {
-        println!("  {}/{} on {}: {}: {}", b.pod_namespace, b.pod_name, b.node, b.reason().as_str_name(), b.message);
+        println!(
+            "  {}/{} on {}: {}: {}",
+            b.pod_namespace,
+            b.pod_name,
+            b.node,
+            b.reason().as_str_name(),
+            b.message
+        );
     }
     m
 }
