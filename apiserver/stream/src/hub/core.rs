@@ -16,6 +16,9 @@ use crate::token::Position;
 use crate::view::View;
 use crate::views::Views;
 
+/// Below it are the serials of removals from before the start.
+const FIRST_SERIAL: u64 = 1 << 32;
+
 /// The two watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -44,7 +47,9 @@ pub struct Core {
     pub(super) facts: Facts,
     pub(super) indexes: [Index; 3],
     pub(super) views: Views,
-    pub(super) serial: u64,
+    serial: u64,
+    /// Numbers removals from before its start, which come before everything else of their revision.
+    pub(super) past_serial: u64,
     /// Revisions up to which each watch is processed.
     maintenances: u64,
     evictions: u64,
@@ -77,7 +82,8 @@ impl Core {
             facts,
             indexes: Entity::ALL.map(index),
             views: Views::new(config.views),
-            serial: 0,
+            serial: FIRST_SERIAL,
+            past_serial: 0,
             maintenances,
             evictions,
             high: maintenances.max(evictions),

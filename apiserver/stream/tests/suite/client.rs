@@ -75,7 +75,9 @@ impl Watch {
                 use watch_maintenances_response::Event;
                 let response = api::WatchMaintenancesResponse::decode(message).unwrap();
                 let said = match response.event.unwrap() {
-                    Event::Updated(updated) => Said::Updated(updated.name.clone(), updated.encode_to_vec().into()),
+                    Event::Updated(updated) => {
+                        Said::Updated(updated.name.clone(), updated.encode_to_vec().into())
+                    }
                     Event::Removed(key) => Said::Removed(key.name),
                     Event::SnapshotStarted(_) => Said::Started,
                     Event::SnapshotComplete(_) => Said::Complete,
@@ -87,7 +89,9 @@ impl Watch {
                 use watch_nodes_response::Event;
                 let response = api::WatchNodesResponse::decode(message).unwrap();
                 let said = match response.event.unwrap() {
-                    Event::Updated(updated) => Said::Updated(updated.name.clone(), updated.encode_to_vec().into()),
+                    Event::Updated(updated) => {
+                        Said::Updated(updated.name.clone(), updated.encode_to_vec().into())
+                    }
                     Event::Removed(key) => Said::Removed(key.name),
                     Event::SnapshotStarted(_) => Said::Started,
                     Event::SnapshotComplete(_) => Said::Complete,
@@ -113,7 +117,12 @@ impl Watch {
 }
 
 /// Calls a method with one message.
-pub async fn call(stream: &StatusStream, user: &str, method: &str, message: &[u8]) -> http::Response<tonic::body::Body> {
+pub async fn call(
+    stream: &StatusStream,
+    user: &str,
+    method: &str,
+    message: &[u8],
+) -> http::Response<tonic::body::Body> {
     let mut body = BytesMut::new();
     body.put_u8(0);
     body.put_u32(u32::try_from(message.len()).unwrap());
@@ -126,7 +135,11 @@ pub async fn call(stream: &StatusStream, user: &str, method: &str, message: &[u8
 }
 
 /// The one message of a unary call.
-pub async fn get<T: Message + Default>(stream: &StatusStream, method: &str, request: &impl Message) -> Result<T, Status> {
+pub async fn get<T: Message + Default>(
+    stream: &StatusStream,
+    method: &str,
+    request: &impl Message,
+) -> Result<T, Status> {
     let response = call(stream, "tester", method, &request.encode_to_vec()).await;
     let mut frames = Frames::new(response)?;
     let message = frames.next().await?.expect("a message");
@@ -218,7 +231,12 @@ impl Client {
         Self::of_user(stream, "tester", watch, kept).await
     }
 
-    pub async fn of_user(stream: &StatusStream, user: &str, watch: &Watch, kept: Kept) -> Result<Self, Status> {
+    pub async fn of_user(
+        stream: &StatusStream,
+        user: &str,
+        watch: &Watch,
+        kept: Kept,
+    ) -> Result<Self, Status> {
         let watch = watch.clone().after(&kept.token);
         let (method, message) = watch.call();
         let frames = Frames::new(call(stream, user, method, &message).await)?;
@@ -260,16 +278,5 @@ impl Client {
             words.push(self.words().await);
         }
         words
-    }
-
-    /// The status that ends the stream.
-    pub async fn end(&mut self) -> Status {
-        loop {
-            match self.frames.next().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return Status::ok(""),
-                Err(status) => return status,
-            }
-        }
     }
 }

@@ -226,14 +226,19 @@ impl Run {
             team: self.one_of(&["web", "db"]).to_owned(),
             node: self.one_of(&["", "n1", "n2", "n3"]).to_owned(),
             is_blocked: self.random.random(),
-            maintenances: MAINTENANCES.iter().filter(|_| self.random.random()).map(|name| (*name).to_owned()).collect(),
+            maintenances: MAINTENANCES
+                .iter()
+                .filter(|_| self.random.random())
+                .map(|name| (*name).to_owned())
+                .collect(),
         };
         let named: Vec<_> = state.maintenances.iter().map(|name| json!({"name": name})).collect();
         let blocked = state.is_blocked.then(|| json!({"reason": "Other"}));
         let stored = state.clone();
         let change = move |object: &mut serde_json::Value| {
             object["metadata"]["labels"] = json!({"team": stored.team});
-            object["metadata"]["annotations"] = json!({"nodemaintenance.k8s.io/maintenances": json!(named).to_string()});
+            object["metadata"]["annotations"] =
+                json!({"nodemaintenance.k8s.io/maintenances": json!(named).to_string()});
             object["spec"]["target"] = json!({"pod": {"name": format!("v{}", stored.version), "uid": "u"}});
             object["status"] = json!({
                 "podInfo": {"nodeName": stored.node, "podType": "Default", "priority": 0},
@@ -247,7 +252,8 @@ impl Run {
 
     async fn write_maintenance(&mut self) {
         let name = self.one_of(&MAINTENANCES);
-        let nodes = NODES.iter().filter(|_| self.random.random()).map(|node| (*node).to_owned()).collect::<Vec<_>>();
+        let nodes =
+            NODES.iter().filter(|_| self.random.random()).map(|node| (*node).to_owned()).collect::<Vec<_>>();
         let state = ModelMaintenance {
             version: self.version,
             team: self.one_of(&["web", "db"]).to_owned(),
@@ -268,7 +274,10 @@ impl Run {
     /// Reads what there is, for a moment.
     async fn read(&mut self, n: usize) -> Result<(), String> {
         for _ in 0..self.random.random_range(1..20) {
-            let Ok((token, said)) = timeout(Duration::from_millis(1), self.clients[n].client.read()).await else { break };
+            let Ok((token, said)) = timeout(Duration::from_millis(1), self.clients[n].client.read()).await
+            else {
+                break;
+            };
             self.clients[n].take(self.fault, &self.model, token, said)?;
         }
         Ok(())
@@ -316,7 +325,8 @@ impl Run {
             reader.take(self.fault, &self.model, token, said)?;
             let expected = self.model.expected(&reader.watch);
             let entities = reader.client.kept.entities.iter();
-            let told: BTreeMap<_, _> = entities.map(|(key, message)| (key.clone(), told(&reader.watch, message))).collect();
+            let told: BTreeMap<_, _> =
+                entities.map(|(key, message)| (key.clone(), told(&reader.watch, message))).collect();
             if heartbeats > 0 && told == expected && reader.client.kept.completed > 0 {
                 return Ok(());
             }

@@ -32,7 +32,8 @@ async fn one_user_cannot_take_all_filters_and_equal_filters_count_once() {
         assert_eq!(status.get_details_error_info().unwrap().reason, "TOO_MANY_FILTERS");
         status.message().to_owned()
     };
-    let _open = [open("one", "a").await.unwrap(), open("one", "b").await.unwrap(), open("one", "a").await.unwrap()];
+    let _open =
+        [open("one", "a").await.unwrap(), open("one", "b").await.unwrap(), open("one", "a").await.unwrap()];
     assert!(refused(open("one", "c").await).starts_with("you watch with too many"));
     let third = open("other", "c").await.unwrap();
     assert!(refused(open("other", "d").await).starts_with("the server follows"));
@@ -60,7 +61,10 @@ async fn a_request_that_is_too_large_is_refused() {
     let world = World::new().await;
     let large = Watch::evictions(|request| request.label_selector = "x".repeat(80 << 10));
     let refused = Client::open(&world.stream, &large).await.err().unwrap();
-    assert!([Code::OutOfRange, Code::ResourceExhausted, Code::InvalidArgument].contains(&refused.code()), "{refused:?}");
+    assert!(
+        [Code::OutOfRange, Code::ResourceExhausted, Code::InvalidArgument].contains(&refused.code()),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,7 +85,8 @@ async fn a_hub_that_nobody_reads_ends_and_the_next_subscriber_gets_another() {
 async fn a_client_that_takes_gzip_gets_it() {
     let world = World::new().await;
     world.put_eviction("a/1", |_| {}).await;
-    let message = drydock_proto::status::v1alpha1::GetEvictionRequest { namespace: "a".into(), name: "1".into() };
+    let message =
+        drydock_proto::status::v1alpha1::GetEvictionRequest { namespace: "a".into(), name: "1".into() };
     let mut body = vec![0; 4];
     body.push(u8::try_from(message.encoded_len()).unwrap());
     body.extend(message.encode_to_vec());
@@ -98,6 +103,7 @@ async fn a_client_that_takes_gzip_gets_it() {
 
 #[test]
 fn methods_stream_or_do_not_or_do_not_exist() {
-    let is_streaming = |name: &str| StatusStream::is_streaming(&format!("/drydock.status.v1alpha1.StatusService/{name}"));
+    let is_streaming =
+        |name: &str| StatusStream::is_streaming(&format!("/drydock.status.v1alpha1.StatusService/{name}"));
     assert_eq!(["GetNode", "WatchNodes", "Other"].map(is_streaming), [Some(false), Some(true), None]);
 }

@@ -42,8 +42,10 @@ impl Model {
                 let wanted = self.evictions.iter().filter(|(key, eviction)| {
                     is(&request.namespace, key.split('/').next().unwrap())
                         && is(&request.node, &eviction.node)
-                        && (request.maintenance.is_empty() || eviction.maintenances.contains(&request.maintenance))
-                        && (request.label_selector.is_empty() || request.label_selector == format!("team={}", eviction.team))
+                        && (request.maintenance.is_empty()
+                            || eviction.maintenances.contains(&request.maintenance))
+                        && (request.label_selector.is_empty()
+                            || request.label_selector == format!("team={}", eviction.team))
                         && (!request.only_blocked || eviction.is_blocked)
                 });
                 wanted.map(|(key, eviction)| (key.clone(), told_of_eviction(eviction))).collect()
@@ -52,7 +54,8 @@ impl Model {
                 let wanted = self.maintenances.iter().filter(|(name, maintenance)| {
                     is(&request.maintenance, name)
                         && (request.node.is_empty() || maintenance.nodes.contains_key(&request.node))
-                        && (request.label_selector.is_empty() || request.label_selector == format!("team={}", maintenance.team))
+                        && (request.label_selector.is_empty()
+                            || request.label_selector == format!("team={}", maintenance.team))
                         && (!request.only_blocked || maintenance.nodes.values().any(|blocked| *blocked > 0))
                 });
                 wanted.map(|(name, maintenance)| (name.clone(), told_of_maintenance(maintenance))).collect()
@@ -78,7 +81,8 @@ impl Model {
         let is_wanted = is(&request.node, name)
             && (request.maintenance.is_empty() || said.contains_key(&request.maintenance))
             && (!request.only_blocked || is_blocked);
-        let said: Vec<_> = said.iter().map(|(name, (version, blocked))| format!("{name} v{version} {blocked}")).collect();
+        let said: Vec<_> =
+            said.iter().map(|(name, (version, blocked))| format!("{name} v{version} {blocked}")).collect();
         is_wanted.then(|| format!("{} blocked={} others={}", said.join(","), blocked.len(), others.len()))
     }
 }

@@ -50,7 +50,9 @@ async fn an_entity_that_leaves_the_filter_is_removed_and_comes_back() {
 async fn a_stream_of_one_namespace_hears_of_no_other() {
     let world = World::new().await;
     let mut client =
-        Client::open(&world.stream, &Watch::evictions(|request| request.namespace = "shop".to_owned())).await.unwrap();
+        Client::open(&world.stream, &Watch::evictions(|request| request.namespace = "shop".to_owned()))
+            .await
+            .unwrap();
     assert_eq!(client.until_complete().await, ["started", "complete"]);
     world.put_eviction("other/a", |_| {}).await;
     world.delete_eviction("other/a").await;
@@ -111,12 +113,17 @@ async fn with_a_least_interval_only_the_last_state_comes() {
     client.until_complete().await;
     let mut last = None;
     for n in 0..50 {
-        world.put_eviction("shop/a", move |object| object["spec"]["target"] = json!({"pod": {"name": format!("v{n}"), "uid": "u"}})).await;
+        world
+            .put_eviction("shop/a", move |object| {
+                object["spec"]["target"] = json!({"pod": {"name": format!("v{n}"), "uid": "u"}})
+            })
+            .await;
     }
     let mut updates = 0;
     while last.as_deref() != Some("v49") {
         let Said::Updated(_, message) = client.said().await else { panic!("no update") };
-        last = Some(<drydock_proto::status::v1alpha1::Eviction as prost::Message>::decode(message).unwrap().pod);
+        last =
+            Some(<drydock_proto::status::v1alpha1::Eviction as prost::Message>::decode(message).unwrap().pod);
         updates += 1;
     }
     assert!(updates < 50, "{updates} updates of 50 changes");
@@ -133,7 +140,8 @@ async fn get_tells_what_a_stream_tells() {
     let request = GetEvictionRequest { namespace: "shop".into(), name: "a".into() };
     let eviction: GetEvictionResponse = get(&world.stream, "GetEviction", &request).await.unwrap();
     assert_eq!(eviction.eviction.unwrap().node, "n1");
-    let node: GetNodeResponse = get(&world.stream, "GetNode", &GetNodeRequest { name: "n1".into() }).await.unwrap();
+    let node: GetNodeResponse =
+        get(&world.stream, "GetNode", &GetNodeRequest { name: "n1".into() }).await.unwrap();
     let node = node.node.unwrap();
     assert_eq!((node.progress.len(), node.evictions.unwrap().blocked), (1, 1));
     let mut nodes = Client::open(&world.stream, &Watch::Nodes(WatchNodesRequest::default())).await.unwrap();
@@ -144,12 +152,35 @@ async fn get_tells_what_a_stream_tells() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_there_is_not_found_and_says_what_it_was() {
     let world = World::new().await;
-    let status = get::<GetNodeResponse>(&world.stream, "GetNode", &GetNodeRequest { name: "n1".into() }).await.unwrap_err();
-    assert_eq!((status.code(), status.get_details_resource_info().unwrap().resource_name), (Code::NotFound, "n1".into()));
+    let status = get::<GetNodeResponse>(&world.stream, "GetNode", &GetNodeRequest { name: "n1".into() })
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (status.code(), status.get_details_resource_info().unwrap().resource_name),
+        (Code::NotFound, "n1".into())
+    );
     let request = GetMaintenanceRequest { name: "m".into() };
     let status = get::<GetMaintenanceResponse>(&world.stream, "GetMaintenance", &request).await.unwrap_err();
     let info = status.get_details_error_info().unwrap();
-    assert_eq!((status.code(), info.reason.as_str(), info.domain.as_str()), (Code::NotFound, "NOT_FOUND", "drydock.status.v1alpha1"));
+    assert_eq!(
+        (status.code(), info.reason.as_str(), info.domain.as_str()),
+        (Code::NotFound, "NOT_FOUND", "drydock.status.v1alpha1")
+    );
     let strange = get::<GetNodeResponse>(&world.stream, "GetPod", &request).await.unwrap_err();
     assert_eq!(strange.code(), Code::Unimplemented);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_has_every_write_that_was_acknowledged_before_the_call() {
+    let world = World::new().await;
+    let _running = Client::open(&world.stream, &Watch::evictions(|_| {})).await.unwrap();
+    for n in 0..50 {
+        let key = format!("shop/{n}");
+        world.put_eviction(&key, on_node("n1", true)).await;
+        let mut client = Client::open(&world.stream, &Watch::evictions(|request| request.node = "n1".into()))
+            .await
+            .unwrap();
+        client.until_complete().await;
+        assert!(client.kept.entities.contains_key(&key), "{key} is missing in the snapshot");
+    }
 }

@@ -32,7 +32,8 @@ impl World {
     pub async fn with(config: Config) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store.db");
-        let backend: Arc<dyn Backend> = Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap());
+        let backend: Arc<dyn Backend> =
+            Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap());
         let (maintenances, evictions) = caches(&backend).await;
         let stream = StatusStream::new(maintenances.clone(), evictions.clone(), config.clone());
         Self { backend, maintenances, evictions, stream, config, _directory: directory }
@@ -78,7 +79,9 @@ impl World {
 }
 
 async fn caches(backend: &Arc<dyn Backend>) -> (Arc<Cache>, Arc<Cache>) {
-    let cache = |resource| Arc::new(Cache::start(Store::new(backend.clone(), GROUP, resource), CacheConfig::default()));
+    let cache = |resource| {
+        Arc::new(Cache::start(Store::new(backend.clone(), GROUP, resource), CacheConfig::default()))
+    };
     let (maintenances, evictions) = (cache("nodemaintenances"), cache("evictionrequests"));
     maintenances.wait_until_ready().await;
     evictions.wait_until_ready().await;
@@ -86,7 +89,12 @@ async fn caches(backend: &Arc<dyn Backend>) -> (Arc<Cache>, Arc<Cache>) {
 }
 
 /// Changes an object, or makes it.
-async fn put(storage: &dyn Storage, key: &str, new: &Value, change: impl Fn(&mut Value) + Send + Sync) -> Revision {
+async fn put(
+    storage: &dyn Storage,
+    key: &str,
+    new: &Value,
+    change: impl Fn(&mut Value) + Send + Sync,
+) -> Revision {
     let mut write = |seen: Option<&Stored>| {
         let mut object = seen.map_or_else(|| new.clone(), |seen| seen.object().to_value());
         change(&mut object);
