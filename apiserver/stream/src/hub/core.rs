@@ -1,5 +1,6 @@
 //! The state of a hub, without its watches: events go in, views change.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
@@ -56,8 +57,8 @@ pub struct Core {
     /// The newest revision that any entity may contain.
     high: u64,
     reached: watch::Sender<AllReached>,
-    /// Views that changed since their subscribers were woken.
-    touched: Vec<Arc<View>>,
+    /// Views that changed since their subscribers were woken, by their place in memory: each once.
+    touched: HashMap<usize, Arc<View>>,
 }
 
 impl Core {
@@ -88,7 +89,7 @@ impl Core {
             evictions,
             high: maintenances.max(evictions),
             reached,
-            touched: Vec::new(),
+            touched: HashMap::new(),
         }
     }
 
@@ -127,7 +128,8 @@ impl Core {
         self.serial += 1;
         let position = Position { revision, serial: self.serial };
         if let Some(change) = index.apply(update, position, floor) {
-            self.touched.extend(self.views.apply(&change));
+            let touched = self.views.apply(&change);
+            self.touched.extend(touched.map(|view| (Arc::as_ptr(view).addr(), view.clone())));
         }
     }
 
@@ -158,7 +160,7 @@ impl Core {
             *known = reached;
             has_moved
         });
-        for view in self.touched.drain(..) {
+        for (_, view) in self.touched.drain() {
             view.wake();
         }
     }

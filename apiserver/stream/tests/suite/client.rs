@@ -279,4 +279,15 @@ impl Client {
         }
         words
     }
+
+    /// The status that ends the stream.
+    pub async fn end(&mut self) -> Status {
+        loop {
+            match self.frames.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Status::ok(""),
+                Err(status) => return status,
+            }
+        }
+    }
 }
