@@ -7,6 +7,7 @@ use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Duration, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use crate::config::Config;
@@ -41,17 +42,23 @@ impl Hubs {
 
     /// Subscribes a user after a token, or to what there is. Waits for a hub that is being filled.
     ///
+    /// It has a task of its own: a stream that is not read is not polled, and would keep what others wait for.
+    ///
     /// # Errors
     /// OUT_OF_RANGE if nobody can go on after the token, RESOURCE_EXHAUSTED for too many filters, UNAVAILABLE if no hub is
     /// ready in time.
     pub async fn attach(
-        &self,
+        self: &Arc<Self>,
         filter: Filter,
         user: Arc<str>,
         token: Option<Token>,
     ) -> Result<Attached, Status> {
-        let attached = timeout(self.config.patience, self.try_attach(filter, user, token)).await;
-        attached.unwrap_or_else(|_| Err(unavailable("the status stream is not ready: try again")))
+        let hubs = self.clone();
+        let task = tokio::spawn(async move {
+            timeout(hubs.config.patience, hubs.try_attach(filter, user, token)).await.ok()
+        });
+        let attached = AbortOnDropHandle::new(task).await.ok().flatten();
+        attached.unwrap_or_else(|| Err(unavailable("the status stream is not ready: try again")))
     }
 
     async fn try_attach(
@@ -83,15 +90,16 @@ impl Hubs {
         }
     }
 
-    /// A revision that has every write acknowledged so far: the snapshot of whoever wrote something has it.
+    /// A revision that has every write acknowledged so far: the snapshot of whoever wrote something has it. All caches in
+    /// question have seen it.
     async fn newest(&self, entity: Entity) -> Result<u64, Status> {
         let options = ListOptions { at: ReadAt::Latest, limit: 1, start: None };
-        let mut newest = 0;
+        let mut newest = u64::MAX;
         for storage in self.storages(entity) {
             // Of no object: what is asked for is the revision, and that the cache has come so far.
             let page = storage.list(&Scope::object(""), &options, &mut Endless).await;
             let page = page.map_err(|error| of_storage(&error, "revision", ""))?;
-            newest = newest.max(page.revision.0);
+            newest = newest.min(page.revision.0);
         }
         Ok(newest)
     }

@@ -153,8 +153,10 @@ impl Core {
 
     /// The position from which on everything is sent to who comes from another hub.
     fn cursor_of(&self, entity: Entity, revision: u64) -> Result<Position, Refusal> {
-        let known_since = self.indexes[entity.index()].known_since();
+        let index = &self.indexes[entity.index()];
+        let known_since = index.known_since();
         match entity {
+            _ if index.has_dropped_after(revision) => return Err(Refusal::Expired),
             _ if revision >= known_since => {}
             // What a node left between two states of a maintenance is in neither.
             Entity::Node => return Err(Refusal::Expired),

@@ -7,5 +7,6 @@ mod history;
 mod limits;
 mod model;
 mod resume;
+mod shaky;
 mod streams;
 mod world;
