@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use drydock_storage::room::Endless;
+use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, StorageError};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Duration, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
-use drydock_storage::storage::StorageError;
-
 use crate::config::Config;
-use crate::error::{token_expired, too_many_filters, unavailable};
+use crate::error::{of_storage, token_expired, too_many_filters, unavailable};
 use crate::filter::{Entity, Filter};
 use crate::history::removals;
 use crate::hub::attach::{Attached, Refusal, Resume};
@@ -41,17 +42,23 @@ impl Hubs {
 
     /// Subscribes a user after a token, or to what there is. Waits for a hub that is being filled.
     ///
+    /// It has a task of its own: a stream that is not read is not polled, and would keep what others wait for.
+    ///
     /// # Errors
     /// OUT_OF_RANGE if nobody can go on after the token, RESOURCE_EXHAUSTED for too many filters, UNAVAILABLE if no hub is
     /// ready in time.
     pub async fn attach(
-        &self,
+        self: &Arc<Self>,
         filter: Filter,
         user: Arc<str>,
         token: Option<Token>,
     ) -> Result<Attached, Status> {
-        let attached = timeout(self.config.patience, self.try_attach(filter, user, token)).await;
-        attached.unwrap_or_else(|_| Err(unavailable("the status stream is not ready: try again")))
+        let hubs = self.clone();
+        let task = tokio::spawn(async move {
+            timeout(hubs.config.patience, hubs.try_attach(filter, user, token)).await.ok()
+        });
+        let attached = AbortOnDropHandle::new(task).await.ok().flatten();
+        attached.unwrap_or_else(|| Err(unavailable("the status stream is not ready: try again")))
     }
 
     async fn try_attach(
@@ -60,52 +67,41 @@ impl Hubs {
         user: Arc<str>,
         token: Option<Token>,
     ) -> Result<Attached, Status> {
+        let newest = self.newest(filter.entity).await?;
         loop {
             let handle = self.handle();
             let from = match token {
                 None => Resume::Start,
                 Some(token) if token.hub == handle.id => Resume::Position(token.position),
+                // Of another store, or of one that was put back to an older state.
+                Some(token) if token.floor > newest => return Err(token_expired()),
                 Some(token) => Resume::Revision(token.floor),
             };
-            match handle.attach(filter.clone(), user.clone(), from).await {
+            let after = token.map_or(0, |token| token.floor);
+            match handle.attach(filter.clone(), user.clone(), from, newest).await {
                 Some(Ok(attached)) => return Ok(attached),
-                Some(Err(refusal)) => self.mend(&handle, filter.entity, token, refusal).await?,
+                Some(Err(Refusal::Expired)) => return Err(token_expired()),
+                Some(Err(Refusal::Full(full))) => return Err(too_many_filters(full == Full::User)),
+                Some(Err(Refusal::NeedsHistory(upto))) => {
+                    self.read_history(&handle, filter.entity, after, upto).await?;
+                }
                 None => sleep(NEXT_HUB).await,
             }
         }
     }
 
-    /// Does what lets a refused caller in.
-    ///
-    /// # Errors
-    /// What the caller is refused with, if nothing does.
-    async fn mend(
-        &self,
-        handle: &Handle,
-        entity: Entity,
-        token: Option<Token>,
-        refusal: Refusal,
-    ) -> Result<(), Status> {
-        let after = token.map_or(0, |token| token.floor);
-        match refusal {
-            Refusal::Expired => Err(token_expired()),
-            Refusal::Full(full) => Err(too_many_filters(full == Full::User)),
-            Refusal::Behind => self.catch_up(handle, entity, after).await,
-            Refusal::NeedsHistory(upto) => self.read_history(handle, entity, after, upto).await,
+    /// A revision that has every write acknowledged so far: the snapshot of whoever wrote something has it. All caches in
+    /// question have seen it.
+    async fn newest(&self, entity: Entity) -> Result<u64, Status> {
+        let options = ListOptions { at: ReadAt::Latest, limit: 1, start: None };
+        let mut newest = u64::MAX;
+        for storage in self.storages(entity) {
+            // Of no object: what is asked for is the revision, and that the cache has come so far.
+            let page = storage.list(&Scope::object(""), &options, &mut Endless).await;
+            let page = page.map_err(|error| of_storage(&error, "revision", ""))?;
+            newest = newest.min(page.revision.0);
         }
-    }
-
-    /// Waits until the hub has seen a revision that another replica has seen.
-    async fn catch_up(&self, handle: &Handle, entity: Entity, revision: u64) -> Result<(), Status> {
-        let newest = self.storage(entity).current_revision().await;
-        if newest.is_ok_and(|newest| newest.0 < revision) {
-            // Of another store, or of one that was put back to an older state.
-            return Err(token_expired());
-        }
-        let mut reached = handle.reached.clone();
-        // A hub that has ended is found out by the next try.
-        let _ = reached.wait_for(|reached| reached[entity.index()].floor >= revision).await;
-        Ok(())
+        Ok(newest)
     }
 
     async fn read_history(
@@ -116,21 +112,24 @@ impl Hubs {
         upto: u64,
     ) -> Result<(), Status> {
         let Ok(_permit) = self.history.acquire().await else { return Err(token_expired()) };
-        let storage = self.storage(entity);
+        let [storage, ..] = self.storages(entity)[..] else { return Err(token_expired()) };
         match removals(storage.as_ref(), after, upto, self.config.history).await {
             Ok(removed) => {
                 handle.add_history(entity, after, removed).await;
                 Ok(())
             }
             Err(StorageError::Expired { .. }) => Err(token_expired()),
-            Err(error) => Err(crate::error::of_storage(&error, "history", "")),
+            Err(error) => Err(of_storage(&error, "history", "")),
         }
     }
 
-    fn storage(&self, entity: Entity) -> &Arc<dyn drydock_storage::storage::Storage> {
+    /// What entities of a kind are made from.
+    fn storages(&self, entity: Entity) -> Vec<&Arc<dyn Storage>> {
+        let Stores { maintenances, evictions } = &self.stores;
         match entity {
-            Entity::Maintenance | Entity::Node => &self.stores.maintenances,
-            Entity::Eviction => &self.stores.evictions,
+            Entity::Maintenance => vec![maintenances],
+            Entity::Eviction => vec![evictions],
+            Entity::Node => vec![maintenances, evictions],
         }
     }
 

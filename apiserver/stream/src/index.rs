@@ -123,9 +123,14 @@ impl Index {
         view.horizon() <= position
     }
 
-    /// Every removal after this revision is known.
+    /// Every removal after this revision is known, but for those that were dropped.
     pub fn known_since(&self) -> u64 {
-        self.known_since.max(self.log.horizon().revision)
+        self.known_since
+    }
+
+    /// Whether removals after a revision may have been dropped, as there was no room for them.
+    pub fn has_dropped_after(&self, revision: u64) -> bool {
+        revision < self.log.horizon().revision
     }
 
     /// Takes in removals between an older revision and the one from which on they are known. `serial` numbers them.

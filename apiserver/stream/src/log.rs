@@ -45,6 +45,8 @@ pub struct Log {
     tombstones: BTreeSet<Position>,
     tombstone_bytes: usize,
     limit: TombstoneLimit,
+    /// Most tombstones for now, within the limit.
+    most: usize,
     horizon: Position,
 }
 
@@ -57,6 +59,7 @@ impl Log {
             tombstones: BTreeSet::new(),
             tombstone_bytes: 0,
             limit,
+            most: limit.count,
             horizon,
         }
     }
@@ -83,13 +86,19 @@ impl Log {
     }
 
     fn trim(&mut self) {
-        while self.tombstones.len() > self.limit.count || self.tombstone_bytes > self.limit.bytes {
+        while self.tombstones.len() > self.most || self.tombstone_bytes > self.limit.bytes {
             let Some(oldest) = self.tombstones.first().copied() else { return };
             if let Some(entry) = self.take_out(oldest) {
                 self.positions.remove(&entry.key);
             }
             self.horizon = self.horizon.max(oldest);
         }
+    }
+
+    /// Keeps at most so many tombstones from now on, within the limit.
+    pub fn limit_tombstones(&mut self, most: usize) {
+        self.most = most.min(self.limit.count);
+        self.trim();
     }
 
     /// The newest change of a key.

@@ -270,3 +270,6 @@ fn look(log: &Log, cursor: Position, removals_after: Position, batch: Option<Pos
         None => Look::Nothing,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,6 +73,11 @@ impl View {
         users.subscribers.is_empty().then_some(users.idle_since)
     }
 
+    /// Who reads it.
+    pub fn users(&self) -> Vec<Arc<str>> {
+        self.users.lock().subscribers.keys().cloned().collect()
+    }
+
     /// Whether a user reads it.
     pub fn is_read_by(&self, user: &str) -> bool {
         self.users.lock().subscribers.contains_key(user)

@@ -1,5 +1,6 @@
 //! All views of a hub: found by filter for subscribers, and by anchor for changes; bounded for each user and in all.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,9 @@ use crate::view::View;
 
 /// How long a view without subscribers is kept: a client that lost its connection is back by then.
 const KEPT: Duration = Duration::from_secs(60);
+
+/// Tombstones that each view may keep, however many there are.
+const LEAST_TOMBSTONES: usize = 64;
 
 /// How many different filters may be followed.
 #[derive(Clone, Copy, Debug)]
@@ -118,31 +122,65 @@ impl Views {
         let view = Arc::new(view);
         self.anchored.entry(view.filter.anchor()).or_default().push(view.clone());
         self.by_filter.insert(canonical, view.clone());
+        self.share_tombstones();
         view
     }
 
     /// Gives a change to the views that it concerns; returns those whose subscribers have something to read.
-    pub fn apply(&self, change: &Change) -> Vec<Arc<View>> {
+    pub fn apply<'v>(&'v self, change: &'v Change) -> impl Iterator<Item = &'v Arc<View>> {
         let concerned = change.anchors().into_iter().filter_map(|anchor| self.anchored.get(&anchor));
-        concerned.flatten().filter(|view| view.apply(change)).cloned().collect()
+        concerned.flatten().filter(|view| view.apply(change))
     }
 
-    /// Drops the views that nobody has read for a while.
+    /// Drops the views that nobody has read for a while; and others, if what they select has grown beyond the bound: their
+    /// subscribers ask for them again, and are told that there is no room.
     pub fn sweep(&mut self) {
         self.drop_idle(KEPT);
+        let mut all = self.usage(|_| true);
+        while all.entries > self.limits.entries
+            && let Some(largest) = self.largest_of_greediest()
+        {
+            all.entries = all.entries.saturating_sub(largest.read(Log::len));
+            largest.end();
+            self.retain(|view| !std::ptr::eq(view, Arc::as_ptr(&largest)));
+        }
+    }
+
+    /// The largest view of the user whose views have most entities; of those, one that fewest others read.
+    fn largest_of_greediest(&self) -> Option<Arc<View>> {
+        let mut entries: HashMap<Arc<str>, usize> = HashMap::new();
+        for view in self.by_filter.values() {
+            view.users()
+                .into_iter()
+                .for_each(|user| *entries.entry(user).or_default() += view.read(Log::len));
+        }
+        let (greediest, _) = entries.into_iter().max_by_key(|(_, entries)| *entries)?;
+        let views = self.by_filter.values().filter(|view| view.is_read_by(&greediest));
+        views.max_by_key(|view| (Reverse(view.users().len()), view.read(Log::len))).cloned()
     }
 
     fn drop_idle(&mut self, kept: Duration) {
         let now = Instant::now();
         let is_idle = |view: &View| view.idle_since().is_some_and(|since| now.duration_since(since) >= kept);
+        self.retain(|view| !is_idle(view));
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&View) -> bool) {
         let before = self.by_filter.len();
-        self.by_filter.retain(|_, view| !is_idle(view));
+        self.by_filter.retain(|_, view| is_kept(view));
         if self.by_filter.len() < before {
             self.anchored.clear();
             for view in self.by_filter.values() {
                 self.anchored.entry(view.filter.anchor()).or_default().push(view.clone());
             }
+            self.share_tombstones();
         }
+    }
+
+    /// Divides the room for tombstones, so that all views together keep no more of them than entities.
+    fn share_tombstones(&self) {
+        let most = (self.limits.entries / self.by_filter.len().max(1)).max(LEAST_TOMBSTONES);
+        self.by_filter.values().for_each(|view| view.write(|log| log.limit_tombstones(most)));
     }
 
     /// Whether somebody reads one of them.

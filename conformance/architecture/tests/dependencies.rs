@@ -5,13 +5,16 @@ use drydock_architecture::{none, repository};
 
 /// Each of our crates and those of ours that it may use. A crate uses only crates that stand above it: one way.
 const TABLE: &[(&str, &[&str])] = &[
+    ("drydock-proto", &[]),
     ("drydock-machinery", &[]),
     ("drydock-api", &["drydock-machinery"]),
     ("drydock-storage", &["drydock-machinery"]),
+    (
+        "drydock-stream",
+        &["drydock-proto", "drydock-machinery", "drydock-api", "drydock-storage"],
+    ),
     ("drydock-server", &["drydock-machinery", "drydock-storage"]),
     ("drydock-admission", &["drydock-machinery", "drydock-server"]),
-    ("drydock-proto", &[]),
-    ("drydock-stream", &["drydock-machinery", "drydock-api", "drydock-storage", "drydock-proto"]),
     ("drydock-command", &[]),
     (
         "drydock-apiserver",

@@ -22,6 +22,8 @@ pub enum Request {
         user: Arc<str>,
         /// From where on.
         from: Resume,
+        /// The snapshot has everything up to this revision.
+        at_least: u64,
         /// The answer.
         reply: oneshot::Sender<Result<Attached, Refusal>>,
     },
@@ -83,24 +85,41 @@ impl Attached {
 pub enum Refusal {
     /// The removals from the revision up to this one must be known first.
     NeedsHistory(u64),
-    /// The hub has not seen the revision yet.
-    Behind,
     /// What was removed since is not known any more.
     Expired,
     /// Too many different filters.
     Full(Full),
 }
 
+impl Request {
+    /// Whether nobody waits for the answer any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        match self {
+            Self::Attach { reply, .. } => reply.is_closed(),
+            Self::History { reply, .. } => reply.is_closed(),
+            Self::Pace { reply, .. } => reply.is_closed(),
+        }
+    }
+}
+
 impl Core {
+    /// Whether a request can be answered with what is known.
+    pub(super) fn can_serve(&self, request: &Request) -> bool {
+        match request {
+            Request::Attach { filter, at_least, .. } => self.reached(filter.entity).floor >= *at_least,
+            Request::History { .. } | Request::Pace { .. } => true,
+        }
+    }
+
     /// Answers a request.
     pub(super) fn serve(&mut self, request: Request) {
         // Whoever does not wait for the answer any more has no subscription.
         match request {
-            Request::Attach { filter, user, from, reply } => {
+            Request::Attach { filter, user, from, reply, .. } => {
                 let _ = reply.send(self.attach(filter, &user, from));
             }
             Request::History { entity, since, removed, reply } => {
-                self.indexes[entity.index()].add_history(since, &removed, &mut self.serial);
+                self.indexes[entity.index()].add_history(since, &removed, &mut self.past_serial);
                 let _ = reply.send(());
             }
             Request::Pace { maintenance, reply } => {
@@ -134,11 +153,10 @@ impl Core {
 
     /// The position from which on everything is sent to who comes from another hub.
     fn cursor_of(&self, entity: Entity, revision: u64) -> Result<Position, Refusal> {
-        if self.reached(entity).floor < revision {
-            return Err(Refusal::Behind);
-        }
-        let known_since = self.indexes[entity.index()].known_since();
+        let index = &self.indexes[entity.index()];
+        let known_since = index.known_since();
         match entity {
+            _ if index.has_dropped_after(revision) => return Err(Refusal::Expired),
             _ if revision >= known_since => {}
             // What a node left between two states of a maintenance is in neither.
             Entity::Node => return Err(Refusal::Expired),

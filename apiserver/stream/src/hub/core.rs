@@ -1,5 +1,6 @@
 //! The state of a hub, without its watches: events go in, views change.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
@@ -15,6 +16,9 @@ use crate::index::Index;
 use crate::token::Position;
 use crate::view::View;
 use crate::views::Views;
+
+/// Below it are the serials of removals from before the start.
+const FIRST_SERIAL: u64 = 1 << 32;
 
 /// The two watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +48,17 @@ pub struct Core {
     pub(super) facts: Facts,
     pub(super) indexes: [Index; 3],
     pub(super) views: Views,
-    pub(super) serial: u64,
+    serial: u64,
+    /// Numbers removals from before its start, which come before everything else of their revision.
+    pub(super) past_serial: u64,
     /// Revisions up to which each watch is processed.
     maintenances: u64,
     evictions: u64,
     /// The newest revision that any entity may contain.
     high: u64,
     reached: watch::Sender<AllReached>,
-    /// Views that changed since their subscribers were woken.
-    touched: Vec<Arc<View>>,
+    /// Views that changed since their subscribers were woken, by their place in memory: each once.
+    touched: HashMap<usize, Arc<View>>,
 }
 
 impl Core {
@@ -77,12 +83,13 @@ impl Core {
             facts,
             indexes: Entity::ALL.map(index),
             views: Views::new(config.views),
-            serial: 0,
+            serial: FIRST_SERIAL,
+            past_serial: 0,
             maintenances,
             evictions,
             high: maintenances.max(evictions),
             reached,
-            touched: Vec::new(),
+            touched: HashMap::new(),
         }
     }
 
@@ -121,7 +128,8 @@ impl Core {
         self.serial += 1;
         let position = Position { revision, serial: self.serial };
         if let Some(change) = index.apply(update, position, floor) {
-            self.touched.extend(self.views.apply(&change));
+            let touched = self.views.apply(&change);
+            self.touched.extend(touched.map(|view| (Arc::as_ptr(view).addr(), view.clone())));
         }
     }
 
@@ -152,7 +160,7 @@ impl Core {
             *known = reached;
             has_moved
         });
-        for view in self.touched.drain(..) {
+        for (_, view) in self.touched.drain() {
             view.wake();
         }
     }

@@ -38,14 +38,15 @@ impl Handle {
         *self.reached.borrow() != AllReached::default()
     }
 
-    /// Subscribes a user; waits until the hub is filled. None if the hub has ended.
+    /// Subscribes a user, once the hub has seen everything up to a revision. None if the hub has ended.
     pub async fn attach(
         &self,
         filter: Filter,
         user: Arc<str>,
         from: Resume,
+        at_least: u64,
     ) -> Option<Result<Attached, Refusal>> {
-        self.ask(|reply| Request::Attach { filter, user, from, reply }).await
+        self.ask(|reply| Request::Attach { filter, user, from, at_least, reply }).await
     }
 
     /// Gives it removals after `since`. None if the hub has ended.

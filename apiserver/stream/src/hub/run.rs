@@ -18,6 +18,8 @@ use crate::config::Config;
 const QUEUE: usize = 256;
 /// How often progress without events is told, and idle views are looked for.
 const TICK: Duration = Duration::from_secs(1);
+/// How often progress is looked at while somebody waits for it.
+const LOOK: Duration = Duration::from_millis(2);
 /// How often rates are told anew while nothing else changes.
 const RATES: Duration = Duration::from_secs(15);
 /// First and longest wait before storage is read again that could not be.
@@ -55,7 +57,8 @@ async fn run(
         (tries, wait) = (tries + 1, (2 * wait).min(BACKOFF.1));
     };
     let (core, maintenances, evictions) = filled;
-    let mut hub = Hub { core, config, requests, used: Instant::now(), rates_told: Instant::now() };
+    let mut hub =
+        Hub { core, config, requests, used: Instant::now(), rates_told: Instant::now(), waiting: Vec::new() };
     if let Err(error) = hub.follow(maintenances, evictions).await {
         tracing::info!(%error, "a watch of the status stream ended: its subscribers begin anew");
     }
@@ -71,6 +74,8 @@ struct Hub {
     /// When somebody subscribed last.
     used: Instant,
     rates_told: Instant,
+    /// Requests that need a newer state.
+    waiting: Vec<Request>,
 }
 
 impl Hub {
@@ -85,6 +90,7 @@ impl Hub {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let may_wait = self.waiting.len() < QUEUE;
             tokio::select! {
                 events = first.next() => {
                     let progress = first.progress().0;
@@ -94,18 +100,32 @@ impl Hub {
                     let progress = second.progress().0;
                     self.take(Source::Evictions, events.unwrap_or_else(over), progress).await?;
                 }
-                request = self.requests.recv() => match request {
-                    Some(request) => self.core.serve(request),
+                request = self.requests.recv(), if may_wait => match request {
+                    Some(request) => self.waiting.push(request),
                     None => return Ok(()),
                 },
+                () = sleep(LOOK), if !self.waiting.is_empty() => {}
                 _ = tick.tick() => {
-                    self.core.processed(Source::Maintenances, first.progress().0);
-                    self.core.processed(Source::Evictions, second.progress().0);
                     self.tick();
                     if self.used.elapsed() >= self.config.idle {
                         return Ok(());
                     }
                 }
+            }
+            self.core.processed(Source::Maintenances, first.progress().0);
+            self.core.processed(Source::Evictions, second.progress().0);
+            self.core.publish();
+            self.serve();
+        }
+    }
+
+    /// Answers the requests that can be answered.
+    fn serve(&mut self) {
+        for request in std::mem::take(&mut self.waiting) {
+            if self.core.can_serve(&request) {
+                self.core.serve(request);
+            } else if !request.is_given_up() {
+                self.waiting.push(request);
             }
         }
     }
@@ -138,7 +158,6 @@ impl Hub {
             self.rates_told = now;
             self.core.tell_rates((self.config.clock)());
         }
-        self.core.publish();
         self.core.views.sweep();
         if self.core.views.is_read() {
             self.used = now;

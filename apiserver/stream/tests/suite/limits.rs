@@ -56,6 +56,31 @@ async fn entities_in_views_are_bounded() {
     let _b = Client::open(&world.stream, &of_namespace("b")).await.unwrap();
 }
 
+/// Filters that select little may come to select much.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn views_that_grow_beyond_the_bound_end_the_streams_of_whoever_has_most() {
+    let views = ViewLimits { entries: 12, entries_of_user: 8, ..ViewLimits::default() };
+    let world = World::with(Config { views, ..Config::default() }).await;
+    let mut modest =
+        Client::of_user(&world.stream, "modest", &of_namespace("b"), Kept::default()).await.unwrap();
+    let selectors = ["!x", "!y", "!z"];
+    let mut greedy = Vec::new();
+    for selector in selectors {
+        let watch = Watch::evictions(|request| request.label_selector = selector.to_owned());
+        greedy.push(Client::of_user(&world.stream, "greedy", &watch, Kept::default()).await.unwrap());
+    }
+    for n in 0..5 {
+        world.put_eviction(&format!("a/{n}"), |_| {}).await;
+    }
+    let ended = futures::future::select_all(greedy.iter_mut().map(|client| Box::pin(client.end()))).await.0;
+    assert_eq!(ended.code(), Code::ResourceExhausted, "{ended:?}");
+    world.put_eviction("b/1", |_| {}).await;
+    modest.until_complete().await;
+    while !modest.kept.entities.contains_key("b/1") {
+        modest.said().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_is_too_large_is_refused() {
     let world = World::new().await;

@@ -158,3 +158,44 @@ async fn a_token_of_a_store_that_went_back_is_too_old() {
     let refused = Client::resume(&other.stream, &watch, kept).await.err().unwrap();
     assert_eq!(refused.code(), Code::OutOfRange);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_go_on_when_a_watch_ends() {
+    let world = three_evictions().await;
+    world.put_maintenance("m", speaks_of(&["n1"], 1)).await;
+    let (evictions, nodes) = (Watch::evictions(|_| {}), Watch::Nodes(WatchNodesRequest::default()));
+    let mut of_evictions = Client::open(&world.stream, &evictions).await.unwrap();
+    let mut of_nodes = Client::open(&world.stream, &nodes).await.unwrap();
+    of_evictions.until_complete().await;
+    of_nodes.until_complete().await;
+    // What happens while the watch says nothing is what the next hub must know from history.
+    world.evictions.hold(true);
+    world.delete_eviction("shop/a").await;
+    world.put_eviction("shop/d", on_node("n1", true)).await;
+    world.evictions.fail();
+    world.evictions.hold(false);
+    assert_eq!(of_evictions.until_complete().await, ["-shop/a", "+shop/d", "complete"]);
+    assert_eq!(of_nodes.until_complete().await, ["started", "+n1", "complete"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_right_on_another_hub_although_one_watch_was_behind() {
+    let world = three_evictions().await;
+    world.put_maintenance("m", speaks_of(&["n1"], 1)).await;
+    let nodes = Watch::Nodes(WatchNodesRequest::default());
+    let (replica, _) = world.shaky_replica().await;
+    let running = Client::open(&replica, &nodes).await.unwrap();
+    let mut client = Client::open(&world.stream, &nodes).await.unwrap();
+    client.until_complete().await;
+    // This hub sees the maintenance's change, and not the eviction's before it.
+    world.evictions.hold(true);
+    world.delete_eviction("shop/a").await;
+    world.put_maintenance("m", speaks_of(&["n1"], 2)).await;
+    assert_eq!(client.words().await, "+n1");
+    let mut client = Client::resume(&replica, &nodes, client.kept.clone()).await.unwrap();
+    assert_eq!(client.until_complete().await, ["+n1", "complete"]);
+    let node: drydock_proto::status::v1alpha1::Node =
+        prost::Message::decode(client.kept.entities["n1"].clone()).unwrap();
+    assert_eq!((node.evictions.unwrap().blocked, node.progress[0].pods_pending), (2, 2));
+    drop(running);
+}

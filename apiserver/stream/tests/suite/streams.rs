@@ -169,3 +169,18 @@ async fn what_is_not_there_is_not_found_and_says_what_it_was() {
     let strange = get::<GetNodeResponse>(&world.stream, "GetPod", &request).await.unwrap_err();
     assert_eq!(strange.code(), Code::Unimplemented);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_has_every_write_that_was_acknowledged_before_the_call() {
+    let world = World::new().await;
+    let _running = Client::open(&world.stream, &Watch::evictions(|_| {})).await.unwrap();
+    for n in 0..50 {
+        let key = format!("shop/{n}");
+        world.put_eviction(&key, on_node("n1", true)).await;
+        let mut client = Client::open(&world.stream, &Watch::evictions(|request| request.node = "n1".into()))
+            .await
+            .unwrap();
+        client.until_complete().await;
+        assert!(client.kept.entities.contains_key(&key), "{key} is missing in the snapshot");
+    }
+}

@@ -12,13 +12,15 @@ use drydock_stream::{Config, StatusStream};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::shaky::Shaky;
+
 const GROUP: &str = "coordination.k8s.io";
 
 /// Storage of both kinds.
 pub struct World {
     pub backend: Arc<dyn Backend>,
-    pub maintenances: Arc<Cache>,
-    pub evictions: Arc<Cache>,
+    pub maintenances: Arc<Shaky>,
+    pub evictions: Arc<Shaky>,
     pub stream: Arc<StatusStream>,
     pub config: Config,
     _directory: TempDir,
@@ -41,8 +43,13 @@ impl World {
 
     /// A stream of another replica: with caches of its own over the same store.
     pub async fn replica(&self) -> Arc<StatusStream> {
+        self.shaky_replica().await.0
+    }
+
+    /// The same, with its storage of evictions.
+    pub async fn shaky_replica(&self) -> (Arc<StatusStream>, Arc<Shaky>) {
         let (maintenances, evictions) = caches(&self.backend).await;
-        StatusStream::new(maintenances, evictions, self.config.clone())
+        (StatusStream::new(maintenances, evictions.clone(), self.config.clone()), evictions)
     }
 
     /// A stream whose hub has not run yet, over the same caches.
@@ -78,14 +85,14 @@ impl World {
     }
 }
 
-async fn caches(backend: &Arc<dyn Backend>) -> (Arc<Cache>, Arc<Cache>) {
+async fn caches(backend: &Arc<dyn Backend>) -> (Arc<Shaky>, Arc<Shaky>) {
     let cache = |resource| {
         Arc::new(Cache::start(Store::new(backend.clone(), GROUP, resource), CacheConfig::default()))
     };
     let (maintenances, evictions) = (cache("nodemaintenances"), cache("evictionrequests"));
     maintenances.wait_until_ready().await;
     evictions.wait_until_ready().await;
-    (maintenances, evictions)
+    (Shaky::new(maintenances), Shaky::new(evictions))
 }
 
 /// Changes an object, or makes it.
