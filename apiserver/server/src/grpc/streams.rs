@@ -13,9 +13,9 @@ use super::ending::Ending;
 use super::reviews::Question;
 
 /// Open streams of one user (a [flow](crate::user::User::flow)).
-pub const MAX_STREAMS: usize = 4096;
+pub(super) const MAX_STREAMS: usize = 4096;
 /// Different questions that are reviewed for the open streams of one user.
-pub const MAX_QUESTIONS: usize = 1024;
+pub(super) const MAX_QUESTIONS: usize = 1024;
 
 /// What tells one question from another.
 pub(super) type Key = [u8; 32];
