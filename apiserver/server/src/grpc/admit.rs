@@ -151,7 +151,7 @@ impl Chain {
             Credential::Token(token) => {
                 questions.push(Question::Token { token, user: caller.user.clone(), origin })
             }
-            Credential::Certificate { end } => certificate_end = end,
+            Credential::Certificates { end } => certificate_end = end,
             Credential::None => {}
         }
         if !headers.is_empty() {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use drydock_machinery::ApiError;
 use futures::FutureExt;
 use http::{HeaderMap, Request, Response, request};
+use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tonic::Status;
 
@@ -92,7 +93,8 @@ pub(super) fn ended<G: Send + Unpin + 'static>(
     }
     answer.map(|inner| {
         let body = EndedBody::new(inner, grpc.shutdown.clone(), deadline, ending, guard);
-        Body::new(body)
+        // Boxed here: `Body` would put a layer around it that maps errors.
+        Body::new(body.boxed_unsync())
     })
 }
 

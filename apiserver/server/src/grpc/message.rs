@@ -14,7 +14,7 @@ use super::Refusal;
 use crate::fair_budget::Holding;
 
 /// Most bytes of a request message, compressed and decompressed.
-pub const MAX_BYTES: usize = 64 << 10;
+pub(super) const MAX_BYTES: usize = 64 << 10;
 /// What comes before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 

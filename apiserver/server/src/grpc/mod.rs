@@ -16,8 +16,8 @@
 //! A call is treated as the request for the objects that it reads: a unary method is a `get` and a server-streaming
 //! method is a `watch` of all of them, in authorization, flow control, metrics and audit.
 //!
-//! Bounds: a request message has at most [`message::MAX_BYTES`], compressed and decompressed. A user has at most
-//! [`streams::MAX_STREAMS`] open streams and [`streams::MAX_QUESTIONS`] different questions that are reviewed for them.
+//! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
+//! 1,024 different questions that are reviewed for them.
 
 mod admit;
 mod answer;
@@ -106,11 +106,13 @@ impl Grpc {
     }
 }
 
-/// Whether a request is a gRPC call. Other requests cost one comparison here, those with POST one look at a header.
+/// Whether a request is a gRPC call. Other requests cost one comparison here, those with POST one look at a header. The
+/// path of a resource is never a method's: whoever creates an object with this media type is told 415.
 pub fn is_call(request: &Request<Body>) -> bool {
     request.method() == Method::POST
         && request.version() == Version::HTTP_2
         && request.headers().get(header::CONTENT_TYPE).is_some_and(|value| is_grpc(value.as_bytes()))
+        && !["/api/", "/apis/"].iter().any(|start| request.uri().path().starts_with(start))
 }
 
 /// `application/grpc` or `application/grpc+proto`, with or without parameters.
@@ -134,10 +136,12 @@ mod tests {
 
     #[test]
     fn only_a_post_over_http2_with_the_media_type_of_grpc_is_a_call() {
-        let call = |method: Method, version, media_type: &str| {
-            let request = Request::builder().method(method).version(version);
+        let at = |path: &str, method: Method, version, media_type: &str| {
+            let request = Request::builder().uri(path).method(method).version(version);
             is_call(&request.header(header::CONTENT_TYPE, media_type).body(Body::empty()).unwrap())
         };
+        let call = |method, version, media_type: &str| at("/p.S/M", method, version, media_type);
+        assert!(!at("/apis/g/v1/things", Method::POST, Version::HTTP_2, "application/grpc"));
         for media_type in ["application/grpc", "application/grpc+proto", "Application/gRPC; charset=utf-8"] {
             assert!(call(Method::POST, Version::HTTP_2, media_type), "{media_type}");
             assert!(!call(Method::POST, Version::HTTP_11, media_type), "{media_type}");

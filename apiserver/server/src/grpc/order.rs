@@ -162,9 +162,10 @@ impl Chain {
         body: Body,
         call: &Call<'_>,
     ) -> Result<Admitted, Refusal> {
-        let (mut credential, peer) = (Credential::shown(&parts.headers), call.peer);
-        let caller = self.authenticator.authenticate(&mut parts.headers, peer, call.by).await?;
-        self.authenticator.settle(&mut credential, peer);
+        let (token, peer) = (Credential::shown(&parts.headers), call.peer);
+        let (caller, proved_by) =
+            self.authenticator.authenticate_by(&mut parts.headers, peer, call.by).await?;
+        let credential = Credential::of(proved_by, token, peer);
         let _ = call.authenticated.set(caller.user.clone());
         let asked = self.read_call(grpc, &mut parts.headers, body, call, &caller).await;
         if let Some(info) = asked.as_ref().ok().and_then(|asked| asked.infos.first()) {

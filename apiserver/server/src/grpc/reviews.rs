@@ -1,6 +1,7 @@
 //! Reviews of open streams: when an answer of the host is no longer remembered, the question is asked again, once for
 //! all streams that depend on it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,7 +179,7 @@ impl Host<'_> {
             Question::Token { token, user, origin } => {
                 let origin = Origin { deadline: Instant::now() + LIMIT, ..*origin };
                 match self.authenticator.owner(token, &origin).await {
-                    Ok(Some(owner)) if owner == *user => self.holds(question),
+                    Ok(Some(owner)) if is_same(&owner, user) => self.holds(question),
                     Ok(Some(_)) => {
                         refused("the token is another user's now, or the user's groups have changed")
                     }
@@ -210,6 +211,13 @@ impl Host<'_> {
     fn holds(&self, question: &Question) -> Answer {
         Answer::Holds(self.known_until(question))
     }
+}
+
+/// Whether a token's user is still the same as far as rights go. Groups have no order, and extras tell of the request as
+/// well: some authenticators give them other values each time.
+fn is_same(now: &User, before: &User) -> bool {
+    let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
+    now.name == before.name && now.uid == before.uid && groups(now) == groups(before)
 }
 
 fn refused(why: &str) -> Answer {

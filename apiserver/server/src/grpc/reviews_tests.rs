@@ -127,6 +127,20 @@ async fn a_review_that_panics_is_tried_again() {
 }
 
 #[test]
+fn a_user_is_the_same_with_the_same_groups_in_any_order() {
+    let user = |name: &str, groups: &[&str], extra: &str| User {
+        name: name.to_owned(),
+        groups: groups.iter().map(|&group| group.to_owned()).collect(),
+        extra: [("seen".to_owned(), vec![extra.to_owned()])].into(),
+        ..User::default()
+    };
+    let ann = user("ann", &["a", "b"], "1");
+    assert!(is_same(&user("ann", &["b", "a"], "2"), &ann));
+    assert!(!is_same(&user("ann", &["a"], "1"), &ann));
+    assert!(!is_same(&user("bob", &["a", "b"], "1"), &ann));
+}
+
+#[test]
 fn another_user_or_token_is_another_question() {
     let keys = [question("ann", "a"), question("ann", "b"), question("bob", "a")].map(|it| it.key());
     assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);

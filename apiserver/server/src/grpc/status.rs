@@ -13,10 +13,17 @@ use super::Refusal;
 /// Longest message, in bytes. Clients take 8 KiB of headers, and percent-encoding makes three bytes of one.
 const LONGEST: usize = 2048;
 
+/// What whoever is not authenticated is told: clients of gRPC do not know what Kubernetes expects.
+const UNAUTHENTICATED: &str = "Unauthorized: show a client certificate of the host's CA, or send `authorization: Bearer TOKEN` \
+                               with a token that the host knows and that is for an audience of this server";
+
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
         let code = of_http(error.code());
-        let message = cut(&error.status.message);
+        let message = match error.code() {
+            401 => UNAUTHENTICATED.to_owned(),
+            _ => cut(&error.status.message),
+        };
         let status = match error.retry_after() {
             Some(seconds) => {
                 let wait = Duration::from_secs(seconds.into());

@@ -1,6 +1,6 @@
 //! Open streams, counted for each user, and the questions that are reviewed for as long as they are open.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,9 +13,9 @@ use super::ending::Ending;
 use super::reviews::Question;
 
 /// Open streams of one user (a [flow](crate::user::User::flow)).
-pub const MAX_STREAMS: usize = 4096;
+pub(super) const MAX_STREAMS: usize = 4096;
 /// Different questions that are reviewed for the open streams of one user.
-pub const MAX_QUESTIONS: usize = 1024;
+pub(super) const MAX_QUESTIONS: usize = 1024;
 
 /// What tells one question from another.
 pub(super) type Key = [u8; 32];
@@ -33,6 +33,8 @@ struct State {
     /// Users without open streams are not listed.
     users: HashMap<String, Counts>,
     questions: HashMap<Key, Entry>,
+    /// When each question has to be asked again that is not being asked.
+    schedule: BTreeSet<(Instant, Key)>,
     /// Number of the newest stream.
     newest: u64,
 }
@@ -92,28 +94,27 @@ impl Streams {
     /// [answered](Self::answered).
     pub(super) fn take_due(&self, now: Instant) -> (Vec<(Key, Arc<Question>)>, Option<Instant>) {
         let state = &mut *self.state.lock();
-        let (mut due, mut next) = (Vec::new(), None);
-        for (key, entry) in &mut state.questions {
-            match entry.due {
-                Some(at) if at <= now => {
-                    entry.due = None;
-                    due.push((*key, entry.question.clone()));
-                }
-                Some(at) => next = Some(next.map_or(at, |next: Instant| next.min(at))),
-                None => {}
+        let mut due = Vec::new();
+        while let Some((at, key)) = state.schedule.first().copied() {
+            if at > now {
+                return (due, Some(at));
+            }
+            state.schedule.remove(&(at, key));
+            if let Some(entry) = state.questions.get_mut(&key) {
+                entry.due = None;
+                due.push((key, entry.question.clone()));
             }
         }
-        (due, next)
+        (due, None)
     }
 
     /// A question has been asked: it is asked again when it is `due`, or ends its streams with a status.
     pub(super) fn answered(&self, key: &Key, outcome: Result<Instant, Status>) {
         let ended: Vec<_> = {
             let state = &mut *self.state.lock();
-            let Some(entry) = state.questions.get_mut(key) else { return };
             match &outcome {
                 Ok(due) => {
-                    entry.due = Some(*due);
+                    state.plan(key, *due);
                     Vec::new()
                 }
                 // A stream that is opened from here on is a question of its own.
@@ -128,10 +129,11 @@ impl Streams {
         }
     }
 
-    /// Open streams and different questions.
+    /// Open streams and different questions; each question is in the schedule or is being asked.
     #[cfg(test)]
     pub(super) fn count(&self) -> (usize, usize) {
         let state = self.state.lock();
+        assert!(state.schedule.len() <= state.questions.len());
         (state.users.values().map(|user| user.streams).sum(), state.questions.len())
     }
 }
@@ -155,20 +157,35 @@ impl State {
 
     /// The entry of a question, with the earlier one of two times at which it is due.
     fn add(&mut self, key: Key, question: Question, due: Instant, user: &str) -> &mut Entry {
-        let Self { users, questions, .. } = self;
+        let Self { users, questions, schedule, .. } = self;
         let entry = questions.entry(key).or_insert_with(|| {
             users.entry(user.to_owned()).or_default().questions += 1;
+            schedule.insert((due, key));
             let (question, user) = (Arc::new(question), user.to_owned());
             Entry { question, user, due: Some(due), streams: HashMap::new() }
         });
-        if let Some(known) = &mut entry.due {
-            *known = due.min(*known);
+        if let Some(known) = entry.due.filter(|known| due < *known) {
+            schedule.remove(&(known, key));
+            schedule.insert((due, key));
+            entry.due = Some(due);
         }
         entry
     }
 
+    /// A question that has been asked is asked again at `due`.
+    fn plan(&mut self, key: &Key, due: Instant) {
+        let Some(entry) = self.questions.get_mut(key) else { return };
+        if let Some(before) = entry.due.replace(due) {
+            self.schedule.remove(&(before, *key));
+        }
+        self.schedule.insert((due, *key));
+    }
+
     fn remove_question(&mut self, key: &Key) -> Option<Entry> {
         let entry = self.questions.remove(key)?;
+        if let Some(due) = entry.due {
+            self.schedule.remove(&(due, *key));
+        }
         self.change(&entry.user, |counts| counts.questions -= 1);
         Some(entry)
     }

@@ -73,3 +73,20 @@ fn a_no_ends_the_streams_that_depend_on_it_and_no_other() {
     assert_eq!(ended.poll(&context).map(Status::code), Some(Code::PermissionDenied));
     assert!(open_on.poll(&context).is_none());
 }
+
+#[test]
+fn a_question_is_due_when_the_first_of_its_streams_needs_it() {
+    let streams = Arc::<Streams>::default();
+    let (now, ending) = (Instant::now(), Arc::default());
+    let at = |seconds| now + Duration::from_secs(seconds);
+    let open = |due| streams.open("ann", vec![(question("a"), due)], &ending).unwrap();
+    let (_late, early, _later) = (open(at(9)), open(at(3)), open(at(5)));
+    assert_eq!(streams.take_due(now).1, Some(at(3)));
+    drop(early);
+    let (due, next) = streams.take_due(at(3));
+    assert_eq!((due.len(), next), (1, None), "it is one question");
+    let _meanwhile = open(at(4));
+    assert!(streams.take_due(at(100)).0.is_empty(), "it is being asked");
+    streams.answered(&question("a").key(), Ok(at(13)));
+    assert_eq!(streams.take_due(at(12)).1, Some(at(13)));
+}

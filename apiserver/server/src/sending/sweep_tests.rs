@@ -11,7 +11,7 @@ use axum::body::Body;
 use bytes::{Buf, Bytes};
 use drydock_storage::storage::Pinned;
 use http::Response;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Frame};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::answer::{BASE, SMALL};
@@ -290,4 +290,27 @@ async fn an_unread_stream_that_is_ended_from_outside_is_reset() {
     assert!(!seat.is_cancelled(), "it has a moment to end by itself");
     sending.0.sweep(now + MINUTE + LATE);
     assert!(seat.is_cancelled());
+}
+
+/// Clients with h2 close a connection on which a hundred empty frames have come that end nothing.
+#[tokio::test]
+async fn trailers_end_a_body_without_an_empty_piece_and_keep_the_answer_until_they_are_taken() {
+    let (sending, connection) = (sending(1 << 20), Arc::default());
+    let trailers = http::HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
+    let frames = [Frame::data(Bytes::from(vec![b'x'; 100])), Frame::trailers(trailers.clone())];
+    let frames = futures::stream::iter(frames.map(Ok::<_, std::convert::Infallible>));
+    let response = Response::new(Body::new(http_body_util::StreamBody::new(frames)));
+    let (delivery, seat) = delivery("ann", &connection);
+    let mut body = sending.send(response, delivery).into_body();
+    let data = first(&mut body);
+    assert_eq!((data.chunk().len(), body.is_end_stream()), (100, false));
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(Some(Ok(end))) = Pin::new(&mut body).poll_frame(&mut context) else { unreachable!() };
+    let sent = end.into_trailers().ok().unwrap();
+    assert_eq!(sent, trailers);
+    assert!(body.is_end_stream());
+    drop((data, body));
+    assert!(sending.held() > 0 && !seat.is_cancelled(), "HTTP holds them still");
+    drop(sent);
+    assert!(sending.held() == 0 && seat.is_cancelled());
 }

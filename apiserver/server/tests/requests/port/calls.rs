@@ -112,6 +112,16 @@ async fn other_requests_are_answered_as_before() {
     }
 }
 
+/// Each call sent an empty frame before its trailers, and a client with h2 closes a connection on which 100 have come.
+#[tokio::test]
+async fn a_connection_has_any_number_of_calls() {
+    let port = Port::open(mounted()).await;
+    let client = Client::connect(&port, None).await;
+    for _ in 0..300 {
+        assert_eq!(client.ends(GET, frame(b"ns"), &[GOOD]).await.0, 0);
+    }
+}
+
 #[tokio::test]
 async fn a_stream_outlives_the_request_timeout() {
     let port = Port::open(Settings { request_timeout: Duration::from_millis(400), ..mounted() }).await;

@@ -28,8 +28,8 @@ async fn a_stream_is_counted_and_logged_as_the_watch_that_it_is() {
     let path = dir.path().join("audit.log");
     let policy =
         json!({"rules": [{"level": "Metadata", "resources": [{"group": "test.io"}]}, {"level": "None"}]});
-    let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking, 10_000));
-    let port = Port::open(Settings { rule: only_ns, audit, ..mounted() }).await;
+    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
+    let port = Port::open(Settings { rule: only_ns, audit: Some(audit.clone()), ..mounted() }).await;
     let client = Client::connect(&port, None).await;
     let mut stream = client.call(WATCH, "ns").await;
     assert!(stream.message().await.is_some());
@@ -48,6 +48,7 @@ async fn a_stream_is_counted_and_logged_as_the_watch_that_it_is() {
     assert_eq!(stream.end().await.0, 14);
     drop((stream, client));
     port.serving.await.unwrap();
+    audit.flush().await;
     let log = std::fs::read_to_string(&path).unwrap();
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told = |event: &Value| {
@@ -101,4 +102,36 @@ async fn a_call_without_a_free_seat_is_told_when_to_come_again() {
     assert!(ends.iter().all(|(code, _)| matches!(code, 4 | 8)), "{ends:?}");
     port.host_answers.send(true).unwrap();
     assert!(client.call(GET, "ns").await.message().await.is_some());
+}
+
+/// One user's streams are bounded, another one's go on, and those that are closed make room.
+#[tokio::test]
+async fn ten_thousand_streams_of_one_user_keep_nobody_out() {
+    let port = Port::open(mounted()).await;
+    let ann = port.clients.issue("ann", "users");
+    let (mut held, mut clients, mut refused) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..10 {
+        let client = Client::connect(&port, None).await;
+        for _ in 0..1000 {
+            let mut stream = client.send(WATCH, frame(b"ns"), &[GOOD]).await;
+            if stream.headers.contains_key("grpc-status") {
+                assert_eq!(stream.end().await.0, 8);
+                refused += 1;
+            } else {
+                // A client with h2 closes a connection with some hundred small messages that it has not read.
+                assert!(stream.message().await.is_some());
+                held.push(stream);
+            }
+        }
+        clients.push(client);
+    }
+    assert_eq!((held.len(), refused), (4096, 5904));
+    let other = Client::connect(&port, Some(&ann)).await;
+    assert_eq!(other.send(WATCH, frame(b"ns"), &[]).await.message().await.unwrap(), frame(b"ann"));
+    drop((held, clients));
+    let again = async {
+        let client = Client::connect(&port, None).await;
+        while client.call(WATCH, "ns").await.headers.contains_key("grpc-status") {}
+    };
+    tokio::time::timeout(Duration::from_secs(60), again).await.expect("closed streams make room");
 }
