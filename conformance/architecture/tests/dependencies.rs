@@ -9,10 +9,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-machinery", &[]),
     ("drydock-api", &["drydock-machinery"]),
     ("drydock-storage", &["drydock-machinery"]),
-    (
-        "drydock-stream",
-        &["drydock-proto", "drydock-machinery", "drydock-api", "drydock-storage"],
-    ),
+    ("drydock-stream", &["drydock-proto", "drydock-machinery", "drydock-api", "drydock-storage"]),
     ("drydock-server", &["drydock-machinery", "drydock-storage"]),
     ("drydock-admission", &["drydock-machinery", "drydock-server"]),
     ("drydock-command", &[]),
