@@ -20,6 +20,8 @@ pub struct Config {
     pub idle: Duration,
     /// How long a call waits for a hub that is being filled, or for this replica to catch up.
     pub patience: Duration,
+    /// How often rates are told anew while nothing else changes; at most once a second.
+    pub rates: Duration,
     /// Removals that each kind, and each view, remembers for streams that are slow or resume.
     pub tombstones: TombstoneLimit,
     /// How many different filters may be followed.
@@ -37,6 +39,7 @@ impl Default for Config {
             heartbeat: Duration::from_secs(5),
             idle: Duration::from_secs(600),
             patience: Duration::from_secs(10),
+            rates: Duration::from_secs(15),
             tombstones: TombstoneLimit { count: 65_536, bytes: 32 << 20 },
             views: ViewLimits::default(),
             history: 65_536,

@@ -23,6 +23,9 @@ use crate::views::Full;
 /// How long a caller waits before it asks the next hub after one that has ended.
 const NEXT_HUB: Duration = Duration::from_millis(50);
 
+/// How long a Get waits for the rate: it is answered without one then.
+const PACE: Duration = Duration::from_secs(1);
+
 /// Where subscribers find their hub.
 pub struct Hubs {
     /// What it follows.
@@ -148,6 +151,7 @@ impl Hubs {
     pub async fn pace(&self, maintenance: &str) -> Pace {
         let running = self.running.lock().clone();
         let Some(handle) = running.filter(Handle::is_filled) else { return Pace::default() };
-        handle.pace(maintenance.to_owned()).await.unwrap_or_default()
+        let pace = timeout(PACE, handle.pace(maintenance.to_owned())).await;
+        pace.ok().flatten().unwrap_or_default()
     }
 }

@@ -20,8 +20,6 @@ const QUEUE: usize = 256;
 const TICK: Duration = Duration::from_secs(1);
 /// How often progress is looked at while somebody waits for it.
 const LOOK: Duration = Duration::from_millis(2);
-/// How often rates are told anew while nothing else changes.
-const RATES: Duration = Duration::from_secs(15);
 /// First and longest wait before storage is read again that could not be.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// How often it is tried.
@@ -154,7 +152,7 @@ impl Hub {
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.rates_told) >= RATES {
+        if now.duration_since(self.rates_told) >= self.config.rates {
             self.rates_told = now;
             self.core.tell_rates((self.config.clock)());
         }

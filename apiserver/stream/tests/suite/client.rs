@@ -251,6 +251,10 @@ impl Client {
 
     /// The next response but heartbeats.
     pub async fn said(&mut self) -> Said {
+        tokio::time::timeout(PATIENCE, self.said_at_last()).await.expect("more than heartbeats")
+    }
+
+    async fn said_at_last(&mut self) -> Said {
         loop {
             let (token, said) = self.read().await;
             self.kept.take(token, said.clone());

@@ -1,6 +1,6 @@
 //! Streams that go on: on the same hub, after a restart, on another replica, and after they were too slow.
 
-use drydock_proto::status::v1alpha1::{WatchMaintenancesRequest, WatchNodesRequest};
+use drydock_proto::status::v1alpha1::{Node, WatchMaintenancesRequest, WatchNodesRequest};
 use drydock_stream::{Config, TombstoneLimit};
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -187,15 +187,46 @@ async fn a_node_is_right_on_another_hub_although_one_watch_was_behind() {
     let running = Client::open(&replica, &nodes).await.unwrap();
     let mut client = Client::open(&world.stream, &nodes).await.unwrap();
     client.until_complete().await;
-    // This hub sees the maintenance's change, and not the eviction's before it.
+    // This hub sees the second change, and not the first one.
     world.evictions.hold(true);
     world.delete_eviction("shop/a").await;
-    world.put_maintenance("m", speaks_of(&["n1"], 2)).await;
-    assert_eq!(client.words().await, "+n1");
+    world.put_maintenance("other", speaks_of(&["n2"], 2)).await;
+    assert_eq!(client.words().await, "+n2");
     let mut client = Client::resume(&replica, &nodes, client.kept.clone()).await.unwrap();
-    assert_eq!(client.until_complete().await, ["+n1", "complete"]);
-    let node: drydock_proto::status::v1alpha1::Node =
-        prost::Message::decode(client.kept.entities["n1"].clone()).unwrap();
-    assert_eq!((node.evictions.unwrap().blocked, node.progress[0].pods_pending), (2, 2));
+    assert_eq!(client.until_complete().await, ["+n1", "+n2", "complete"]);
+    let node: Node = prost::Message::decode(client.kept.entities["n1"].clone()).unwrap();
+    assert_eq!(node.evictions.unwrap().blocked, 2);
     drop(running);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_of_a_change_says_nothing_of_the_next_one() {
+    let world = three_evictions().await;
+    let watch = Watch::evictions(|_| {});
+    let mut client = Client::open(&world.stream, &watch).await.unwrap();
+    client.until_complete().await;
+    for key in ["shop/d", "shop/e", "shop/f"] {
+        world.put_eviction(key, |_| {}).await;
+    }
+    assert_eq!((client.words().await, client.words().await), ("+shop/d".into(), "+shop/e".into()));
+    let mut client = Client::resume(&world.restarted(), &watch, client.kept.clone()).await.unwrap();
+    // The last one may come again.
+    let words = client.until_complete().await;
+    assert_eq!(words[words.len() - 2..], ["+shop/f", "complete"]);
+}
+
+/// The view was made after the exit, and the entity changed again after that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exit_from_before_a_view_was_made_is_told_although_the_entity_changed_since() {
+    let world = three_evictions().await;
+    let watch = Watch::evictions(|request| request.only_blocked = true);
+    let kept = snapshot(&world, &watch).await;
+    world.put_eviction("shop/a", on_node("n1", false)).await;
+    for stream in [world.restarted(), world.replica().await] {
+        let _first = Client::open(&stream, &watch).await.unwrap();
+        world.put_eviction("shop/a", on_node("n2", false)).await;
+        let mut client = Client::resume(&stream, &watch, kept.clone()).await.unwrap();
+        assert_eq!(client.until_complete().await, ["-shop/a", "complete"]);
+        world.put_eviction("shop/a", on_node("n3", false)).await;
+    }
 }

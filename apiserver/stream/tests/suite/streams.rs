@@ -1,9 +1,15 @@
 //! What one stream tells, on a hub that runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::time::Duration;
+
 use drydock_proto::status::v1alpha1::{
     GetEvictionRequest, GetEvictionResponse, GetMaintenanceRequest, GetMaintenanceResponse, GetNodeRequest,
-    GetNodeResponse, WatchMaintenancesRequest, WatchNodesRequest,
+    GetNodeResponse, Maintenance, WatchMaintenancesRequest, WatchNodesRequest,
 };
+use drydock_stream::Config;
+use jiff::Timestamp;
 use serde_json::json;
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -183,4 +189,45 @@ async fn a_snapshot_has_every_write_that_was_acknowledged_before_the_call() {
         client.until_complete().await;
         assert!(client.kept.entities.contains_key(&key), "{key} is missing in the snapshot");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rate_is_told_and_fades_without_any_write() {
+    let now = Arc::new(AtomicI64::new(1_800_000_000));
+    let clock = now.clone();
+    let world = World::with(Config {
+        rates: Duration::ZERO,
+        clock: Arc::new(move || Timestamp::from_second(clock.load(SeqCst)).unwrap()),
+        ..Config::default()
+    })
+    .await;
+    let evicted = |count: i32| {
+        move |object: &mut serde_json::Value| {
+            object["status"]["outcomes"] =
+                json!({"evicted": count, "canceled": 0, "passedOver": 0, "returned": 0});
+        }
+    };
+    world.put_maintenance("m", speaks_of(&["n1"], 30)).await;
+    world.put_maintenance("m", evicted(0)).await;
+    let watch = Watch::Maintenances(WatchMaintenancesRequest::default());
+    let mut client = Client::open(&world.stream, &watch).await.unwrap();
+    client.until_complete().await;
+    now.fetch_add(60, SeqCst);
+    world.put_maintenance("m", evicted(60)).await;
+    let told = async |client: &mut Client, is_wanted: fn(&Maintenance) -> bool| loop {
+        let Said::Updated(_, message) = client.said().await else { panic!("no update") };
+        let told: Maintenance = prost::Message::decode(message).unwrap();
+        if is_wanted(&told) {
+            return told;
+        }
+    };
+    let rated = told(&mut client, |told| told.evictions_per_minute.is_some()).await;
+    assert_eq!(rated.evictions_per_minute, Some(60.0));
+    assert_eq!(rated.estimated_finish_time.unwrap().seconds, now.load(SeqCst) + 30);
+    let request = GetMaintenanceRequest { name: "m".into() };
+    let got: GetMaintenanceResponse = get(&world.stream, "GetMaintenance", &request).await.unwrap();
+    assert_eq!(got.maintenance.unwrap(), rated);
+    now.fetch_add(600, SeqCst);
+    let faded = told(&mut client, |told| told.evictions_per_minute.is_none()).await;
+    assert_eq!(faded.estimated_finish_time, None);
 }
