@@ -51,7 +51,7 @@ impl Service for Mounted {
     }
 
     async fn call(&self, user: &User, request: Request<Body>) -> Response<Body> {
-        self.0.call(&user.name, request).await.map(Body::new)
+        self.0.call(user.flow(), request).await.map(Body::new)
     }
 
     fn descriptors(&self) -> &'static [u8] {

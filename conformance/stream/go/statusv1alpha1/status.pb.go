@@ -7,14 +7,16 @@
 // Each method reads EvictionRequests (coordination.k8s.io/v1alpha1, evictionrequests), NodeMaintenances (nodemaintenances),
 // or both. A caller needs the Kubernetes verb `get` on them for a Get and `watch` for a Watch, as for the objects themselves.
 //
-// A Watch sends first what there is, then `snapshot_complete`, then changes. Messages replace by key: an `updated` takes the
-// place of everything that was said of the same key, and a `removed` ends it. The same state may come more than once, and a
-// `removed` may come for a key that was never sent. Where several changes of a key come close together only the last one is
-// sent. Nobody waits for a slow reader: one that has fallen behind continues with what is current.
+// A Watch sends first what there is, then `snapshot_complete`, then changes. What there is has every write that was
+// acknowledged before the call. Messages replace by key: an `updated` takes the place of everything that was said of the same
+// key, and a `removed` ends it. The same state may come more than once, and a `removed` may come for a key that was never
+// sent. Where several changes of a key come close together only the last one is sent. Nobody waits for a slow reader: one
+// that has fallen behind continues with what is current.
 //
 // Each response carries a resume token. A Watch that begins with the token of the last response that was received misses
-// nothing that came after it. A token that the server can no longer continue from is OUT_OF_RANGE: begin again without one.
-// Tokens are opaque, hold for the same request without its options, and mean nothing to another method.
+// nothing that came after it, also at another replica and after a restart. A token that the server can no longer continue
+// from is OUT_OF_RANGE: begin again without one. (A server that began to follow nodes after something had changed cannot
+// continue WatchNodes.) Tokens are opaque, hold for the same request without its options, and mean nothing to another method.
 //
 // Errors carry google.rpc.ErrorInfo with domain "drydock.status.v1alpha1" and a reason, and where it helps
 // google.rpc.RetryInfo, google.rpc.BadRequest or google.rpc.Help.
@@ -1071,7 +1073,7 @@ type WatchMaintenancesResponse_SnapshotComplete struct {
 }
 
 type WatchMaintenancesResponse_Heartbeat struct {
-	// Nothing has changed for some seconds.
+	// Nothing was sent for some seconds: the stream lives, and its token has moved on.
 	Heartbeat *Heartbeat `protobuf:"bytes,6,opt,name=heartbeat,proto3,oneof"`
 }
 
