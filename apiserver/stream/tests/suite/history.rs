@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drydock_proto::status::v1alpha1::{WatchMaintenancesRequest, WatchNodesRequest};
 use drydock_stream::{Config, StatusStream, TombstoneLimit};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -17,6 +16,7 @@ use tonic::Code;
 use crate::client::{Client, Kept, Said, Watch};
 use crate::model::{Model, ModelEviction, ModelMaintenance, told, version};
 use crate::shaky::Shaky;
+use crate::watches::watches;
 use crate::world::World;
 
 const STEPS: usize = 250;
@@ -121,35 +121,6 @@ struct Reader {
     eager: u32,
     versions: BTreeMap<String, u64>,
     held: BTreeMap<String, (Bytes, Said)>,
-}
-
-fn watches() -> Vec<Watch> {
-    let maintenances = |change: fn(&mut WatchMaintenancesRequest)| {
-        let mut request = WatchMaintenancesRequest::default();
-        change(&mut request);
-        Watch::Maintenances(request)
-    };
-    let nodes = |change: fn(&mut WatchNodesRequest)| {
-        let mut request = WatchNodesRequest::default();
-        change(&mut request);
-        Watch::Nodes(request)
-    };
-    vec![
-        Watch::evictions(|_| {}),
-        Watch::evictions(|_| {}).every(5),
-        Watch::evictions(|r| r.namespace = "a".into()),
-        Watch::evictions(|r| r.node = "n1".into()),
-        Watch::evictions(|r| r.maintenance = "m1".into()),
-        Watch::evictions(|r| r.label_selector = "team=web".into()),
-        Watch::evictions(|r| (r.namespace, r.only_blocked) = ("b".into(), true)),
-        maintenances(|_| {}),
-        maintenances(|r| r.maintenance = "m1".into()),
-        maintenances(|r| (r.node, r.only_blocked) = ("n2".into(), true)),
-        maintenances(|r| r.label_selector = "team=web".into()),
-        nodes(|_| {}),
-        nodes(|r| r.maintenance = "m2".into()),
-        nodes(|r| (r.node, r.only_blocked) = ("n1".into(), true)),
-    ]
 }
 
 impl Run {

@@ -9,4 +9,5 @@ mod model;
 mod resume;
 mod shaky;
 mod streams;
+mod watches;
 mod world;
