@@ -61,6 +61,20 @@ need_component() {
     cargo "$1" --version >/dev/null 2>&1 || die "cargo $1 is missing: rustup component add ${2:-$1}"
 }
 
+# need_python_grpc: PYTHON is a Python that has gRPC.
+need_python_grpc() {
+    for PYTHON in python3 /usr/bin/python3; do
+        if "$PYTHON" -c 'import google.protobuf, grpc' 2>/dev/null; then return; fi
+    done
+    need python3 python3
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+        || die "Python has no gRPC: pip install grpcio protobuf (Debian: apt-get install python3-grpcio python3-protobuf)"
+    say "Python has no gRPC: installing Debian's packages python3-grpcio and python3-protobuf"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy python3-grpcio python3-protobuf; } >&2 \
+        || die "apt-get could not install python3-grpcio"
+    PYTHON=/usr/bin/python3
+}
+
 # The host's binaries, built once.
 host() {
     local began=$SECONDS

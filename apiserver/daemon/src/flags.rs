@@ -87,6 +87,9 @@ pub struct Flags {
     /// Prefixes of headers with more about the user; the host's if absent
     #[arg(long, value_name = "PREFIXES", value_delimiter = ',')]
     pub requestheader_extra_headers_prefix: Vec<String>,
+    /// Audiences of bearer tokens, one of which a token must be for, as the host's TokenReview says; the host's own audience if absent
+    #[arg(long, value_name = "AUDIENCES", value_delimiter = ',')]
+    pub api_audiences: Vec<String>,
 
     /// Where objects are kept
     #[command(flatten)]

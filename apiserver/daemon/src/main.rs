@@ -10,6 +10,7 @@ mod host;
 mod options;
 mod progress;
 mod server;
+mod stream;
 
 use std::process::ExitCode;
 

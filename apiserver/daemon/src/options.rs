@@ -25,6 +25,7 @@ pub fn by_flags(flags: &Flags) -> Options {
         max_requests_inflight: flags.max_requests_inflight,
         max_mutating_requests_inflight: flags.max_mutating_requests_inflight,
         controller_users: flags.controller_users.clone(),
+        api_audiences: flags.api_audiences.clone(),
         max_connections_per_address: flags.max_connections_per_address,
         request_timeout: flags.request_timeout,
         audit: flags.audit.options(),

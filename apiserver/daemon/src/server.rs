@@ -1,4 +1,4 @@
-//! Our two kinds, with what admits them, on the generic server.
+//! Our two kinds, with what admits them, and the status stream, on the generic server.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use crate::admission::{NodeDelete, NodeSelection, PodDelete, StatusPermission, U
 use crate::flags::Flags;
 use crate::host::HostNodes;
 use crate::options;
+use crate::stream;
 
 /// Serves until SIGTERM or SIGINT.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
@@ -19,6 +20,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     install_eviction_requests(&mut server, &flags);
     install_node_maintenances(&mut server);
     drydock_admission::install(&mut server);
+    stream::mount(&mut server, &flags)?;
     server.run().await
 }
 

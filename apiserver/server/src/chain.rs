@@ -18,12 +18,14 @@ use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
 use crate::audit::{Audit, Trail};
+use crate::audit_id;
 use crate::authn::{Authenticator, Caller, Peer, Proof};
 use crate::authz::{Attributes, Authorizer};
 use crate::body;
 use crate::deadline;
 use crate::encode;
 use crate::flow_control::{FlowControl, PriorityLevel, Seats, Work};
+use crate::grpc::{self, Grpc};
 use crate::health::Health;
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::Request;
@@ -48,6 +50,8 @@ pub struct Chain {
     pub audit: Option<Arc<Audit>>,
     /// What is served.
     pub api: ApiGroup,
+    /// The gRPC service, where one is mounted.
+    pub grpc: Option<Grpc>,
     /// Longest time that a request which does not stream may take.
     pub request_timeout: Duration,
     /// Answers on their way out.
@@ -70,9 +74,13 @@ pub enum Kept {
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
     pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Outgoing<Kept>> {
+        if let Some(grpc) = self.grpc.as_ref().filter(|_| grpc::is_call(&request)) {
+            // Boxed: its state is larger than that of other requests, which would all make room for it.
+            return Box::pin(self.serve_call(grpc, request, peer)).await;
+        }
         let started = Instant::now();
         let info = Arc::new(request_info::parse(request.method(), request.uri()));
-        let audit_id = audit_id(request.headers());
+        let audit_id = audit_id::of(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
@@ -82,7 +90,10 @@ impl Chain {
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
         let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
-            Ok((answer, kept)) => (audit.answered(answer, &info, info.verb == Verb::Watch).await, kept),
+            Ok((answer, kept)) => {
+                let code = answer.status();
+                (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, kept)
+            }
             Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
         };
         decorate(response.headers_mut(), &audit_id);
@@ -206,7 +217,7 @@ impl Chain {
     }
 
     /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
-    fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
+    pub(crate) fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
         if !info.is_resource || self.api.is_mounted(info) {
             return Cow::Borrowed(info);
         }
@@ -214,7 +225,7 @@ impl Chain {
     }
 
     /// 429 where too many wait already, or the request has waited for as long as it may.
-    async fn seats(
+    pub(crate) async fn seats(
         &self,
         level: PriorityLevel,
         user: &User,
@@ -230,7 +241,7 @@ impl Chain {
         })
     }
 
-    fn out_of_time(&self, info: &RequestInfo) -> ApiError {
+    pub(crate) fn out_of_time(&self, info: &RequestInfo) -> ApiError {
         self.metrics.terminated(&self.countable(info), StatusCode::GATEWAY_TIMEOUT);
         deadline::missed(info)
     }
@@ -253,7 +264,8 @@ struct LetIn {
     seats: Seats,
 }
 
-async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
+/// What is answered when a request has panicked.
+pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
     let text = why.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");
     audit.panicked(text).await;
@@ -261,18 +273,8 @@ async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -
     ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
 }
 
-/// The caller's id if it sent one, a new one otherwise.
-fn audit_id(headers: &HeaderMap) -> String {
-    let sent = headers.get("audit-id").and_then(|value| value.to_str().ok()).filter(|id| !id.is_empty());
-    sent.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
-}
-
 fn decorate(headers: &mut HeaderMap, audit_id: &str) {
-    if let Ok(mut value) = HeaderValue::from_str(audit_id) {
-        // New with every answer: it would only push what repeats out of the connection's table of headers.
-        value.set_sensitive(true);
-        headers.insert("audit-id", value);
-    }
+    audit_id::write(headers, audit_id);
     let private = HeaderValue::from_static("no-cache, private");
     headers.entry(header::CACHE_CONTROL).or_insert(private);
 }

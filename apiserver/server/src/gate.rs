@@ -33,6 +33,12 @@ impl Gate {
         Self { tokens, authorizer: Authorizer::new(client, turns) }
     }
 
+    /// Believes only tokens for one of these audiences; with none, those for the host's own.
+    #[must_use]
+    pub fn for_audiences(self, audiences: Vec<String>) -> Self {
+        Self { tokens: self.tokens.for_audiences(audiences), ..self }
+    }
+
     /// The refusal of a request, unless its user may do what it does.
     pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
         let info = request_info::parse(&request.method, &request.uri);

@@ -64,6 +64,12 @@ impl Health {
         is_probe.then(|| self.answer(path, query)).flatten()
     }
 
+    /// Whether every check of /readyz passes.
+    pub fn is_ready(&self) -> bool {
+        // Each is looked at, so that the log tells of all that fail.
+        self.live.iter().chain(&self.ready).filter(|check| check.look().is_err()).count() == 0
+    }
+
     /// The answer to a health path, `None` for any other path. Those below the three tell reasons.
     pub fn answer(&self, path: &str, query: &Query) -> Option<Response<Body>> {
         let mut parts = path.trim_start_matches('/').splitn(2, '/');

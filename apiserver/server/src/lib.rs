@@ -5,6 +5,7 @@
 //!   generic                    a whole server from options and kinds
 //!   serve                      connections: TLS, HTTP/1.1 and HTTP/2, orderly shutdown
 //!   chain                      one file: deadline, authn, audit, impersonation, flow control, authz ...
+//!        ├── grpc              calls of a mounted gRPC service, in the same order
 //!        │  request::Request
 //!   api_group::ApiGroup        what is mounted where
 //!        ├── discovery, openapi
@@ -22,6 +23,7 @@ pub mod authz;
 pub mod chain;
 pub mod flow_control;
 pub mod gate;
+pub mod grpc;
 pub mod health;
 pub mod host;
 pub mod metrics;
@@ -31,6 +33,7 @@ pub mod tls;
 
 pub mod admission;
 pub mod api_group;
+mod audit_id;
 pub mod body;
 mod codec;
 pub mod continue_token;

@@ -6,9 +6,11 @@ use drydock_architecture::{none, repository};
 /// Each of our crates and those of ours that it may use. A crate uses only crates that stand above it: one way.
 const TABLE: &[(&str, &[&str])] = &[
     ("drydock-logging", &[]),
+    ("drydock-proto", &[]),
     ("drydock-machinery", &[]),
     ("drydock-api", &["drydock-machinery"]),
     ("drydock-storage", &["drydock-machinery"]),
+    ("drydock-stream", &["drydock-proto", "drydock-machinery", "drydock-api", "drydock-storage"]),
     ("drydock-server", &["drydock-logging", "drydock-machinery", "drydock-storage"]),
     ("drydock-admission", &["drydock-machinery", "drydock-server"]),
     ("drydock-command", &["drydock-logging"]),
@@ -20,6 +22,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-storage",
             "drydock-server",
             "drydock-admission",
+            "drydock-stream",
             "drydock-command",
         ],
     ),

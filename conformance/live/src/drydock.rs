@@ -160,11 +160,16 @@ impl Drydock {
     pub async fn direct_at(&self, url: &str, mut file: Kubeconfig) -> Result<Client> {
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(url.into());
-            cluster.tls_server_name = Some(format!("{APISERVER}.{NAMESPACE}.svc"));
+            cluster.tls_server_name = Some(self.server_name());
             cluster.certificate_authority = Some(self.ca().display().to_string());
         }
         let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         Ok(Client::try_from(config)?)
+    }
+
+    /// The name that the certificate of our API server carries.
+    pub fn server_name(&self) -> String {
+        format!("{APISERVER}.{NAMESPACE}.svc")
     }
 
     /// `https://127.0.0.1:PORT` of our API server.

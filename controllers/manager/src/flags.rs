@@ -69,6 +69,9 @@ pub struct Flags {
     /// Where a certificate is made and kept: ca.crt, ca.key, tls.crt, tls.key
     #[arg(long, value_name = "DIR", default_value = "drydock-manager-certs")]
     pub cert_dir: PathBuf,
+    /// Audiences of bearer tokens, one of which a token must be for, as the host's TokenReview says; the host's own audience if absent
+    #[arg(long, value_name = "AUDIENCES", value_delimiter = ',')]
+    pub api_audiences: Vec<String>,
 
     /// How long an interceptor may go without a heartbeat before the next one gets its turn; must equal that of the API server
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]

@@ -46,7 +46,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     if let Some(port) = port {
         let paths = Paths {
             health: health(&context.caches),
-            gate: Gate::new(context.client.clone()),
+            gate: Gate::new(context.client.clone()).for_audiences(flags.api_audiences.clone()),
             metrics: router(context.metrics.clone()),
         };
         // Probes are answered to the end.

@@ -150,6 +150,12 @@ impl Event {
         }
     }
 
+    /// Tells of this request instead.
+    pub(super) fn about(&mut self, info: &RequestInfo) {
+        self.verb = info.verb.to_string();
+        self.object_ref = info.is_resource.then(|| ObjectReference::from(info));
+    }
+
     /// The event in one line of JSON.
     pub fn json(&self) -> serde_json::Result<Vec<u8>> {
         let mut line = serde_json::to_vec(self)?;

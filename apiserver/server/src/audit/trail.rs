@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::error::Status;
 use drydock_machinery::{ApiError, Object};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use jiff::Timestamp;
@@ -51,6 +51,11 @@ impl Trail {
         event.source_ips = source::addresses(request.headers(), peer.address());
         let state = Mutex::new(State { event, verdict: None, closed: false });
         Self(Some(Arc::new(Record { audit, state })))
+    }
+
+    /// The request is about this, which was not known when it came.
+    pub fn about(&self, info: &RequestInfo) {
+        self.visit(Level::Metadata, |event| event.about(info));
     }
 
     /// The request has come, from this user. 500 if it must be logged first and cannot be.
@@ -149,11 +154,12 @@ impl Trail {
         }
     }
 
-    /// The answer, with the events of its beginning and its end. One who could not be told apart has no user, and
+    /// The answer, which counts as `code`, with the events of its beginning and its end. One who could not be told apart has no user, and
     /// their answer only begins (k8s.io/apiserver pkg/endpoints/filters/authn_audit.go).
     pub async fn answered(
         &self,
         response: Response<Body>,
+        code: StatusCode,
         info: &RequestInfo,
         streams: bool,
     ) -> Response<Body> {
@@ -165,8 +171,7 @@ impl Trail {
         if !record.is_at(Level::Metadata) {
             return response;
         }
-        let code = response.status().as_u16();
-        record.state.lock().event.response_status.get_or_insert_default().code = code;
+        record.state.lock().event.response_status.get_or_insert_default().code = code.as_u16();
         if unknown || streams {
             record.write(Stage::ResponseStarted).await;
         }

@@ -2,6 +2,7 @@
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
 mod caller;
+mod credential;
 mod headers;
 pub mod host_config;
 pub mod impersonation;
@@ -18,6 +19,7 @@ use http::HeaderMap;
 
 use crate::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin};
+pub(crate) use credential::{Credential, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 use peer::Verdict;
@@ -50,18 +52,29 @@ impl Authenticator {
         peer: &Peer,
         deadline: Instant,
     ) -> Result<Caller, ApiError> {
+        Ok(self.authenticate_by(headers, peer, deadline).await?.0)
+    }
+
+    /// The same, with what proves it.
+    pub(crate) async fn authenticate_by(
+        &self,
+        headers: &mut HeaderMap,
+        peer: &Peer,
+        deadline: Instant,
+    ) -> Result<(Caller, ProvedBy), ApiError> {
         let (config, origin) = (self.config.current(), peer.origin(deadline));
         let verdict = peer.verdict(&config, SystemTime::now());
         let user = self.identify(headers, peer, &origin, (&config, &verdict)).await;
         match &user {
             _ if verdict.is_front_proxy => peer.proves(Proof::FrontProxy),
-            Ok(user) if !user.is_anonymous() => peer.proves(Proof::User(user)),
+            Ok((user, _)) if !user.is_anonymous() => peer.proves(Proof::User(user)),
             Ok(_) => peer.proves(Proof::Nobody),
             Err(error) if error.code() == 401 => peer.proves(Proof::Nobody),
             // Nobody knows yet.
             Err(_) => {}
         }
-        Ok(Caller::new(user?, origin))
+        let (user, proved_by) = user?;
+        Ok((Caller::new(user, origin), proved_by))
     }
 
     /// Judges the certificates of a new connection. Returns whether they are a front proxy's, or may be while the host
@@ -82,20 +95,20 @@ impl Authenticator {
         peer: &Peer,
         origin: &Origin,
         (config, verdict): (&HostConfig, &Verdict),
-    ) -> Result<Arc<User>, ApiError> {
+    ) -> Result<(Arc<User>, ProvedBy), ApiError> {
         let proxied = verdict.is_front_proxy.then(|| request_header::user(config, headers)).flatten();
         request_header::strip(config, headers);
-        let user = match (proxied, &verdict.user) {
-            (Some(user), _) => Some(with_authenticated_group(user)),
-            (None, Some(user)) => Some(user.clone()),
-            (None, None) => self.by_token(headers, origin).await?,
+        let (user, proved_by) = match (proxied, &verdict.user) {
+            (Some(user), _) => (Some(with_authenticated_group(user)), ProvedBy::Certificates),
+            (None, Some(user)) => (Some(user.clone()), ProvedBy::Certificates),
+            (None, None) => (self.by_token(headers, origin).await?, ProvedBy::Token),
         };
         headers.remove(http::header::AUTHORIZATION);
         match user {
-            Some(user) => Ok(user),
+            Some(user) => Ok((user, proved_by)),
             None if peer.shows_certificates() && !self.config.knows_its_cas() => Err(not_told_yet()),
             None if verdict.is_unknown => Err(ApiError::unauthorized()),
-            None if self.anonymous => Ok(Arc::new(anonymous())),
+            None if self.anonymous => Ok((Arc::new(anonymous()), ProvedBy::Nothing)),
             None => Err(ApiError::unauthorized()),
         }
     }
@@ -103,6 +116,19 @@ impl Authenticator {
     /// Who may act as whom.
     pub fn impersonation(&self) -> &Impersonation {
         &self.impersonation
+    }
+
+    /// Whose a token is; see [`TokenReviewer::owner`].
+    pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
+        match &self.tokens {
+            Some(reviewer) => reviewer.owner(token, origin).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Until when it is remembered whose a token is.
+    pub(crate) fn known_until(&self, token: &str) -> Instant {
+        self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
     }
 
     async fn by_token(&self, headers: &HeaderMap, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {

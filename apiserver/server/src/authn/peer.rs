@@ -116,6 +116,12 @@ impl Peer {
         !self.certificates.is_empty()
     }
 
+    /// When the first of its certificates expires that is valid at `now`.
+    pub(super) fn certificates_end(&self, now: SystemTime) -> Option<SystemTime> {
+        let ends = self.certificates.iter().filter_map(|certificate| turning_points(certificate)[1]);
+        ends.filter(|end| *end > now).min()
+    }
+
     /// What its certificates prove now.
     pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
         match &*self.verdict.load() {

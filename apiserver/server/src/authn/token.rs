@@ -1,4 +1,4 @@
-//! Bearer tokens: the host's TokenReview, remembered for 10 s
+//! Bearer tokens: the host's TokenReview, for our audiences, remembered for 10 s
 //! (k8s.io/apiserver pkg/authentication/token/cache, plugin/pkg/authenticator/token/webhook).
 
 use std::sync::Arc;
@@ -27,6 +27,7 @@ const LONGEST: usize = 32 << 10;
 pub struct TokenReviewer {
     reviews: Arc<Reviews<TokenReview, Option<Arc<User>>>>,
     cache: Arc<Cache>,
+    audiences: Option<Vec<String>>,
 }
 
 /// The host's answers, by hashes of tokens, so that no token stays in memory longer than its review. Known and unknown
@@ -55,19 +56,35 @@ impl TokenReviewer {
 
     fn remembering(known: CacheLimits, unknown: CacheLimits, client: Client, turns: Arc<Turns>) -> Self {
         let (known, unknown) = (Mutex::new(Answers::new(known)), Mutex::new(Answers::new(unknown)));
-        Self { reviews: Reviews::new(client, turns), cache: Arc::new(Cache { known, unknown }) }
+        Self {
+            reviews: Reviews::new(client, turns),
+            cache: Arc::new(Cache { known, unknown }),
+            audiences: None,
+        }
+    }
+
+    /// Believes only tokens for one of these audiences; with none, those for the host's own.
+    #[must_use]
+    pub fn for_audiences(self, audiences: Vec<String>) -> Self {
+        Self { audiences: (!audiences.is_empty()).then_some(audiences), ..self }
     }
 
     /// The token's user, who is in `system:authenticated`; 401 if the host does not know it or cannot be asked, 429 if
     /// too many tokens of the same origin wait to be asked about.
     pub async fn review(&self, token: &str, origin: &Origin) -> Result<Arc<User>, ApiError> {
+        self.owner(token, origin).await?.ok_or_else(ApiError::unauthorized)
+    }
+
+    /// The token's user, `None` if the host knows of none; 401 if the host cannot be asked, 429 as for
+    /// [`review`](Self::review).
+    pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
         if token.len() > LONGEST {
-            return Err(ApiError::unauthorized());
+            return Ok(None);
         }
-        let key: Key = Arc::from(Sha256::digest(token.as_bytes()).as_slice());
+        let key = key_of(token);
         let turns = self.reviews.turns();
         let payer = match self.cache.get(&key) {
-            Remembered::Answer(answer) => return answer.ok_or_else(ApiError::unauthorized),
+            Remembered::Answer(answer) => return Ok(answer),
             Remembered::Was(user) => turns.user(&user),
             Remembered::Nothing => Payer::stranger(origin),
         };
@@ -76,15 +93,17 @@ impl TokenReviewer {
             Remembered::Was(_) | Remembered::Nothing => None,
         };
         let review = || TokenReview {
-            spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: None },
+            spec: TokenReviewSpec { token: Some(token.to_owned()), audiences: self.audiences.clone() },
             ..TokenReview::default()
         };
         let (reviews, cache, put_key, stranger) =
             (self.reviews.clone(), self.cache.clone(), key.clone(), Payer::stranger(origin));
+        let audiences = self.audiences.clone();
         let landed = move |answer: Answer<TokenReviewStatus>, turn: Turn| {
             // An answer that is too long is none: no user has so many groups.
             let Answer::Status(status) = answer else { return None };
-            let user = status.authenticated.unwrap_or(false).then(|| user(status.user.unwrap_or_default()));
+            let is_known = status.authenticated.unwrap_or(false) && is_for(audiences.as_deref(), &status);
+            let user = is_known.then(|| user(status.user.unwrap_or_default()));
             let payer = user.as_ref().map_or(stranger, |user| reviews.turns().user(user));
             cache.put(put_key, user.clone(), payer);
             if user.is_some() {
@@ -94,7 +113,13 @@ impl TokenReviewer {
         };
         let question = Question { key: key.clone(), payer, origin };
         let answer = self.reviews.answer(question, known, review, landed).await?;
-        answer.flatten().ok_or_else(ApiError::unauthorized)
+        answer.ok_or_else(ApiError::unauthorized)
+    }
+
+    /// Until when it is remembered whose the token is; as if the host said so now, if it is not remembered.
+    pub(super) fn known_until(&self, token: &str) -> Instant {
+        let known = self.cache.known.lock().fresh_until(&key_of(token));
+        known.unwrap_or_else(|| Instant::now() + FRESH)
     }
 }
 
@@ -132,6 +157,17 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Whether the token is for one of our audiences. A host that names none has looked for its own audience alone, so that
+/// the token says nothing of ours (k8s.io/api authentication/v1, TokenReviewStatus.audiences).
+fn is_for(ours: Option<&[String]>, status: &TokenReviewStatus) -> bool {
+    let theirs = status.audiences.as_deref().unwrap_or_default();
+    ours.is_none_or(|ours| ours.iter().any(|audience| theirs.contains(audience)))
+}
+
+fn key_of(token: &str) -> Key {
+    Arc::from(Sha256::digest(token.as_bytes()).as_slice())
 }
 
 fn user(info: UserInfo) -> Arc<User> {

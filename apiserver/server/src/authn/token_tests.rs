@@ -94,3 +94,63 @@ async fn a_token_that_was_good_is_asked_about_in_its_users_name() {
     assert_eq!(reviewer.review("token of ann", &origin(1)).await.unwrap().name, "ann");
     assert_eq!(times.load(SeqCst), 3);
 }
+
+/// A host whose token is for `theirs`, and what it was asked for.
+async fn user_of(ours: &[&str], theirs: Option<&'static [&'static str]>) -> (Result<String, u16>, Value) {
+    let asked = Arc::new(Mutex::new(Value::Null));
+    let seen = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let seen = seen.clone();
+        async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let mut review: Value = serde_json::from_slice(&body).unwrap();
+            *seen.lock() = review["spec"]["audiences"].clone();
+            review["status"] =
+                json!({"authenticated": true, "user": {"username": "ann"}, "audiences": theirs});
+            Ok::<_, Infallible>(Response::new(Body::from(review.to_string().into_bytes())))
+        }
+    });
+    let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
+    let reviewer = reviewer.for_audiences(ours.iter().map(|&it| it.to_owned()).collect());
+    let answer = reviewer.review("token", &Origin::local(Duration::from_secs(600))).await;
+    let asked = asked.lock().clone();
+    (answer.map(|user| user.name.clone()).map_err(|error| error.code()), asked)
+}
+
+#[tokio::test]
+async fn without_audiences_a_token_is_for_the_host() {
+    for theirs in [None, Some(&["host"][..])] {
+        let (user, asked) = user_of(&[], theirs).await;
+        assert_eq!((user, asked), (Ok("ann".to_owned()), Value::Null), "{theirs:?}");
+    }
+}
+
+/// A host that says nothing of audiences has looked for its own: such a token was not meant for us.
+#[tokio::test]
+async fn with_audiences_a_token_must_be_for_one_of_them() {
+    for (theirs, expected) in [
+        (Some(&["b", "c"][..]), Ok("ann".to_owned())),
+        (Some(&["host"]), Err(401)),
+        (Some(&[]), Err(401)),
+        (None, Err(401)),
+    ] {
+        let (user, asked) = user_of(&["a", "b"], theirs).await;
+        assert_eq!((user, asked), (expected, json!(["a", "b"])), "{theirs:?}");
+    }
+}
+
+/// What is remembered of a token, and whether the host could be asked at all, are different things.
+#[tokio::test]
+async fn a_host_that_cannot_be_asked_says_nothing_of_a_token() {
+    let service = tower::service_fn(|_: Request<Body>| async {
+        let refused = Response::builder().status(403).body(Body::empty());
+        Ok::<_, Infallible>(refused.unwrap())
+    });
+    let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
+    let patient = Origin::local(Duration::from_secs(600));
+    assert_eq!(reviewer.owner("token", &patient).await.unwrap_err().code(), 401);
+    let reviewer = TokenReviewer::new(host(&["ann"]).0, Arc::default());
+    assert!(reviewer.owner("junk", &patient).await.unwrap().is_none());
+    assert!(reviewer.owner("token of ann", &patient).await.unwrap().is_some());
+    assert!(reviewer.known_until("token of ann") > Instant::now());
+}

@@ -21,7 +21,8 @@ use crate::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns}
 use crate::user::{SYSTEM_MASTERS, User};
 use crate::verbs::CreateAuthorizer;
 
-const REMEMBER: Duration = Duration::from_secs(10);
+/// How long an answer is remembered.
+pub(crate) const REMEMBER: Duration = Duration::from_secs(10);
 const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
 /// Longer questions are not remembered: their length is the caller's choice
 /// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
@@ -76,6 +77,17 @@ impl Authorizer {
             Some(decision) => Ok(decision),
             None => self.review(caller, user, attributes, key.into()).await,
         }
+    }
+
+    /// What tells questions apart: equal ones get the same answer.
+    pub(crate) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
+        question::key(user, attributes)
+    }
+
+    /// Until when the answer is remembered that the host gave; as for one that it gives now, if it is not remembered.
+    pub(crate) fn known_until(&self, user: &User, attributes: &Attributes) -> Instant {
+        let known = self.known.lock().fresh_until(&question::key(user, attributes));
+        known.unwrap_or_else(|| Instant::now() + REMEMBER)
     }
 
     /// 403 with the host's wording unless allowed.

@@ -93,7 +93,7 @@ async fn respond(mut pieces: Pieces, held: Streamed, output: Output, headers: &H
     };
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     let backlog = Arc::new(held);
-    response.extensions_mut().insert(Streaming { ends: None, backlog, constant: 0, initial: None });
+    response.extensions_mut().insert(Streaming { backlog, ..Streaming::default() });
     response
 }
 

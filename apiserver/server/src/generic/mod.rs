@@ -14,6 +14,7 @@
 //! Whoever has a kind has an aggregated API with that. What a deployment adds (admission, things that it follows) is
 //! made between `build` and `run` from the server's parts.
 
+mod assemble;
 mod options;
 mod stop;
 mod trust;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use drydock_machinery::kind::Kind;
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::Cache;
-use drydock_storage::fence::Fences;
 use drydock_storage::place;
 use drydock_storage::storage::Storage;
 use kube::Client;
@@ -39,18 +39,16 @@ pub use crate::tls::Serving;
 
 use crate::admission::Admission;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
-use crate::api_group::{ApiGroup, Resource};
+use crate::api_group::Resource;
 use crate::audit::Audit;
-use crate::authn::{Authenticator, HostConfigSource, TokenReviewer};
+use crate::authn::{HostConfigSource, TokenReviewer};
 use crate::authz::Authorizer;
-use crate::chain::Chain;
-use crate::fence::Terms;
-use crate::flow_control::{FlowControl, Limits, PriorityLevels};
-use crate::health::{Check, Health};
+use crate::flow_control::PriorityLevels;
+use crate::grpc::Service;
+use crate::health::Check;
 use crate::host::{self, HostNamespaces};
 use crate::metrics::Metrics;
 use crate::review::Turns;
-use crate::sending::Sending;
 use crate::serve::{self, Bounds};
 use crate::tls;
 use stop::Stop;
@@ -72,6 +70,7 @@ pub struct Server {
     checks: Vec<(&'static str, Check)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
+    service: Option<Arc<dyn Service>>,
 }
 
 impl Server {
@@ -93,7 +92,7 @@ impl Server {
             listener,
             tls,
             trusted,
-            tokens: TokenReviewer::new(tokens, turns.clone()),
+            tokens: TokenReviewer::new(tokens, turns.clone()).for_audiences(options.api_audiences.clone()),
             authorizer: Arc::new(Authorizer::new(reviews, turns)),
             namespaces: Arc::new(HostNamespaces::follow(client.clone())),
             client,
@@ -104,6 +103,7 @@ impl Server {
             checks: Vec::new(),
             metrics,
             audit,
+            service: None,
             options,
         })
     }
@@ -152,6 +152,20 @@ impl Server {
         self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
     }
 
+    /// The storage of an installed kind, for whoever reads it beside the API: its watch cache.
+    pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
+        let is_of = |resource: &&Resource| {
+            let names = resource.kind.names();
+            (names.group, names.plural) == (group, plural)
+        };
+        self.resources.iter().find(is_of).map(|resource| resource.storage.clone())
+    }
+
+    /// Serves a gRPC service on the same port, with health and reflection. There is one: another call replaces it.
+    pub fn mount(&mut self, service: Arc<dyn Service>) {
+        self.service = Some(service);
+    }
+
     /// A check of /readyz: what it says while it fails, and whether it holds.
     pub fn ready_when(
         &mut self,
@@ -174,12 +188,14 @@ impl Server {
         let audit = self.audit.clone();
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
-        let (listener, tls, chain) = self.chain(&stop);
+        let (listener, tls, chain) = self.chain(&stop)?;
+        let chain = Arc::new(chain);
         let sending = chain.sending.clone();
         let look_after = async move { sending.look_after().await };
         // Until the last connection has ended, which may be long after `stop`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
-        serve::serve(listener, tls, Arc::new(chain), stop.now, bounds).await;
+        let _reviews = AbortOnDropHandle::new(tokio::spawn(chain.clone().review_streams()));
+        serve::serve(listener, tls, chain, stop.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
         }
@@ -195,62 +211,6 @@ impl Server {
         self.ready_when("authentication-config", unread, move || trusted.is_ready());
         self.ready_when("namespaces", unread, move || namespaces.ready());
         self.ready_when("shutdown", "shutting down", move || !stop.is_unready());
-    }
-
-    fn chain(mut self, stop: &Stop) -> (TcpListener, ServerConfig, Chain) {
-        for resource in &mut self.resources {
-            resource.admission.extend(self.of_all.iter().cloned());
-        }
-        let health = self.health();
-        let options = self.options;
-        let (mut metrics, sending) = (self.metrics, Sending::default());
-        sending.register(metrics.registry());
-        let kinds = self.resources.iter().map(|resource| resource.kind.names());
-        metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
-        let levels = PriorityLevels::new(options.controller_users);
-        let api = ApiGroup::new(self.resources)
-            .with_identity(options.identity)
-            .with_authorizer(self.authorizer.clone())
-            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone()))))
-            .with_watch_events(metrics.watch_events())
-            .with_shutdown(stop.now.clone());
-        let limits = Limits {
-            reading: options.max_requests_inflight,
-            mutating: options.max_mutating_requests_inflight,
-        };
-        let flow_control = Arc::new(FlowControl::new(levels, limits));
-        metrics.show_flow_control(flow_control.clone());
-        let chain = Chain {
-            authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
-            authorizer: self.authorizer,
-            flow_control,
-            health,
-            metrics,
-            audit: self.audit,
-            api,
-            request_timeout: options.request_timeout,
-            sending,
-        };
-        (self.listener, self.tls, chain)
-    }
-
-    fn health(&mut self) -> Health {
-        let [written, read, backend] = [&self.backend; 3].map(Arc::clone);
-        let caches = self.caches.clone();
-        let caches = move || match caches.iter().all(|cache| cache.is_alive()) {
-            true => Ok(()),
-            false => Err("a part of storage has ended by a fault of its own".to_owned()),
-        };
-        let alive = Health::default()
-            .live("ping", Arc::new(|| Ok(())))
-            .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
-            // Where reads are refused as well, another replica may answer them.
-            .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
-            // Whoever is unready is sent no reads either, and those go on.
-            .notice("storage-writes", Arc::new(move || written.refuses_writes()));
-        std::mem::take(&mut self.checks)
-            .into_iter()
-            .fold(alive, |health, (name, check)| health.ready(name, check))
     }
 
     fn announce(&self) {

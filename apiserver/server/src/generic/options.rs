@@ -32,6 +32,8 @@ pub struct Options {
     pub max_mutating_requests_inflight: usize,
     /// --controller-users: names of users.
     pub controller_users: Vec<String>,
+    /// --api-audiences: the audiences of tokens that are believed; empty for the host's own.
+    pub api_audiences: Vec<String>,
     /// --max-connections-per-address
     pub max_connections_per_address: usize,
     /// --request-timeout
@@ -86,6 +88,7 @@ impl Options {
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             controller_users: Vec::new(),
+            api_audiences: Vec::new(),
             max_connections_per_address: 256,
             request_timeout: Duration::from_secs(60),
             audit: audit::Options::default(),

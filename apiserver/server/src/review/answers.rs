@@ -66,6 +66,11 @@ impl<V> Answers<V> {
         (age < self.room.kept).then_some((&entry.answer, age < self.room.fresh))
     }
 
+    /// Until when the answer is fresh, if it is remembered.
+    pub(crate) fn fresh_until(&self, key: &[u8]) -> Option<Instant> {
+        self.entries.get(key).map(|entry| entry.at + self.room.fresh)
+    }
+
     /// Remembers an answer that takes `bytes` of memory and counts for `payer`.
     pub(crate) fn put(&mut self, key: Key, answer: V, bytes: usize, payer: Payer, now: Instant) {
         self.remove(&key);

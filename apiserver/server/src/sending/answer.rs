@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
-use super::ledger::Shared;
+use super::ledger::{LATE, Shared};
 use super::stream::Stream;
 use super::{Connection, Streaming, stream};
 use crate::user::User;
@@ -53,7 +53,7 @@ pub(super) struct Record {
     /// Who asked, where that is known.
     pub(super) user: Option<Arc<User>>,
     pub(super) connection: Arc<Connection>,
-    pub(super) deadline: Instant,
+    deadline: Instant,
     /// What its body says of itself.
     streaming: Option<Streaming>,
     stream: Option<Stream>,
@@ -207,6 +207,12 @@ impl Record {
         let Watched { since, ended, .. } = *watched;
         let ending = ended.is_some_and(|(_, at)| now.saturating_duration_since(at) < ENDING);
         Look { unread, since, ended: ended.map(|(what, _)| what), ending }
+    }
+
+    /// When it has to be over: earlier than it had to, once it was ended from outside.
+    pub(super) fn deadline(&self) -> Instant {
+        let ended_at = self.streaming.as_ref().and_then(|streaming| streaming.ended_at.as_ref()?.get());
+        ended_at.map_or(self.deadline, |at| self.deadline.min(*at + LATE))
     }
 
     /// Resets its stream. In HTTP/1.1, where a connection carries one answer at a time, closes the connection.

@@ -41,7 +41,7 @@ impl Default for Limits {
 }
 
 /// A stream that ends by itself is given this longer to do so.
-const LATE: Duration = Duration::from_secs(1);
+pub(super) const LATE: Duration = Duration::from_secs(1);
 
 /// The open answers of one server.
 #[derive(Clone)]

@@ -32,7 +32,7 @@ mod outgoing;
 mod stream;
 mod sweep;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use drydock_storage::storage::Pinned;
@@ -47,12 +47,32 @@ pub use stream::{Connection, Streams};
 pub struct Streaming {
     /// When the stream ends by itself, if that is not the deadline of its request.
     pub ends: Option<Instant>,
+    /// When it was ended from outside, once it was: a client that does not read that has its stream reset.
+    pub ended_at: Option<Arc<OnceLock<Instant>>>,
     /// What it keeps in memory that was not handed to the transport yet.
     pub backlog: Arc<dyn Pinned>,
     /// Bytes that it keeps for as long as it is open, read or not.
     pub constant: usize,
     /// Of a watch that begins with what there is.
     pub initial: Option<InitialEvents>,
+}
+
+impl Default for Streaming {
+    /// A stream that ends in its time, and keeps nothing.
+    fn default() -> Self {
+        Self { ends: None, ended_at: None, backlog: Arc::new(Nothing), constant: 0, initial: None }
+    }
+}
+
+/// The backlog of a stream that keeps nothing.
+struct Nothing;
+
+impl Pinned for Nothing {
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn let_go(&self) {}
 }
 
 impl Streaming {

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderValue};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::answer::{Answer, SMALL};
@@ -28,6 +29,8 @@ pub struct Outgoing<G> {
     /// Whether the length of the body is known, so that its last piece says that it is the last.
     is_whole: bool,
     state: State,
+    /// What follows the last piece.
+    trailers: Option<Box<HeaderMap>>,
     sent: u64,
     sizes: Option<Sizes>,
 }
@@ -56,7 +59,7 @@ struct Count<G> {
     frees: usize,
 }
 
-impl<G> Outgoing<G> {
+impl<G: Send + 'static> Outgoing<G> {
     /// A body of nothing.
     pub(super) fn empty(inner: Body) -> Self {
         Self {
@@ -68,6 +71,7 @@ impl<G> Outgoing<G> {
             small: 0,
             is_whole: true,
             state: State::Open,
+            trailers: None,
             sent: 0,
             sizes: None,
         }
@@ -128,15 +132,20 @@ impl<G> Outgoing<G> {
         Some(Count { answer, bytes, frees: frees + small })
     }
 
-    /// The end comes once the client has nearly everything: until then the stream can be reset. The piece that ends a
-    /// body is empty, and keeps the answer until the transport has taken all that was before it.
-    fn poll_end(&mut self, context: &Context<'_>) -> Poll<Piece<G>> {
+    /// The end comes once the client has nearly everything: until then the stream can be reset. It is an empty piece, or
+    /// the trailers, and keeps the answer until the transport has taken all that was before it. An empty piece before
+    /// trailers would be counted against us: clients with h2 close a connection on which 100 of them have come.
+    fn poll_end(&mut self, context: &Context<'_>) -> Poll<Frame<Piece<G>>> {
         let uncounted = self.uncounted;
         if self.answer.as_ref().is_some_and(|answer| !answer.record.is_nearly_read(uncounted, context)) {
             return Poll::Pending;
         }
         self.state = State::Ended;
-        Poll::Ready(Piece { bytes: Bytes::new(), _count: self.count(0) })
+        let count = self.count(0);
+        Poll::Ready(match self.trailers.take() {
+            Some(trailers) => Frame::trailers(keeping(*trailers, count)),
+            None => Frame::data(Piece { bytes: Bytes::new(), _count: count }),
+        })
     }
 
     fn over(&mut self) {
@@ -161,7 +170,7 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
             }
             match self.state {
                 State::Open => {}
-                State::Over => return self.poll_end(context).map(|piece| Some(Ok(Frame::data(piece)))),
+                State::Over => return self.poll_end(context).map(|end| Some(Ok(end))),
                 State::Ended => return Poll::Ready(None),
             }
             let Poll::Ready(next) = Pin::new(&mut self.inner).poll_frame(context) else {
@@ -171,8 +180,10 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
                 return Poll::Pending;
             };
             match next {
-                // Nobody here sends trailers.
-                Some(Ok(frame)) => frame.into_data().into_iter().for_each(|data| self.take(data)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.take(data),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
+                },
                 Some(Err(error)) => {
                     self.over();
                     return Poll::Ready(Some(Err(error)));
@@ -188,6 +199,29 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// The same trailers, the first of which keeps `guard` until the transport has taken it.
+fn keeping<T: Send + 'static>(mut trailers: HeaderMap, guard: T) -> HeaderMap {
+    if let Some(value) = trailers.values_mut().next() {
+        let bytes = Bytes::from_owner(Guarded { bytes: value.as_bytes().to_vec(), _guard: guard });
+        if let Ok(same) = HeaderValue::from_maybe_shared(bytes) {
+            *value = same;
+        }
+    }
+    trailers
+}
+
+/// Bytes that keep something.
+struct Guarded<T> {
+    bytes: Vec<u8>,
+    _guard: T,
+}
+
+impl<T> AsRef<[u8]> for Guarded<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

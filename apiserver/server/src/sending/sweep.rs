@@ -40,7 +40,7 @@ impl Shared {
             let record = answer.record();
             let look = record.look(now);
             record.expire(now);
-            if now >= record.deadline && look.ended.is_none() {
+            if now >= record.deadline() && look.ended.is_none() {
                 self.end(record, &look, now, "deadline");
                 answer.give_back();
             } else if look.unread && now.saturating_duration_since(look.since) >= self.limits.patience {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
@@ -10,10 +11,11 @@ use axum::body::Body;
 use bytes::{Buf, Bytes};
 use drydock_storage::storage::Pinned;
 use http::Response;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Frame};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::answer::{BASE, SMALL};
+use super::super::ledger::LATE;
 use super::super::stream::{Stream, within};
 use super::super::{Delivery, InitialEvents, Limits, Outgoing, Piece, Streaming};
 use super::*;
@@ -225,7 +227,7 @@ async fn what_a_watch_keeps_counts_for_as_long_as_it_is_open() {
     let (sending, connection) = (sending(1 << 20), Arc::default());
     let backlog = Arc::new(Held::default());
     let mut response = streamed([5], false);
-    response.extensions_mut().insert(Streaming { ends: None, backlog, constant: 300_000, initial: None });
+    response.extensions_mut().insert(Streaming { backlog, constant: 300_000, ..Streaming::default() });
     let body = sending.send(response, delivery("ann", &connection).0).into_body();
     assert_eq!(sending.held(), BASE + 300_000);
     drop(body);
@@ -241,8 +243,8 @@ async fn a_watch_without_progress_gives_back_what_it_can_and_ends_at_its_own_tim
     let streaming = Streaming {
         ends: Some(now + 10 * MINUTE),
         backlog: held.clone(),
-        constant: 0,
         initial: Some(initial),
+        ..Streaming::default()
     };
     let mut response = streamed([5], false);
     response.extensions_mut().insert(streaming);
@@ -265,4 +267,50 @@ async fn a_watch_without_progress_gives_back_what_it_can_and_ends_at_its_own_tim
     assert!(!connection.is_closed());
     sending.0.sweep(now + 11 * MINUTE);
     assert!(connection.is_closed());
+}
+
+/// Nobody polls the body of a stream that nobody reads, so that it never sent the status with which it was ended.
+#[tokio::test]
+async fn an_unread_stream_that_is_ended_from_outside_is_reset() {
+    let (sending, connection, now) = (sending(1 << 20), Arc::default(), Instant::now());
+    let (ended_at, ends) = (Arc::<OnceLock<Instant>>::default(), Some(now + 100 * MINUTE));
+    let mut response = streamed([40_000], false);
+    response.extensions_mut().insert(Streaming {
+        ends,
+        ended_at: Some(ended_at.clone()),
+        ..Streaming::default()
+    });
+    let (delivery, seat) = delivery("ann", &connection);
+    let mut body = within(stream(), || sending.send(response, delivery).into_body());
+    let _unread = first(&mut body);
+    sending.0.sweep(now + MINUTE);
+    assert!(!seat.is_cancelled());
+    ended_at.set(now + MINUTE).unwrap();
+    sending.0.sweep(now + MINUTE);
+    assert!(!seat.is_cancelled(), "it has a moment to end by itself");
+    sending.0.sweep(now + MINUTE + LATE);
+    assert!(seat.is_cancelled());
+}
+
+/// Clients with h2 close a connection on which a hundred empty frames have come that end nothing.
+#[tokio::test]
+async fn trailers_end_a_body_without_an_empty_piece_and_keep_the_answer_until_they_are_taken() {
+    let (sending, connection) = (sending(1 << 20), Arc::default());
+    let trailers = http::HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
+    let frames = [Frame::data(Bytes::from(vec![b'x'; 100])), Frame::trailers(trailers.clone())];
+    let frames = futures::stream::iter(frames.map(Ok::<_, std::convert::Infallible>));
+    let response = Response::new(Body::new(http_body_util::StreamBody::new(frames)));
+    let (delivery, seat) = delivery("ann", &connection);
+    let mut body = sending.send(response, delivery).into_body();
+    let data = first(&mut body);
+    assert_eq!((data.chunk().len(), body.is_end_stream()), (100, false));
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(Some(Ok(end))) = Pin::new(&mut body).poll_frame(&mut context) else { unreachable!() };
+    let sent = end.into_trailers().ok().unwrap();
+    assert_eq!(sent, trailers);
+    assert!(body.is_end_stream());
+    drop((data, body));
+    assert!(sending.held() > 0 && !seat.is_cancelled(), "HTTP holds them still");
+    drop(sent);
+    assert!(sending.held() == 0 && seat.is_cancelled());
 }

@@ -34,7 +34,7 @@ use crate::encode::ObjectView;
 use crate::metrics::WatchEvents;
 use crate::negotiate::Format;
 use crate::sending::{InitialEvents, Streaming};
-use alarm::{Alarm, Rang};
+pub(crate) use alarm::{Alarm, Rang};
 use backlog::Backlog;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
@@ -79,7 +79,7 @@ pub fn serve(opening: Opening) -> Response<Body> {
     let backlog = stream.backlog.clone();
     // Boxed here: `Body` would put a layer around it that maps errors.
     let mut response = Response::new(Body::new(stream.boxed_unsync()));
-    response.extensions_mut().insert(Streaming { ends, backlog, constant, initial });
+    response.extensions_mut().insert(Streaming { ends, ended_at: None, backlog, constant, initial });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
@@ -18,7 +18,8 @@ use super::interceptor::eviction_requests;
 use crate::cluster::is_schedulable;
 use crate::wait::until;
 
-const NAME: &str = "rack-1";
+/// Its name.
+pub const NAME: &str = "rack-1";
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// One maintenance over a few nodes.
@@ -88,6 +89,13 @@ impl Maintenance {
             until(nodes.clone(), name, LIMIT, "schedulable and without our taint", free).await?;
         }
         Ok(())
+    }
+
+    /// Deletes it when it has been released. Returns its last state.
+    pub async fn delete(&self) -> Result<NodeMaintenance> {
+        let last = serde_json::from_value(serde_json::to_value(self.api.get(NAME).await?)?)?;
+        self.api.delete(NAME, &DeleteParams::default()).await.context("deleting the maintenance")?;
+        Ok(last)
     }
 
     async fn follow(&self, seen: &mut Seen) -> Result<()> {

@@ -12,6 +12,7 @@ mod history;
 mod interceptor;
 mod maintenance;
 mod order;
+mod stream;
 mod verdict;
 mod writes;
 
@@ -31,6 +32,7 @@ use self::faults::{Chaos, Faults};
 use self::interceptor::Interceptor;
 use self::maintenance::{Maintenance, Seen};
 use self::observer::ObserverProcess;
+use self::stream::StreamClients;
 use self::verdict::Finding;
 use self::writes::Writers;
 
@@ -49,6 +51,9 @@ pub struct Arguments {
     /// Kill servers in the middle of the drain, again and again.
     #[arg(long, value_enum, value_name = "WHOSE", requires = "once")]
     pub chaos: Option<Chaos>,
+    /// Start this client of the status stream before the maintenance, and judge its last line; may be given again.
+    #[arg(long = "stream-client", value_name = "COMMAND", requires = "once", conflicts_with = "chaos")]
+    pub stream_clients: Vec<String>,
     /// Break a budget on purpose: the run must then fail.
     #[arg(long, hide = true)]
     pub plant_violation: bool,
@@ -86,6 +91,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
         workload::plant_violation(host, "web")?;
     }
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
+    let stream_clients = StreamClients::start(&drydock, &arguments.stream_clients)?;
     let before = workload::places(&client).await?;
     say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
     let (seen, mut verdict) = match arguments.chaos {
@@ -97,6 +103,7 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     maintenance.complete().await?;
     verdict.extend(verdict::after_completion(&client, &maintenance).await?);
     verdict.extend(verdict::of_the_way(host, &maintenance, &seen, &interceptor, &before).await?);
+    verdict.extend(stream_clients.finish(&maintenance).await?);
     verdict.extend(observer.finish()?);
     let failed = verdict::print(&verdict);
     if arguments.once {

@@ -52,6 +52,26 @@ async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
     Ok(())
 }
 
+/// A program that asks for another audience than Prometheus' token is for would not be scraped, and nobody told why.
+#[tokio::test(flavor = "multi_thread")]
+async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()> {
+    let read = |file: &str| std::fs::read_to_string(deploy().join(file)).with_context(|| file.to_owned());
+    let audience = "https://drydock-apiserver.drydock-system.svc";
+    for file in ["base/apiserver.yaml", "base/controller-manager.yaml"] {
+        assert!(read(file)?.contains(&format!("- --api-audiences={audience}\n")), "{file}");
+    }
+    let volume = read("components/monitoring/prometheus-volume.yaml")?;
+    assert!(
+        volume.contains(&format!("serviceAccountToken: {{audience: {audience}, path: token}}")),
+        "{volume}"
+    );
+    let folder = volume.split("mountPath: ").nth(1).and_then(|rest| rest.split(',').next());
+    let file = format!("bearerTokenFile: {}/token\n", folder.context("the volume is mounted")?);
+    let monitors = read("components/monitoring/monitors.yaml")?;
+    assert_eq!(monitors.matches(&file).count(), PROGRAMS.len(), "{file} in {monitors}");
+    Ok(())
+}
+
 /// cert-manager and the Prometheus operator are not in the host: what can be told is that the components fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_components_go_with_every_installation() -> Result<()> {

@@ -71,7 +71,7 @@ impl Admission for Panics {
     }
 }
 
-fn opened(
+pub fn opened(
     dir: &tempfile::TempDir,
     mut policy: Value,
     path: PathBuf,

@@ -1,6 +1,7 @@
 //! A CA and client certificates under it.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use drydock_server::tls::ClientCa;
 use rcgen::{
@@ -37,8 +38,13 @@ impl Authority {
     }
 
     pub fn issue(&self, common_name: &str, group: &str) -> Identity {
+        self.issue_until(common_name, group, SystemTime::now() + Duration::from_secs(3600))
+    }
+
+    pub fn issue_until(&self, common_name: &str, group: &str, end: SystemTime) -> Identity {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
+        params.not_after = end.into();
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.distinguished_name.push(DnType::OrganizationName, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

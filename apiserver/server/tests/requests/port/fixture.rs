@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use drydock_machinery::kind::Kind;
@@ -13,6 +13,7 @@ use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenRe
 use drydock_server::authz::Authorizer;
 use drydock_server::chain::Chain;
 use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
+use drydock_server::grpc::{Grpc, Service};
 use drydock_server::health::Health;
 use drydock_server::host::{self, Patience};
 use drydock_server::metrics::Metrics;
@@ -57,10 +58,13 @@ pub struct Port {
     pub stop: CancellationToken,
     pub serving: AbortOnDropHandle<()>,
     _sweeper: AbortOnDropHandle<()>,
+    _reviews: AbortOnDropHandle<()>,
     /// Whether the host answers reviews. While it does not, they wait.
     pub host_answers: watch::Sender<bool>,
     /// Whether the host answers reviews of tokens that it does not know.
     pub host_answers_strangers: watch::Sender<bool>,
+    /// Whether the token `good` is nobody's any more.
+    pub good_is_revoked: Arc<AtomicBool>,
     asked: Arc<Mutex<Vec<Value>>>,
     tokens: Arc<AtomicUsize>,
     root: CertificateDer<'static>,
@@ -77,6 +81,7 @@ pub struct Settings {
     pub admission: Vec<Arc<dyn Admission>>,
     pub store: SqliteOptions,
     pub sending: Sending,
+    pub service: Option<Arc<dyn Service>>,
 }
 
 impl Default for Settings {
@@ -92,6 +97,7 @@ impl Default for Settings {
             admission,
             store: SqliteOptions::default(),
             sending: Sending::default(),
+            service: None,
         }
     }
 }
@@ -108,7 +114,8 @@ impl Port {
         settings.sending.register(metrics.registry());
         let (host_answers, answers) = watch::channel(true);
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
-        let counted = (Arc::clone(&asked), Arc::clone(&tokens));
+        let good_is_revoked = Arc::<AtomicBool>::default();
+        let counted = (Arc::clone(&asked), Arc::clone(&tokens), good_is_revoked.clone());
         let host = reviewer(counted, settings.rule, answers, answers_strangers);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
@@ -118,6 +125,11 @@ impl Port {
         metrics.show_flow_control(flow_control.clone());
         let sending = settings.sending.clone();
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(async move { sending.look_after().await }));
+        let health = Health::default()
+            .live("ping", Arc::new(|| Ok(())))
+            .notice("storage-writes", Arc::new(move || backend.refuses_writes()));
+        let mount = |service| Grpc::new(service, health.clone(), shutdown.clone()).unwrap();
+        let grpc = settings.service.map(mount);
         let chain = Chain {
             authenticator: Authenticator::new(
                 trusted,
@@ -126,15 +138,16 @@ impl Port {
             ),
             authorizer: Arc::new(Authorizer::new(host, turns)),
             flow_control,
-            health: Health::default()
-                .live("ping", Arc::new(|| Ok(())))
-                .notice("storage-writes", Arc::new(move || backend.refuses_writes())),
+            health,
             metrics,
             audit: settings.audit,
             api,
+            grpc,
             request_timeout: settings.request_timeout,
             sending: settings.sending,
         };
+        let chain = Arc::new(chain);
+        let _reviews = AbortOnDropHandle::new(tokio::spawn(chain.clone().review_streams()));
         let dir = tempfile::tempdir().unwrap();
         let files = self_signed::ensure(dir.path(), &["localhost".to_owned()]).unwrap();
         let root = CertificateDer::from_pem_slice(&std::fs::read(&files.ca).unwrap()).unwrap();
@@ -142,8 +155,7 @@ impl Port {
         let tls = tls::server_config(Arc::new(certificate)).unwrap();
         let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving =
-            tokio::spawn(serve::serve(listener, tls, Arc::new(chain), shutdown.clone(), settings.bounds));
+        let serving = tokio::spawn(serve::serve(listener, tls, chain, shutdown.clone(), settings.bounds));
         let serving = AbortOnDropHandle::new(serving);
         let (stop, _dir, _server_dir) = (shutdown, dir, server_dir);
         Self {
@@ -153,8 +165,10 @@ impl Port {
             stop,
             serving,
             _sweeper,
+            _reviews,
             host_answers,
             host_answers_strangers,
+            good_is_revoked,
             asked,
             tokens,
             root,
@@ -263,13 +277,13 @@ fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
 
 /// Knows the token `good`, and decides by `rule`.
 fn reviewer(
-    counted: (Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>),
+    counted: (Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>, Arc<AtomicBool>),
     rule: Rule,
     answers: watch::Receiver<bool>,
     strangers: watch::Receiver<bool>,
 ) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
-        let ((asked, tokens), mut answers, mut strangers) =
+        let ((asked, tokens, revoked), mut answers, mut strangers) =
             (counted.clone(), answers.clone(), strangers.clone());
         async move {
             answers.wait_for(|answers| *answers).await.unwrap();
@@ -277,7 +291,7 @@ fn reviewer(
             let mut review: Value = serde_json::from_slice(&body).unwrap();
             review["status"] = if review["kind"] == "TokenReview" {
                 tokens.fetch_add(1, SeqCst);
-                let is_known = review["spec"]["token"] == "good";
+                let is_known = review["spec"]["token"] == "good" && !revoked.load(SeqCst);
                 if !is_known {
                     strangers.wait_for(|answers| *answers).await.unwrap();
                 }

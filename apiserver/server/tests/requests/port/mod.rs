@@ -1,6 +1,10 @@
 //! Requests through the secure port: TLS, who asks, who may, and how long anybody is waited for.
 
 mod audit;
+mod calls;
+mod calls_counted;
+mod calls_fixture;
+mod calls_reviewed;
 mod certificates;
 mod connections;
 mod farewells;

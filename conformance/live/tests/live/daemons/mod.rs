@@ -1,5 +1,6 @@
 //! Our programs by themselves: what they say when they cannot start, and how they live with a host that is not there.
 
+mod audiences;
 mod audit_log;
 mod bad_input;
 mod data;

@@ -1,0 +1,60 @@
+//! The gRPC status stream as a service that the generic server mounts.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use axum::body::Body;
+use drydock_api::{GROUP, VERSION, eviction_request, node_maintenance};
+use drydock_server::generic::Server;
+use drydock_server::grpc::{Read, Service};
+use drydock_server::user::User;
+use drydock_stream::{Config, StatusStream};
+use http::{Request, Response};
+
+use crate::flags::Flags;
+
+/// Mounts the status stream over the watch caches of both kinds, which must have been installed.
+pub fn mount(server: &mut Server, flags: &Flags) -> anyhow::Result<()> {
+    let storage =
+        |resource| server.storage(GROUP, resource).with_context(|| format!("{resource} is not installed"));
+    let (maintenances, evictions) =
+        (storage(node_maintenance::RESOURCE)?, storage(eviction_request::RESOURCE)?);
+    let config = Config { heartbeat_deadline: flags.heartbeat_deadline, ..Config::default() };
+    server.mount(Arc::new(Mounted(StatusStream::new(maintenances, evictions, config))));
+    Ok(())
+}
+
+struct Mounted(Arc<StatusStream>);
+
+#[async_trait]
+impl Service for Mounted {
+    fn name(&self) -> &'static str {
+        StatusStream::NAME
+    }
+
+    fn is_streaming(&self, path: &str) -> Option<bool> {
+        StatusStream::is_streaming(path)
+    }
+
+    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status> {
+        let reads = StatusStream::reads(path, message)?;
+        let read = |read: drydock_stream::Read| Read {
+            watch: read.watch,
+            group: GROUP.to_owned(),
+            version: VERSION.to_owned(),
+            resource: read.resource.to_owned(),
+            namespace: read.namespace,
+            name: read.name,
+        };
+        Ok(reads.into_iter().map(read).collect())
+    }
+
+    async fn call(&self, user: &User, request: Request<Body>) -> Response<Body> {
+        self.0.call(user.flow(), request).await.map(Body::new)
+    }
+
+    fn descriptors(&self) -> &'static [u8] {
+        StatusStream::DESCRIPTORS
+    }
+}

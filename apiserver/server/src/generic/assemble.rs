@@ -1,0 +1,80 @@
+//! The chain of a server, of all its parts.
+
+use std::sync::Arc;
+
+use drydock_storage::fence::Fences;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
+
+use super::Server;
+use super::stop::Stop;
+use crate::api_group::ApiGroup;
+use crate::authn::Authenticator;
+use crate::chain::Chain;
+use crate::fence::Terms;
+use crate::flow_control::{FlowControl, Limits, PriorityLevels};
+use crate::grpc::Grpc;
+use crate::health::Health;
+use crate::sending::Sending;
+
+impl Server {
+    /// Everything that a request passes through, with the port where it comes in.
+    pub(super) fn chain(mut self, stop: &Stop) -> anyhow::Result<(TcpListener, ServerConfig, Chain)> {
+        for resource in &mut self.resources {
+            resource.admission.extend(self.of_all.iter().cloned());
+        }
+        let health = self.health();
+        let mount = |service| Grpc::new(service, health.clone(), stop.now.clone());
+        let grpc = self.service.take().map(mount).transpose()?;
+        let options = self.options;
+        let (mut metrics, sending) = (self.metrics, Sending::default());
+        sending.register(metrics.registry());
+        let kinds = self.resources.iter().map(|resource| resource.kind.names());
+        metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
+        let levels = PriorityLevels::new(options.controller_users);
+        let api = ApiGroup::new(self.resources)
+            .with_identity(options.identity)
+            .with_authorizer(self.authorizer.clone())
+            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone()))))
+            .with_watch_events(metrics.watch_events())
+            .with_shutdown(stop.now.clone());
+        let limits = Limits {
+            reading: options.max_requests_inflight,
+            mutating: options.max_mutating_requests_inflight,
+        };
+        let flow_control = Arc::new(FlowControl::new(levels, limits));
+        metrics.show_flow_control(flow_control.clone());
+        let chain = Chain {
+            authenticator: Authenticator::new(self.trusted, Some(self.tokens), true),
+            authorizer: self.authorizer,
+            flow_control,
+            health,
+            metrics,
+            audit: self.audit,
+            api,
+            grpc,
+            request_timeout: options.request_timeout,
+            sending,
+        };
+        Ok((self.listener, self.tls, chain))
+    }
+
+    fn health(&mut self) -> Health {
+        let [written, read, backend] = [&self.backend; 3].map(Arc::clone);
+        let caches = self.caches.clone();
+        let caches = move || match caches.iter().all(|cache| cache.is_alive()) {
+            true => Ok(()),
+            false => Err("a part of storage has ended by a fault of its own".to_owned()),
+        };
+        let alive = Health::default()
+            .live("ping", Arc::new(|| Ok(())))
+            .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
+            // Where reads are refused as well, another replica may answer them.
+            .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
+            // Whoever is unready is sent no reads either, and those go on.
+            .notice("storage-writes", Arc::new(move || written.refuses_writes()));
+        std::mem::take(&mut self.checks)
+            .into_iter()
+            .fold(alive, |health, (name, check)| health.ready(name, check))
+    }
+}

@@ -1,0 +1,204 @@
+//! What is asked before a call is answered: what it reads, whom the caller acts as, whether they may, and whether there
+//! is room for one more stream.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use http::{HeaderMap, Request};
+use tonic::Status;
+
+use super::ending::Ending;
+use super::order::Call;
+use super::reviews::{Answer, Ask, Host, Question};
+use super::routes::Route;
+use super::streams::OpenStream;
+use super::{Grpc, Refusal, message};
+use crate::audit::Trail;
+use crate::authn::{Caller, Credential};
+use crate::authz::{Attributes, Decision};
+use crate::chain::Chain;
+use crate::flow_control::Seats;
+use crate::request_info::RequestInfo;
+use crate::user::User;
+
+/// Bytes of a call whose message has not come yet.
+const CALL: usize = 8 << 10;
+
+/// A call that may be answered.
+pub(super) struct Admitted {
+    pub(super) route: Route,
+    pub(super) user: Arc<User>,
+    pub(super) seats: Seats,
+    pub(super) request: Request<Body>,
+    pub(super) stream: Option<AdmittedStream>,
+}
+
+/// What keeps a stream that may be opened.
+pub(super) struct AdmittedStream {
+    pub(super) ending: Arc<Ending>,
+    pub(super) open: OpenStream,
+    /// Bytes that its questions take.
+    pub(super) bytes: usize,
+    pub(super) certificate_end: Option<SystemTime>,
+}
+
+/// What a call asks for.
+pub(super) struct Asked {
+    pub(super) route: Route,
+    pub(super) infos: Vec<Arc<RequestInfo>>,
+    pub(super) body: Body,
+    /// Bytes of the message.
+    pub(super) bytes: usize,
+}
+
+impl Chain {
+    /// Reads the message and what the call asks for by it.
+    pub(super) async fn read_call(
+        &self,
+        grpc: &Grpc,
+        headers: &mut HeaderMap,
+        body: Body,
+        call: &Call<'_>,
+        caller: &Caller,
+    ) -> Result<Asked, Refusal> {
+        let route = call.route.ok_or_else(unknown_method)?;
+        if !route.has_one_message() {
+            return Ok(Asked { route, infos: Vec::new(), body, bytes: 0 });
+        }
+        // Nobody waits for room: whoever sends messages slowly would have others wait.
+        let level = self.flow_control.level_of(&caller.user);
+        let mut holding = grpc.messages.holding(&caller.user, level, Instant::now());
+        holding.take(CALL).await?;
+        let path = &call.parsed.path;
+        let message = message::read(headers, body, Some(&mut holding), message::MAX_BYTES).await?;
+        let reads = grpc.routes.reads(route, path, &message)?;
+        let infos =
+            reads.iter().map(|read| read.request_info(path).map(Arc::new)).collect::<Result<_, _>>()?;
+        Ok(Asked { route, infos, bytes: message.len(), body: message::framed(&message) })
+    }
+
+    /// Whom the caller acts as, which must be allowed for each thing that is read.
+    pub(super) async fn act_as(
+        &self,
+        caller: &Caller,
+        headers: &mut HeaderMap,
+        attributes: &[Attributes],
+        audit: &Trail,
+    ) -> Result<Arc<User>, Refusal> {
+        let impersonation = self.authenticator.impersonation();
+        let mut user: Option<Arc<User>> = None;
+        let nothing = [Attributes::default()];
+        for asked in if attributes.is_empty() { &nothing } else { attributes } {
+            let other = impersonation.act_as(caller, &mut headers.clone(), asked, &self.authorizer).await?;
+            let Some(other) = other else { break };
+            audit.impersonated(&other.user, &other.constraint);
+            if user.as_ref().is_some_and(|known| **known != *other.user) {
+                let why = "the caller may act as this user in different ways for the objects that are read";
+                return Err(ApiError::bad_request(why).into());
+            }
+            user = Some(other.user);
+        }
+        for name in impersonation_headers(headers).keys() {
+            headers.remove(name);
+        }
+        Ok(user.unwrap_or_else(|| caller.user.clone()))
+    }
+
+    /// Refuses the call unless the user may do all of it. Whoever is anonymous and may not is asked who they are.
+    pub(super) async fn authorize_all(
+        &self,
+        caller: &Caller,
+        user: &User,
+        attributes: &[Attributes],
+        audit: &Trail,
+    ) -> Result<(), Refusal> {
+        let mut first: Option<Decision> = None;
+        for asked in attributes {
+            let decision = self.authorizer.authorize(caller, user, asked).await;
+            let is_allowed = decision.as_ref().is_ok_and(|decision| decision.allowed);
+            if !is_allowed {
+                audit.authorized(&decision);
+                let error = asked.allowed(user, &decision?);
+                return error.map_err(|error| match user.is_anonymous() {
+                    true => Refusal { status: Status::unauthenticated(error.to_string()), error },
+                    false => error.into(),
+                });
+            }
+            first = first.or(decision.ok());
+        }
+        match first {
+            Some(decision) => audit.authorized(&Ok(decision)),
+            None if user.is_anonymous() => return Err(ApiError::unauthorized().into()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Counts the stream, and has its questions asked again for as long as it is open.
+    pub(super) fn admit_stream(
+        &self,
+        grpc: &Grpc,
+        caller: &Caller,
+        user: &Arc<User>,
+        (credential, headers): (Credential, HeaderMap),
+        attributes: Vec<Attributes>,
+    ) -> Result<AdmittedStream, Refusal> {
+        let mut questions = Vec::with_capacity(attributes.len() + 1);
+        let (mut certificate_end, origin) = (None, caller.origin);
+        match credential {
+            Credential::Token(token) => {
+                questions.push(Question::Token { token, user: caller.user.clone(), origin })
+            }
+            Credential::Certificates { end } => certificate_end = end,
+            Credential::None => {}
+        }
+        if !headers.is_empty() {
+            let about = |attributes: Attributes| Question::Impersonation {
+                caller: caller.clone(),
+                headers: headers.clone(),
+                attributes,
+            };
+            match attributes.is_empty() {
+                true => questions.push(about(Attributes::default())),
+                false => questions.extend(attributes.iter().cloned().map(about)),
+            }
+        }
+        let access = |attributes| Question::Access { caller: caller.clone(), user: user.clone(), attributes };
+        questions.extend(attributes.into_iter().map(access));
+        let bytes = questions.iter().map(Question::bytes).sum();
+        let (host, ending) = (self.host(), Arc::default());
+        let questions = questions.into_iter().map(|it| {
+            let until = host.known_until(&it);
+            (it, until)
+        });
+        let open = grpc.streams.open(caller.user.flow(), questions.collect(), &ending)?;
+        Ok(AdmittedStream { ending, open, bytes, certificate_end })
+    }
+
+    fn host(&self) -> Host<'_> {
+        Host { authenticator: &self.authenticator, authorizer: &self.authorizer }
+    }
+}
+
+#[async_trait::async_trait]
+impl Ask for Arc<Chain> {
+    async fn ask(&self, question: &Question) -> Answer {
+        self.host().answer(question).await
+    }
+}
+
+pub(super) fn unknown_method() -> Refusal {
+    let status =
+        Status::unimplemented("this server has no such method; grpcurl's `list` shows what there is");
+    status.into()
+}
+
+/// The headers that name whom the caller wants to act as.
+pub(super) fn impersonation_headers(headers: &HeaderMap) -> HeaderMap {
+    let named = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+    let mut found = HeaderMap::new();
+    found.extend(named.map(|(name, value)| (name.clone(), value.clone())));
+    found
+}

@@ -1,0 +1,130 @@
+//! The answer of a call, with everything that ends it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use axum::body::Body;
+use bytes::Bytes;
+use drydock_machinery::ApiError;
+use futures::FutureExt;
+use http::{HeaderMap, Request, Response, request};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use tonic::Status;
+
+use super::admit::AdmittedStream;
+use super::body::{Deadline, EndedBody};
+use super::ending::Ending;
+use super::order::Call;
+use super::routes::Route;
+use super::{Grpc, Refusal, message};
+use crate::flow_control::Seats;
+use crate::sending::Streaming;
+use crate::user::User;
+
+/// Time for the message of a health check, which comes from anybody.
+const CHECK_TIME: Duration = Duration::from_secs(10);
+/// Longest message of a health check, in bytes: the name of a service.
+const CHECK_BYTES: usize = 1024;
+const CHECKS_WAIT: &str = "too many health checks have not sent their message yet";
+const CHECK_LATE: &str = "the message of the health check did not come in time";
+/// A stream without a deadline is looked at as if it ended then.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl Call<'_> {
+    /// The answer of a stream, until it ends or is ended. It gives its seats back when its first events have been sent.
+    pub(super) fn open_stream(
+        &self,
+        grpc: &Grpc,
+        mut answer: Response<Body>,
+        stream: AdmittedStream,
+        seats: Seats,
+    ) -> Response<Body> {
+        let AdmittedStream { ending, open, bytes, certificate_end } = stream;
+        let deadline = earliest(self.client_deadline, certificate_end);
+        let streaming = answer.extensions_mut().remove::<Streaming>().unwrap_or_default();
+        streaming.keep(seats, self.by);
+        let ends = deadline.as_ref().map_or_else(|| Instant::now() + FAR, |deadline| deadline.at);
+        answer.extensions_mut().insert(Streaming {
+            ends: Some(ends),
+            ended_at: Some(ending.at()),
+            constant: streaming.constant + bytes,
+            ..streaming
+        });
+        ended(grpc, answer, deadline, ending, open)
+    }
+}
+
+/// Answers a health check: it needs no user, no place and no review, like /livez.
+pub(super) async fn check(
+    grpc: &Grpc,
+    mut parts: request::Parts,
+    body: Body,
+) -> Result<Response<Body>, Refusal> {
+    let message = check_message(grpc, &mut parts.headers, body).await?;
+    let request = Request::from_parts(parts, message::framed(&message));
+    Ok(grpc.routes.call(Route::HealthCheck, &User::default(), request).await)
+}
+
+/// The message of a health check, which nearly always comes with the headers.
+async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+    let mut message = Box::pin(message::read(headers, body, None, CHECK_BYTES));
+    if let Some(message) = (&mut message).now_or_never() {
+        return message;
+    }
+    let check = grpc.checks.wait();
+    tokio::select! {
+        message = message => message,
+        () = check.displaced() => Err(ApiError::too_many_requests(CHECKS_WAIT, 1).into()),
+        () = tokio::time::sleep(CHECK_TIME) => Err(ApiError::timeout(CHECK_LATE, 0).into()),
+    }
+}
+
+/// The answer, until it ends or is ended; `guard` is dropped then.
+pub(super) fn ended<G: Send + Unpin + 'static>(
+    grpc: &Grpc,
+    answer: Response<Body>,
+    deadline: Option<Deadline>,
+    ending: Arc<Ending>,
+    guard: G,
+) -> Response<Body> {
+    if answer.body().is_end_stream() {
+        return answer;
+    }
+    answer.map(|inner| {
+        let body = EndedBody::new(inner, grpc.shutdown.clone(), deadline, ending, guard);
+        // Boxed here: `Body` would put a layer around it that maps errors.
+        Body::new(body.boxed_unsync())
+    })
+}
+
+/// The earlier of the client's deadline and the end of its certificate.
+fn earliest(client: Option<Instant>, certificate: Option<SystemTime>) -> Option<Deadline> {
+    let late = Status::deadline_exceeded("the call has reached the deadline that grpc-timeout set");
+    let client = client.map(|at| Deadline { at, status: late });
+    let certificate = certificate.map(|end| {
+        let left = end.duration_since(SystemTime::now()).unwrap_or_default();
+        let status =
+            Status::unauthenticated("the client certificate has expired: connect again with a new one");
+        Deadline { at: Instant::now() + left.min(FAR), status }
+    });
+    client.into_iter().chain(certificate).min_by_key(|deadline| deadline.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_of_two_deadlines_ends_a_stream_with_its_own_status() {
+        let code = |client: Option<u64>, certificate: Option<u64>| {
+            let client = client.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+            let certificate = certificate.map(|seconds| SystemTime::now() + Duration::from_secs(seconds));
+            earliest(client, certificate).map(|deadline| deadline.status.code())
+        };
+        assert_eq!(code(None, None), None);
+        assert_eq!(code(Some(10), Some(20)), Some(tonic::Code::DeadlineExceeded));
+        assert_eq!(code(Some(20), Some(10)), Some(tonic::Code::Unauthenticated));
+        assert_eq!(code(None, Some(u64::from(u32::MAX))), Some(tonic::Code::Unauthenticated));
+    }
+}

@@ -1,0 +1,156 @@
+//! gRPC on the port of the API server: one mounted service, health and reflection.
+//!
+//! ```text
+//!   chain ── POST, HTTP/2, application/grpc ──▶ order   one function: authentication, message, audit, impersonation,
+//!                                                 │     flow control, authorization, the call
+//!                                    message ◀────┤     the one request message, bounded, decompressed
+//!                                    Service ◀────┤     what it reads, and its answer
+//!                           health, reflection ◀──┤
+//!                                     status ◀────┤     refusals as trailers-only answers
+//!                                    streams ◀────┘     open streams, counted for each user
+//!                                       │ reviews       their tokens and access questions, asked again
+//!                                       ▼
+//!                                    ending ──▶ body    ends a stream with trailers
+//! ```
+//!
+//! A call is treated as the request for the objects that it reads: a unary method is a `get` and a server-streaming
+//! method is a `watch` of all of them, in authorization, flow control, metrics and audit.
+//!
+//! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
+//! 1,024 different questions that are reviewed for them.
+
+mod admit;
+mod answer;
+mod body;
+mod checks;
+mod ending;
+mod health;
+mod message;
+mod order;
+mod read;
+mod reflection;
+mod reviews;
+mod routes;
+mod status;
+mod streams;
+mod timeout;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use http::{Method, Request, Response, Version, header};
+use tokio_util::sync::CancellationToken;
+
+use crate::fair_budget::FairBudget;
+use crate::user::User;
+use checks::Checks;
+pub use read::Read;
+use routes::Routes;
+use streams::Streams;
+
+/// A gRPC service that a server mounts beside its API.
+#[async_trait]
+pub trait Service: Send + Sync + 'static {
+    /// Its full name, as `package.Service`; health checks know it by this.
+    fn name(&self) -> &'static str;
+
+    /// Whether the method with this path (`/package.Service/Method`) answers with a stream; `None` if there is no such
+    /// method. Clients send one message to each method.
+    fn is_streaming(&self, path: &str) -> Option<bool>;
+
+    /// What the method reads when it is called with this message. The caller needs the right to all of it; a method that
+    /// reads nothing is for every authenticated caller. Does no I/O.
+    ///
+    /// # Errors
+    /// What is wrong with the message, for the client.
+    fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status>;
+
+    /// Answers a call that `user` may make. The request has no credentials, and its body is one uncompressed frame. A
+    /// streamed answer may carry [`Streaming`](crate::sending::Streaming) as an extension, for what it holds in memory.
+    /// When the stream has to end, its body is dropped and the client gets the status.
+    async fn call(&self, user: &User, request: Request<Body>) -> Response<Body>;
+
+    /// Encoded `google.protobuf.FileDescriptorSet` of the service and all that it imports, for reflection.
+    fn descriptors(&self) -> &'static [u8];
+}
+
+/// Everything that serves gRPC.
+pub struct Grpc {
+    routes: Routes,
+    streams: Arc<Streams>,
+    /// Of all request messages that are being read.
+    messages: Arc<FairBudget>,
+    checks: Arc<Checks>,
+    shutdown: CancellationToken,
+}
+
+/// Bytes of all calls whose message is being read: one user alone may have some 1,500 of them.
+const MESSAGES: usize = 32 << 20;
+
+impl Grpc {
+    /// Mounts `service`, health by the checks of `health`, and reflection. `shutdown` ends open streams.
+    ///
+    /// # Errors
+    /// The service's descriptors cannot be decoded.
+    pub fn new(
+        service: Arc<dyn Service>,
+        health: crate::health::Health,
+        shutdown: CancellationToken,
+    ) -> Result<Self, tonic_reflection::server::Error> {
+        let why = "Too many bytes in the messages of calls in flight, please try again later.";
+        let messages = Arc::new(FairBudget::new(MESSAGES, why));
+        let routes = Routes::new(service, health)?;
+        Ok(Self { routes, streams: Arc::default(), messages, checks: Arc::default(), shutdown })
+    }
+}
+
+/// Whether a request is a gRPC call. Other requests cost one comparison here, those with POST one look at a header. The
+/// path of a resource is never a method's: whoever creates an object with this media type is told 415.
+pub fn is_call(request: &Request<Body>) -> bool {
+    request.method() == Method::POST
+        && request.version() == Version::HTTP_2
+        && request.headers().get(header::CONTENT_TYPE).is_some_and(|value| is_grpc(value.as_bytes()))
+        && !["/api/", "/apis/"].iter().any(|start| request.uri().path().starts_with(start))
+}
+
+/// `application/grpc` or `application/grpc+proto`, with or without parameters.
+fn is_grpc(media_type: &[u8]) -> bool {
+    let end = media_type.iter().position(|byte| matches!(byte, b';' | b' ')).unwrap_or(media_type.len());
+    let media_type = &media_type[..end];
+    [&b"application/grpc"[..], b"application/grpc+proto"].iter().any(|it| media_type.eq_ignore_ascii_case(it))
+}
+
+/// Why a call is refused: as the client is told, and as audit and metrics count it.
+#[derive(Debug)]
+struct Refusal {
+    status: tonic::Status,
+    error: ApiError,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_a_post_over_http2_with_the_media_type_of_grpc_is_a_call() {
+        let at = |path: &str, method: Method, version, media_type: &str| {
+            let request = Request::builder().uri(path).method(method).version(version);
+            is_call(&request.header(header::CONTENT_TYPE, media_type).body(Body::empty()).unwrap())
+        };
+        let call = |method, version, media_type: &str| at("/p.S/M", method, version, media_type);
+        assert!(!at("/apis/g/v1/things", Method::POST, Version::HTTP_2, "application/grpc"));
+        for media_type in ["application/grpc", "application/grpc+proto", "Application/gRPC; charset=utf-8"] {
+            assert!(call(Method::POST, Version::HTTP_2, media_type), "{media_type}");
+            assert!(!call(Method::POST, Version::HTTP_11, media_type), "{media_type}");
+            assert!(!call(Method::GET, Version::HTTP_2, media_type), "{media_type}");
+        }
+        for media_type in
+            ["application/grpc-web", "application/grpc+json", "application/grp", "application/json", ""]
+        {
+            assert!(!call(Method::POST, Version::HTTP_2, media_type), "{media_type}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The order of a call, in one place. It is that of other requests ([`crate::chain`]), but the message is read before
+//! the call is authorized, since it says what is asked for:
+//!
+//! audit id -> health check -> deadline -> authentication -> message -> audit -> impersonation -> flow control
+//! -> authorization -> open streams -> the call -> its end
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use axum::body::Body;
+use futures::FutureExt;
+use http::{Request, Response, StatusCode, request};
+use tonic::Status;
+use tracing::Instrument;
+
+use super::admit::{Admitted, Asked, impersonation_headers};
+use super::answer::{check, ended};
+use super::body::Deadline;
+use super::reviews::review;
+use super::routes::Route;
+use super::{Grpc, Refusal, status, timeout};
+use crate::audit::Trail;
+use crate::audit_id;
+use crate::authn::{Credential, Peer, Proof};
+use crate::authz::Attributes;
+use crate::chain::{self, Chain, Kept};
+use crate::flow_control::Work;
+use crate::request_info::{self, RequestInfo};
+use crate::sending::{Delivery, Outgoing};
+use crate::spans;
+use crate::user::User;
+
+/// A call on its way.
+pub(super) struct Call<'a> {
+    pub(super) peer: &'a Peer,
+    pub(super) audit: Trail,
+    /// When it has to be answered, or its stream to have begun.
+    pub(super) by: Instant,
+    /// When the client gives up.
+    pub(super) client_deadline: Option<Instant>,
+    pub(super) route: Option<Route>,
+    /// What its method and path say.
+    pub(super) parsed: Arc<RequestInfo>,
+    /// What it asks for, once that is known.
+    info: OnceLock<Arc<RequestInfo>>,
+    /// Who sent it, once that is known.
+    authenticated: OnceLock<Arc<User>>,
+}
+
+impl Call<'_> {
+    /// What it asks for, as far as that is known.
+    pub(super) fn info(&self) -> &Arc<RequestInfo> {
+        self.info.get().unwrap_or(&self.parsed)
+    }
+
+    fn streams(&self) -> bool {
+        self.route.is_some_and(Route::streams)
+    }
+}
+
+impl Chain {
+    /// Answers one call. Whatever goes wrong, there is an answer.
+    pub(crate) async fn serve_call(
+        &self,
+        grpc: &Grpc,
+        request: Request<Body>,
+        peer: &Peer,
+    ) -> Response<Outgoing<Kept>> {
+        let started = Instant::now();
+        let parsed = Arc::new(request_info::parse(request.method(), request.uri()));
+        let audit_id = audit_id::of(request.headers());
+        let log = self.audit.as_ref();
+        let audit = log.map(|log| log.trail(&request, &parsed, &audit_id, peer)).unwrap_or_default();
+        let mut call = Call {
+            peer,
+            audit,
+            by: started + self.request_timeout,
+            client_deadline: None,
+            route: grpc.routes.find(&parsed.path),
+            parsed,
+            info: OnceLock::new(),
+            authenticated: OnceLock::new(),
+        };
+        let span = spans::request(&call.parsed, &audit_id);
+        let answer = AssertUnwindSafe(self.answer_call(grpc, request, &mut call)).catch_unwind();
+        let answer = match answer.instrument(span).await {
+            Ok(answer) => answer,
+            Err(why) => Err(chain::panicked(call.info(), why, &call.audit).await.into()),
+        };
+        self.conclude(call, answer, &audit_id, started).await
+    }
+
+    /// Makes a response of an answer or a refusal, and has it logged, counted and sent.
+    async fn conclude(
+        &self,
+        call: Call<'_>,
+        answer: Result<(Response<Body>, Kept), Refusal>,
+        audit_id: &str,
+        started: Instant,
+    ) -> Response<Outgoing<Kept>> {
+        let (response, kept, code) = match answer {
+            Ok((response, kept)) => {
+                let code = status::http_code(response.headers());
+                (response, kept, code)
+            }
+            Err(Refusal { status, error }) => {
+                call.audit.status(&error.status);
+                let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                (status::trailers_only(&status), Kept::Nothing, code)
+            }
+        };
+        let mut response = call.audit.answered(response, code, call.info(), call.streams()).await;
+        audit_id::write(response.headers_mut(), audit_id);
+        let took = started.elapsed();
+        spans::answered(call.info(), audit_id, code, took);
+        let info = self.countable(call.info());
+        self.metrics.answered(&info, false, code, took);
+        let sizes = matches!(kept, Kept::Seats(_)).then(|| self.metrics.sizes(&info)).flatten();
+        drop(info);
+        let (user, connection, deadline) =
+            (call.authenticated.into_inner(), call.peer.connection().clone(), call.by);
+        self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
+    }
+
+    /// The service's answer.
+    async fn answer_call(
+        &self,
+        grpc: &Grpc,
+        request: Request<Body>,
+        call: &mut Call<'_>,
+    ) -> Result<(Response<Body>, Kept), Refusal> {
+        let (mut parts, body) = request.into_parts();
+        if call.route == Some(Route::HealthCheck) {
+            call.peer.proves(Proof::Unasked);
+            return check(grpc, parts, body).await.map(|answer| (answer, Kept::Nothing));
+        }
+        call.parsed.check_path()?;
+        if let Some(time) = timeout::of(&parts.headers)? {
+            let end = Instant::now() + time;
+            (call.client_deadline, call.by) = (Some(end), call.by.min(end));
+        }
+        let admitted = tokio::time::timeout_at(call.by.into(), self.admit_call(grpc, &mut parts, body, call));
+        let Admitted { route, user, seats, request, stream } =
+            admitted.await.unwrap_or_else(|_| Err(self.late(call)))?;
+        let answer = grpc.routes.call(route, &user, request);
+        let answer = tokio::time::timeout_at(call.by.into(), answer).await.map_err(|_| self.late(call))?;
+        if let Some(stream) = stream {
+            let open = self.metrics.watch_opened(&self.countable(call.info()));
+            return Ok((call.open_stream(grpc, answer, stream, seats), Kept::Watch(open)));
+        }
+        let late = Status::deadline_exceeded("the call has reached its deadline");
+        let deadline = Deadline { at: call.by, status: late };
+        Ok((ended(grpc, answer, Some(deadline), Arc::default(), ()), Kept::Seats(seats)))
+    }
+
+    /// Everything that is asked before a call is answered.
+    async fn admit_call(
+        &self,
+        grpc: &Grpc,
+        parts: &mut request::Parts,
+        body: Body,
+        call: &Call<'_>,
+    ) -> Result<Admitted, Refusal> {
+        let (token, peer) = (Credential::shown(&parts.headers), call.peer);
+        let (caller, proved_by) =
+            self.authenticator.authenticate_by(&mut parts.headers, peer, call.by).await?;
+        let credential = Credential::of(proved_by, token, peer);
+        let _ = call.authenticated.set(caller.user.clone());
+        let asked = self.read_call(grpc, &mut parts.headers, body, call, &caller).await;
+        if let Some(info) = asked.as_ref().ok().and_then(|asked| asked.infos.first()) {
+            call.audit.about(info);
+            let _ = call.info.set(info.clone());
+        }
+        call.audit.received(&caller.user, call.info()).await?;
+        let Asked { route, infos, body, bytes } = asked?;
+        let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
+        let impersonation = impersonation_headers(&parts.headers);
+        let user = self.act_as(&caller, &mut parts.headers, &attributes, &call.audit).await?;
+        let level = self.flow_control.level_of(&user);
+        let work = Work { info: call.info(), body: Some(bytes as u64) };
+        let seats = self.seats(level, &user, work, call.by).await?;
+        self.authorize_all(&caller, &user, &attributes, &call.audit).await?;
+        let request = Request::from_parts(parts.clone(), body);
+        let stream = match route.streams() {
+            true => Some(self.admit_stream(grpc, &caller, &user, (credential, impersonation), attributes)?),
+            false => None,
+        };
+        Ok(Admitted { route, user, seats, request, stream })
+    }
+
+    fn late(&self, call: &Call<'_>) -> Refusal {
+        self.out_of_time(call.info()).into()
+    }
+
+    /// Reviews the open streams, and looks whether the server is ready for those who watch that, for as long as this is
+    /// polled. Does nothing where no service is mounted.
+    pub async fn review_streams(self: Arc<Self>) {
+        let Some(grpc) = &self.grpc else { return };
+        let reviews = review(&grpc.streams, self.clone());
+        tokio::join!(reviews, grpc.routes.readiness.follow());
+    }
+}

@@ -1,0 +1,101 @@
+//! What a call reads, as the request for it would name it.
+
+use drydock_machinery::ApiError;
+
+use crate::query::Query;
+use crate::request_info::{RequestInfo, Verb};
+
+/// Longest name or namespace, in bytes: no object has a longer one.
+const LONGEST: usize = 253;
+
+/// Objects of one resource that a call reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Whether it follows their changes: the verb is `watch`, otherwise `get`.
+    pub watch: bool,
+    /// API group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Resource, lower-case plural.
+    pub resource: String,
+    /// Namespace; empty for all namespaces, and for a resource without namespaces.
+    pub namespace: String,
+    /// Object; empty for all.
+    pub name: String,
+}
+
+impl Read {
+    /// The request for the same objects, of a call of the method at `path`. A watch of one object is a watch with the
+    /// field selector `metadata.name=NAME`.
+    ///
+    /// # Errors
+    /// 400 if the namespace or the name cannot be one.
+    pub(super) fn request_info(&self, path: &str) -> Result<RequestInfo, ApiError> {
+        let Self { watch, group, version, resource, namespace, name } = self.clone();
+        for text in [&namespace, &name] {
+            let bad = |c: char| c.is_control() || matches!(c, '/' | '%' | '=' | ',' | '\\');
+            if text.len() > LONGEST || text.contains(bad) {
+                let why = format!("a namespace or name has at most {LONGEST} bytes and none of / % = , \\");
+                return Err(ApiError::bad_request(why));
+            }
+        }
+        let field_selector = (watch && !name.is_empty()).then(|| format!("metadata.name={name}"));
+        Ok(RequestInfo {
+            is_resource: true,
+            path: path.to_owned(),
+            verb: if watch { Verb::Watch } else { Verb::Get },
+            query: Query::parse(if watch { "watch=true" } else { "" }),
+            group,
+            version,
+            namespace,
+            resource,
+            name,
+            field_selector,
+            ..RequestInfo::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::Method;
+
+    use super::*;
+    use crate::authz::Attributes;
+    use crate::request_info;
+
+    #[test]
+    fn a_read_is_authorized_like_the_rest_request_for_the_same_objects() {
+        let all =
+            Read { group: "g".into(), version: "v1".into(), resource: "things".into(), ..Read::default() };
+        let in_ns = Read { namespace: "ns".into(), ..all.clone() };
+        for (read, path) in [
+            (Read { watch: true, ..all.clone() }, "/apis/g/v1/things?watch=true"),
+            (Read { watch: true, ..in_ns.clone() }, "/apis/g/v1/namespaces/ns/things?watch=true"),
+            (
+                Read { watch: true, name: "a".into(), ..in_ns.clone() },
+                "/apis/g/v1/namespaces/ns/things?watch=true&fieldSelector=metadata.name%3Da",
+            ),
+            (Read { name: "a".into(), ..in_ns }, "/apis/g/v1/namespaces/ns/things/a"),
+        ] {
+            let rest = Attributes::from(&request_info::parse(&Method::GET, &path.parse().unwrap()));
+            let grpc = Attributes::from(&read.request_info("/p.S/M").unwrap());
+            assert_eq!(
+                Attributes { path: String::new(), ..grpc },
+                Attributes { path: String::new(), ..rest }
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_asked_of_nobody() {
+        for name in ["x".repeat(254), "a/b".to_owned(), "a,b=c".to_owned(), "a\n".to_owned()] {
+            let read = Read { name: name.clone(), ..Read::default() };
+            assert_eq!(read.request_info("/p.S/M").unwrap_err().code(), 400, "{name}");
+            let read = Read { namespace: name.clone(), ..Read::default() };
+            assert_eq!(read.request_info("/p.S/M").unwrap_err().code(), 400, "{name}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Reviews of open streams: when an answer of the host is no longer remembered, the question is asked again, once for
+//! all streams that depend on it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+use tonic::Status;
+
+use super::streams::{Key, Streams};
+use crate::authn::{Authenticator, Caller, Origin};
+use crate::authz::{Attributes, Authorizer};
+use crate::user::User;
+
+/// Time for one review of an open stream.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Pause after a review that could not be made.
+const RETRY: Duration = Duration::from_secs(2);
+/// Least time between two looks at what is due.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Something that has to hold for as long as a stream is open.
+pub(super) enum Question {
+    /// The token is still this user's.
+    Token { token: String, user: Arc<User>, origin: Origin },
+    /// The user may still do this, asked in the name of the caller.
+    Access { caller: Caller, user: Arc<User>, attributes: Attributes },
+    /// The caller may still act as whom these headers name.
+    Impersonation { caller: Caller, headers: HeaderMap, attributes: Attributes },
+}
+
+/// What a review says.
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    /// It holds, and that is known until then.
+    Holds(Instant),
+    /// It does not hold: the streams end with this status.
+    Refused(Status),
+    /// The review could not be made.
+    Unknown,
+}
+
+/// Makes reviews.
+#[async_trait]
+pub(super) trait Ask: Send + Sync {
+    /// Asks the host, unless the answer is remembered.
+    async fn ask(&self, question: &Question) -> Answer;
+}
+
+/// Reviews open streams for as long as this is polled.
+pub(super) async fn review(streams: &Arc<Streams>, asker: impl Ask + Clone + 'static) {
+    let mut asking = JoinSet::new();
+    loop {
+        let (due, next) = streams.take_due(Instant::now());
+        for (key, question) in due {
+            let (streams, asker) = (streams.clone(), asker.clone());
+            asking.spawn(async move { ask(&streams, key, &question, &asker).await });
+        }
+        while asking.try_join_next().is_some() {}
+        let due = async {
+            match next {
+                Some(next) => tokio::time::sleep_until(next.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = streams.earlier.notified() => {}
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Asks one question. A panic of whoever answers is a review that could not be made.
+async fn ask(streams: &Streams, key: Key, question: &Question, asker: &impl Ask) {
+    let unanswered = Unanswered { streams, key, is_answered: false };
+    let answer = tokio::time::timeout(LIMIT, asker.ask(question)).await.unwrap_or(Answer::Unknown);
+    unanswered.answer(match answer {
+        Answer::Holds(until) => Ok(until),
+        Answer::Refused(status) => Err(status),
+        Answer::Unknown => Ok(Instant::now() + RETRY),
+    });
+}
+
+/// A question that is being asked.
+struct Unanswered<'a> {
+    streams: &'a Streams,
+    key: Key,
+    is_answered: bool,
+}
+
+impl Unanswered<'_> {
+    fn answer(mut self, outcome: Result<Instant, Status>) {
+        self.is_answered = true;
+        self.streams.answered(&self.key, outcome);
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.streams.answered(&self.key, Ok(Instant::now() + RETRY));
+        }
+    }
+}
+
+impl Question {
+    /// Equal questions have equal keys.
+    pub(super) fn key(&self) -> Key {
+        let mut digest = Sha256::new();
+        let mut put = |bytes: &[u8]| {
+            digest.update((bytes.len() as u64).to_le_bytes());
+            digest.update(bytes);
+        };
+        match self {
+            Self::Token { token, user, .. } => {
+                put(b"token");
+                put(token.as_bytes());
+                put(&Authorizer::key(user, &Attributes::default()));
+            }
+            Self::Access { caller, user, attributes } => {
+                put(b"access");
+                put(caller.user.flow().as_bytes());
+                put(&Authorizer::key(user, attributes));
+            }
+            Self::Impersonation { caller, headers, attributes } => {
+                put(b"impersonation");
+                put(&Authorizer::key(&caller.user, attributes));
+                for (name, value) in headers {
+                    put(name.as_str().as_bytes());
+                    put(value.as_bytes());
+                }
+            }
+        }
+        digest.finalize().into()
+    }
+
+    /// Bytes that it takes, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        let about = |attributes: &Attributes| attributes.namespace.len() + attributes.name.len() + 512;
+        match self {
+            Self::Token { token, user, .. } => 512 + token.len() + user.bytes(),
+            Self::Access { attributes, user, .. } => about(attributes) + user.bytes(),
+            Self::Impersonation { headers, attributes, .. } => {
+                let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+                    name.as_str().len() + value.len()
+                };
+                about(attributes) + headers.iter().map(header).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// Asks as requests do: answers are remembered and shared with them, and bounded for each caller.
+#[derive(Clone, Copy)]
+pub(super) struct Host<'a> {
+    pub(super) authenticator: &'a Authenticator,
+    pub(super) authorizer: &'a Authorizer,
+}
+
+impl Host<'_> {
+    /// Until when the answer to a question is remembered.
+    pub(super) fn known_until(&self, question: &Question) -> Instant {
+        match question {
+            Question::Token { token, .. } => self.authenticator.known_until(token),
+            Question::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
+            Question::Impersonation { .. } => Instant::now() + crate::authz::REMEMBER,
+        }
+    }
+
+    /// What the host says of a question.
+    pub(super) async fn answer(&self, question: &Question) -> Answer {
+        match question {
+            Question::Token { token, user, origin } => {
+                let origin = Origin { deadline: Instant::now() + LIMIT, ..*origin };
+                match self.authenticator.owner(token, &origin).await {
+                    Ok(Some(owner)) if is_same(&owner, user) => self.holds(question),
+                    Ok(Some(_)) => {
+                        refused("the token is another user's now, or the user's groups have changed")
+                    }
+                    Ok(None) => refused("the token has expired or was revoked"),
+                    Err(_) => Answer::Unknown,
+                }
+            }
+            Question::Access { caller, user, attributes } => {
+                let allowed = self.authorizer.require(&renewed(caller), user, attributes).await;
+                self.judged(question, allowed)
+            }
+            Question::Impersonation { caller, headers, attributes } => {
+                let (impersonation, mut headers) = (self.authenticator.impersonation(), headers.clone());
+                let allowed =
+                    impersonation.act_as(&renewed(caller), &mut headers, attributes, self.authorizer).await;
+                self.judged(question, allowed.map(|_| ()))
+            }
+        }
+    }
+
+    fn judged(&self, question: &Question, allowed: Result<(), ApiError>) -> Answer {
+        match allowed {
+            Ok(()) => self.holds(question),
+            Err(error) if error.code() == 403 => Answer::Refused(super::Refusal::from(error).status),
+            Err(_) => Answer::Unknown,
+        }
+    }
+
+    fn holds(&self, question: &Question) -> Answer {
+        Answer::Holds(self.known_until(question))
+    }
+}
+
+/// Whether a token's user is still the same as far as rights go. Groups have no order, and extras tell of the request as
+/// well: some authenticators give them other values each time.
+fn is_same(now: &User, before: &User) -> bool {
+    let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
+    now.name == before.name && now.uid == before.uid && groups(now) == groups(before)
+}
+
+fn refused(why: &str) -> Answer {
+    Answer::Refused(Status::unauthenticated(format!("{why}: open the stream again with a valid token")))
+}
+
+/// The caller with time for another review.
+fn renewed(caller: &Caller) -> Caller {
+    let origin = Origin { deadline: Instant::now() + LIMIT, ..caller.origin };
+    Caller::new(caller.user.clone(), origin)
+}
+
+#[cfg(test)]
+#[path = "reviews_tests.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! Who may open how many streams, and which questions are asked for them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use tonic::Code;
+
+use super::*;
+use crate::authn::{Caller, Origin};
+use crate::authz::Attributes;
+use crate::user::User;
+
+fn question(name: &str) -> Question {
+    let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });
+    let caller = Caller::new(user.clone(), Origin::local(Duration::from_secs(60)));
+    let attributes = Attributes { resource: "things".into(), name: name.to_owned(), ..Attributes::default() };
+    Question::Access { caller, user, attributes }
+}
+
+fn open(streams: &Arc<Streams>, user: &str, names: &[&str]) -> Result<(OpenStream, Arc<Ending>), ApiError> {
+    let (due, ending) = (Instant::now(), Arc::default());
+    let questions = names.iter().map(|name| (question(name), due)).collect();
+    Ok((streams.open(user, questions, &ending)?, ending))
+}
+
+#[test]
+fn a_user_has_so_many_streams_and_another_one_as_many() {
+    let streams = Arc::<Streams>::default();
+    let mut held: Vec<_> = (0..MAX_STREAMS).map(|_| open(&streams, "mallory", &["a"]).unwrap()).collect();
+    let refused = open(&streams, "mallory", &["a"]).err().unwrap();
+    assert_eq!((refused.code(), refused.retry_after()), (429, Some(10)));
+    assert!(open(&streams, "ann", &["a"]).is_ok());
+    held.pop();
+    assert!(open(&streams, "mallory", &["a"]).is_ok());
+}
+
+#[test]
+fn a_user_has_so_many_different_questions() {
+    let streams = Arc::<Streams>::default();
+    let names: Vec<String> = (0..MAX_QUESTIONS).map(|number| number.to_string()).collect();
+    let held: Vec<_> = names.iter().map(|name| open(&streams, "mallory", &[name]).unwrap()).collect();
+    assert_eq!(open(&streams, "mallory", &["new"]).err().unwrap().code(), 429);
+    assert!(open(&streams, "mallory", &["0"]).is_ok(), "that one is asked anyway");
+    assert!(open(&streams, "ann", &["new"]).is_ok());
+    drop(held);
+    assert_eq!(streams.count(), (0, 0));
+}
+
+#[test]
+fn streams_with_the_same_question_have_it_asked_once() {
+    let streams = Arc::<Streams>::default();
+    let held: Vec<_> = (0..100).map(|_| open(&streams, "ann", &["a", "b", "a"]).unwrap()).collect();
+    let (due, next) = streams.take_due(Instant::now());
+    assert_eq!((due.len(), next), (2, None));
+    assert!(streams.take_due(Instant::now()).0.is_empty(), "they are being asked");
+    let later = Instant::now() + Duration::from_secs(10);
+    streams.answered(&question("a").key(), Ok(later));
+    assert_eq!(streams.take_due(Instant::now()).1, Some(later));
+    streams.answered(&question("b").key(), Err(Status::permission_denied("no")));
+    assert!(held.iter().all(|(_, ending)| ending.at().get().is_some()), "each of them needs both");
+    drop(held);
+    assert_eq!(streams.count(), (0, 0));
+}
+
+#[test]
+fn a_no_ends_the_streams_that_depend_on_it_and_no_other() {
+    let streams = Arc::<Streams>::default();
+    let ((_one, ended), (_other, open_on)) =
+        (open(&streams, "ann", &["a"]).unwrap(), open(&streams, "ann", &["b"]).unwrap());
+    streams.answered(&question("a").key(), Err(Status::permission_denied("no")));
+    let context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert_eq!(ended.poll(&context).map(Status::code), Some(Code::PermissionDenied));
+    assert!(open_on.poll(&context).is_none());
+}
+
+#[test]
+fn a_question_is_due_when_the_first_of_its_streams_needs_it() {
+    let streams = Arc::<Streams>::default();
+    let (now, ending) = (Instant::now(), Arc::default());
+    let at = |seconds| now + Duration::from_secs(seconds);
+    let open = |due| streams.open("ann", vec![(question("a"), due)], &ending).unwrap();
+    let (_late, early, _later) = (open(at(9)), open(at(3)), open(at(5)));
+    assert_eq!(streams.take_due(now).1, Some(at(3)));
+    drop(early);
+    let (due, next) = streams.take_due(at(3));
+    assert_eq!((due.len(), next), (1, None), "it is one question");
+    let _meanwhile = open(at(4));
+    assert!(streams.take_due(at(100)).0.is_empty(), "it is being asked");
+    streams.answered(&question("a").key(), Ok(at(13)));
+    assert_eq!(streams.take_due(at(12)).1, Some(at(13)));
+}

@@ -1,0 +1,116 @@
+//! Rights that are taken away while a stream is open.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
+
+use super::calls_fixture::{Answer, Client, WATCH, frame, mounted};
+use super::fixture::{Port, Settings};
+
+const PERMISSION_DENIED: u16 = 7;
+const UNAUTHENTICATED: u16 = 16;
+/// Answers of the host are remembered for 10 s, and asked for again then.
+const REVIEWED: Duration = Duration::from_secs(30);
+
+async fn open(client: &Client, namespace: &str) -> Answer {
+    let mut stream = client.call(WATCH, namespace).await;
+    assert!(stream.message().await.is_some());
+    stream
+}
+
+async fn end(stream: &mut Answer) -> (u16, String) {
+    tokio::time::timeout(REVIEWED, stream.end()).await.expect("the stream is reviewed and ended")
+}
+
+static MAY_READ_NS: AtomicBool = AtomicBool::new(true);
+
+fn rule(spec: &Value) -> bool {
+    spec["resourceAttributes"]["namespace"] != "ns" || MAY_READ_NS.load(SeqCst)
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_ends_its_streams_by_one_review() {
+    let port = Port::open(Settings { rule, ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        streams.push(open(&client, "ns").await);
+    }
+    let mut other = open(&client, "other").await;
+    assert_eq!(port.asked().len(), 2);
+    MAY_READ_NS.store(false, SeqCst);
+    for stream in &mut streams {
+        let (code, why) = end(stream).await;
+        assert_eq!(code, PERMISSION_DENIED);
+        assert!(why.contains("cannot watch resource"), "{why}");
+    }
+    let asked = port.asked();
+    let again = asked.iter().filter(|spec| spec["resourceAttributes"]["namespace"] == "ns").count();
+    assert_eq!(again, 1, "{asked:?}");
+    assert_eq!(port.tokens(), 2, "at the beginning and once again");
+    let mut more = Client::connect(&port, None).await.call(WATCH, "other").await;
+    assert!(more.message().await.is_some());
+    port.stop.cancel();
+    assert_eq!(end(&mut other).await.0, 14, "it was open until now");
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_ends_its_streams() {
+    let port = Port::open(mounted()).await;
+    let client = Client::connect(&port, None).await;
+    let mut streams = [open(&client, "ns").await, open(&client, "").await];
+    port.good_is_revoked.store(true, SeqCst);
+    for stream in &mut streams {
+        let (code, why) = end(stream).await;
+        assert_eq!(code, UNAUTHENTICATED);
+        assert!(why.contains("token"), "{why}");
+    }
+}
+
+/// The stream's questions come to be asked while nobody answers; it must not end, until somebody does, with no.
+#[tokio::test]
+async fn a_host_that_is_away_ends_nothing() {
+    let port = Port::open(mounted()).await;
+    let client = Client::connect(&port, None).await;
+    let mut stream = open(&client, "ns").await;
+    let begun = Instant::now();
+    port.host_answers.send(false).unwrap();
+    let waited = tokio::time::timeout(Duration::from_secs(13), stream.end()).await;
+    assert!(waited.is_err(), "{waited:?} after {:?}", begun.elapsed());
+    port.good_is_revoked.store(true, SeqCst);
+    port.host_answers.send(true).unwrap();
+    assert_eq!(end(&mut stream).await.0, UNAUTHENTICATED);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_certificate_that_opened_it() {
+    let port = Port::open(mounted()).await;
+    let identity = port.clients.issue_until("ann", "users", SystemTime::now() + Duration::from_secs(3));
+    let client = Client::connect(&port, Some(&identity)).await;
+    let mut stream = client.send(WATCH, frame(b"ns"), &[]).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"ann"));
+    let (code, why) = end(&mut stream).await;
+    assert_eq!(code, UNAUTHENTICATED);
+    assert!(why.contains("certificate has expired"), "{why}");
+}
+
+static MAY_IMPERSONATE: AtomicBool = AtomicBool::new(true);
+
+fn impersonation(spec: &Value) -> bool {
+    let verb = spec["resourceAttributes"]["verb"].as_str().unwrap_or_default();
+    !verb.contains("impersonate") || MAY_IMPERSONATE.load(SeqCst)
+}
+
+#[tokio::test]
+async fn a_caller_who_may_act_as_another_no_more_loses_the_others_stream() {
+    let port = Port::open(Settings { rule: impersonation, ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    let as_jane = [("authorization", "Bearer good"), ("impersonate-user", "jane")];
+    let mut stream = client.send(WATCH, frame(b"ns"), &as_jane).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"jane"));
+    MAY_IMPERSONATE.store(false, SeqCst);
+    let (code, why) = end(&mut stream).await;
+    assert_eq!(code, PERMISSION_DENIED);
+    assert!(why.contains("impersonate"), "{why}");
+}

@@ -1,0 +1,89 @@
+//! Errors as gRPC statuses, with details for programs.
+
+use std::time::Duration;
+
+use drydock_storage::storage::StorageError;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// Domain of every `google.rpc.ErrorInfo`.
+pub const DOMAIN: &str = "drydock.status.v1alpha1";
+/// Where the API is documented, for `google.rpc.Help`.
+const DOCUMENTATION: &str = "proto/drydock/status/v1alpha1/status.proto";
+/// When to try again what is unavailable.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A field of the request is wrong.
+pub fn invalid(field: &str, why: impl Into<String>) -> Status {
+    let why = why.into();
+    let message = format!("{field}: {why}");
+    let mut details = details("INVALID_FIELD");
+    details.add_bad_request_violation(field, why);
+    Status::with_error_details(Code::InvalidArgument, message, details)
+}
+
+/// A message cannot be decoded.
+pub fn undecodable(error: &prost::DecodeError) -> Status {
+    let message = format!("the request message cannot be decoded: {error}");
+    Status::with_error_details(Code::InvalidArgument, message, details("INVALID_MESSAGE"))
+}
+
+/// There is no such method.
+pub fn no_such_method(path: &str) -> Status {
+    let message = format!("there is no method {path}");
+    Status::with_error_details(Code::Unimplemented, message, details("NO_SUCH_METHOD"))
+}
+
+/// There is no such entity.
+pub fn not_found(kind: &str, name: &str) -> Status {
+    let mut details = details("NOT_FOUND");
+    details.set_resource_info(kind, name, "", "it does not exist, or not any more");
+    Status::with_error_details(Code::NotFound, format!("{kind} {name:?} not found"), details)
+}
+
+/// A stream cannot go on from a resume token.
+pub fn token_expired() -> Status {
+    let message = "the resume token is too old: begin a new Watch without options.resume_token, and replace \
+        everything by its snapshot";
+    let mut details = details("RESUME_TOKEN_EXPIRED");
+    details.add_help_link("How to resume a Watch", DOCUMENTATION);
+    Status::with_error_details(Code::OutOfRange, message, details)
+}
+
+/// There are too many different filters.
+pub fn too_many_filters(is_own: bool) -> Status {
+    let message = if is_own {
+        "you watch with too many different filters, or filters that select too much: share streams, or watch with one \
+            wider filter and select in the client"
+    } else {
+        "the server follows as many different filters as it can: try again later, or use a filter that others use, such \
+            as none"
+    };
+    let mut details = details("TOO_MANY_FILTERS");
+    details.set_retry_info(Some(30 * RETRY));
+    Status::with_error_details(Code::ResourceExhausted, message, details)
+}
+
+/// The server cannot answer now.
+pub fn unavailable(why: &str) -> Status {
+    let mut details = details("NOT_READY");
+    details.set_retry_info(Some(RETRY));
+    Status::with_error_details(Code::Unavailable, why, details)
+}
+
+/// What a read of storage failed with. `kind` and `name` say what was read.
+pub fn of_storage(error: &StorageError, kind: &str, name: &str) -> Status {
+    match error {
+        StorageError::NotFound => not_found(kind, name),
+        StorageError::Refused(refused) => unavailable(&refused.to_string()),
+        StorageError::NotReady | StorageError::TooLarge { .. } => unavailable("storage is (re)initializing"),
+        other => {
+            tracing::warn!(error = %other, kind, name, "cannot read for the status stream");
+            unavailable("storage cannot be read")
+        }
+    }
+}
+
+fn details(reason: &str) -> ErrorDetails {
+    ErrorDetails::with_error_info(reason, DOMAIN, [])
+}

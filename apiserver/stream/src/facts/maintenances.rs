@@ -1,0 +1,94 @@
+//! What is kept of a maintenance: its message, and its part of each node's message.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drydock_api::meta::is_condition_true;
+use drydock_api::node_maintenance::{DRAINED, NodeMaintenance};
+use drydock_proto::status::v1alpha1::{Maintenance, NodeProgress};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::State;
+use crate::filter::Attributes;
+use crate::messages::maintenance::{Pace, is_draining, message};
+use crate::messages::{fields, node, timestamp};
+use crate::rate::Rate;
+
+/// Creation and name: the order in which a node's message has the maintenances.
+pub(super) type Age = (Timestamp, Arc<str>);
+
+pub(super) struct KnownMaintenance {
+    pub(super) age: Age,
+    /// By node.
+    pub(super) progress: BTreeMap<Arc<str>, Arc<NodeProgress>>,
+    message: Maintenance,
+    attributes: Attributes,
+    rate: Rate,
+    pace: Pace,
+    is_going: bool,
+}
+
+impl KnownMaintenance {
+    /// Takes over the rate of the same object's state `before`.
+    pub(super) fn new(object: &NodeMaintenance, before: Option<&Self>, now: Timestamp) -> Self {
+        let created = object.metadata.creation_timestamp.unwrap_or(Timestamp::MIN);
+        let message = message(object, Pace::default());
+        let nodes = object.status.node_statuses.iter();
+        let progress = nodes.map(|status| {
+            let name = status.node_ref.name.as_str().into();
+            (name, Arc::new(node::progress(object, status)))
+        });
+        let mut rate =
+            before.filter(|b| b.message.uid == message.uid).map_or_else(Rate::default, |b| b.rate.clone());
+        rate.record(now, object.status.outcomes.evicted);
+        let progress: BTreeMap<_, _> = progress.collect();
+        let mut known = Self {
+            age: (created, object.metadata.name.as_str().into()),
+            attributes: attributes(object, &progress),
+            progress,
+            message,
+            rate,
+            pace: Pace::default(),
+            is_going: is_draining(object) && !is_condition_true(&object.status.conditions, DRAINED),
+        };
+        known.tell_pace(now);
+        known
+    }
+
+    /// Works the pace out anew.
+    pub(super) fn tell_pace(&mut self, now: Timestamp) {
+        let left = self.message.pods_pending.saturating_add(self.message.pods_evicting);
+        let leaves = (left > 0 && self.message.blocked < left).then_some(left);
+        self.pace = if self.is_going { self.rate.pace(now, leaves) } else { Pace::default() };
+        self.message.evictions_per_minute = self.pace.evictions_per_minute;
+        self.message.estimated_finish_time = self.pace.finish_time.map(timestamp);
+    }
+
+    pub(super) fn has_rate(&self) -> bool {
+        self.pace.evictions_per_minute.is_some()
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    pub(super) fn state(&self) -> State {
+        State { attributes: self.attributes.clone(), event: fields::updated(&self.message) }
+    }
+}
+
+fn attributes(object: &NodeMaintenance, progress: &BTreeMap<Arc<str>, Arc<NodeProgress>>) -> Attributes {
+    Attributes {
+        nodes: progress.keys().map(|name| name.to_string()).collect(),
+        maintenances: Vec::new(),
+        labels: labels(&object.metadata.labels),
+        is_blocked: progress.values().any(|node| node.blocked > 0),
+    }
+}
+
+/// Labels in the form that selectors read.
+pub(super) fn labels(labels: &BTreeMap<String, String>) -> Option<Map<String, Value>> {
+    let pair = |(key, value): (&String, &String)| (key.clone(), Value::from(value.as_str()));
+    (!labels.is_empty()).then(|| labels.iter().map(pair).collect())
+}

@@ -1,0 +1,113 @@
+//! What is known of maintenances and evictions, and which entities a change of one of them touches. Pure: objects and
+//! the time go in, the new states of entities come out.
+//!
+//! ```text
+//!   NodeMaintenance ──> maintenance, and each node whose part of its status has changed
+//!   EvictionRequest ──> eviction, and the node of its pod (where a maintenance speaks of that)
+//! ```
+
+mod evictions;
+mod maintenances;
+mod nodes;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::NodeMaintenance;
+use jiff::Timestamp;
+
+use crate::filter::{Attributes, Entity};
+use crate::messages::maintenance::Pace;
+use evictions::KnownEviction;
+use maintenances::KnownMaintenance;
+pub(crate) use nodes::Counts;
+use nodes::Nodes;
+
+/// An entity that may have changed.
+#[derive(Debug)]
+pub struct Update {
+    /// Which kind.
+    pub entity: Entity,
+    /// Which one.
+    pub key: Arc<str>,
+    /// What it is now; none if it is gone.
+    pub state: Option<State>,
+}
+
+/// An entity as readers see it.
+#[derive(Debug)]
+pub struct State {
+    /// What filters look at.
+    pub attributes: Attributes,
+    /// The field `updated` of the response, encoded.
+    pub event: Bytes,
+}
+
+/// Everything that is known.
+pub struct Facts {
+    heartbeat_deadline: Duration,
+    maintenances: HashMap<Arc<str>, KnownMaintenance>,
+    evictions: HashMap<Arc<str>, KnownEviction>,
+    nodes: Nodes,
+}
+
+impl Facts {
+    /// Nothing yet. An interceptor that is silent for `heartbeat_deadline` is passed over.
+    pub fn new(heartbeat_deadline: Duration) -> Self {
+        let (maintenances, evictions, nodes) = Default::default();
+        Self { heartbeat_deadline, maintenances, evictions, nodes }
+    }
+
+    /// Takes in a maintenance as it is now, or that it is gone. The first update is the maintenance's own.
+    pub fn set_maintenance(
+        &mut self,
+        key: &Arc<str>,
+        object: Option<&NodeMaintenance>,
+        now: Timestamp,
+    ) -> Vec<Update> {
+        let before = self.maintenances.remove(key);
+        let after = object.map(|object| KnownMaintenance::new(object, before.as_ref(), now));
+        let touched = self.nodes.set_progress(before.as_ref(), after.as_ref());
+        let state = after.as_ref().map(KnownMaintenance::state);
+        self.maintenances.extend(after.map(|after| (key.clone(), after)));
+        let own = Update { entity: Entity::Maintenance, key: key.clone(), state };
+        std::iter::once(own).chain(touched.iter().map(|node| self.nodes.update(node))).collect()
+    }
+
+    /// Takes in an eviction as it is now, or that it is gone. The first update is the eviction's own.
+    pub fn set_eviction(&mut self, key: &Arc<str>, request: Option<&EvictionRequest>) -> Vec<Update> {
+        let before = self.evictions.remove(key);
+        let after = request.map(KnownEviction::new);
+        let touched = self.nodes.set_eviction(before.as_ref(), after.as_ref());
+        self.evictions.extend(after.map(|after| (key.clone(), after)));
+        let state = request.map(|request| evictions::state(request, self.heartbeat_deadline));
+        let own = Update { entity: Entity::Eviction, key: key.clone(), state };
+        std::iter::once(own).chain(touched.iter().map(|node| self.nodes.update(node))).collect()
+    }
+
+    /// All nodes that maintenances speak of.
+    pub fn all_nodes(&self) -> Vec<Update> {
+        self.nodes.all()
+    }
+
+    /// The maintenances whose rate is told, with their rate as of `now`.
+    pub fn rates(&mut self, now: Timestamp) -> Vec<Update> {
+        let rated = self.maintenances.iter_mut().filter(|(_, known)| known.has_rate());
+        let update = |(key, known): (&Arc<str>, &mut KnownMaintenance)| {
+            known.tell_pace(now);
+            Update { entity: Entity::Maintenance, key: key.clone(), state: Some(known.state()) }
+        };
+        rated.map(update).collect()
+    }
+
+    /// How fast a maintenance goes, as it was told last.
+    pub fn pace(&self, maintenance: &str) -> Pace {
+        self.maintenances.get(maintenance).map(KnownMaintenance::pace).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

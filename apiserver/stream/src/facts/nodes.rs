@@ -1,0 +1,164 @@
+//! Nodes: what each maintenance says of them, and counts over the evictions of their pods.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use drydock_proto::status::v1alpha1::{EvictionCounts, EvictionState, NodeProgress};
+use jiff::Timestamp;
+
+use super::evictions::KnownEviction;
+use super::maintenances::{Age, KnownMaintenance};
+use super::{State, Update};
+use crate::filter::{Attributes, Entity};
+use crate::messages::{fields, node};
+
+#[derive(Default)]
+pub(super) struct Nodes(HashMap<Arc<str>, KnownNode>);
+
+#[derive(Default)]
+struct KnownNode {
+    progress: BTreeMap<Age, Arc<NodeProgress>>,
+    evictions: Counts,
+}
+
+/// Counts that evictions enter and leave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    by_state: EvictionCounts,
+    /// How many interceptors expect to be done at a time.
+    expected: BTreeMap<Timestamp, usize>,
+}
+
+impl Nodes {
+    /// Takes in what a maintenance says of its nodes; returns the nodes whose message may have changed.
+    pub(super) fn set_progress(
+        &mut self,
+        before: Option<&KnownMaintenance>,
+        after: Option<&KnownMaintenance>,
+    ) -> BTreeSet<Arc<str>> {
+        let same = |one: Option<&KnownMaintenance>, name: &Arc<str>, said: &Arc<NodeProgress>| {
+            one.zip(before).is_some_and(|(a, b)| a.age == b.age)
+                && one.and_then(|o| o.progress.get(name)) == Some(said)
+        };
+        let mut touched = BTreeSet::new();
+        for (name, said) in before.iter().flat_map(|known| &known.progress) {
+            if !same(after, name, said) {
+                touched.insert(name.clone());
+                self.change(name, |node| drop(before.and_then(|known| node.progress.remove(&known.age))));
+            }
+        }
+        for (name, said) in after.iter().flat_map(|known| &known.progress) {
+            if !touched.contains(name) && before.is_some_and(|known| known.progress.contains_key(name)) {
+                continue;
+            }
+            touched.insert(name.clone());
+            self.change(name, |node| {
+                drop(after.map(|known| node.progress.insert(known.age.clone(), said.clone())))
+            });
+        }
+        touched
+    }
+
+    /// Takes in an eviction; returns the nodes whose message may have changed.
+    pub(super) fn set_eviction(
+        &mut self,
+        before: Option<&KnownEviction>,
+        after: Option<&KnownEviction>,
+    ) -> BTreeSet<Arc<str>> {
+        if before == after {
+            return BTreeSet::new();
+        }
+        if let Some(known) = before {
+            self.change(&known.node, |node| node.evictions.remove(known.state, known.expected_finish_time));
+        }
+        if let Some(known) = after {
+            self.change(&known.node, |node| node.evictions.add(known.state, known.expected_finish_time));
+        }
+        let names = before.iter().chain(&after).map(|known| known.node.clone());
+        names.filter(|name| self.0.get(name).is_some_and(|node| !node.progress.is_empty())).collect()
+    }
+
+    /// Changes a node, and forgets it once nothing is known of it. No node has the empty name.
+    fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut KnownNode)) {
+        if name.is_empty() {
+            return;
+        }
+        let node = self.0.entry(name.clone()).or_default();
+        change(node);
+        if node.progress.is_empty() && node.evictions == Counts::default() {
+            self.0.remove(name);
+        }
+    }
+
+    /// A node as it is now.
+    pub(super) fn update(&self, name: &Arc<str>) -> Update {
+        let told = self.0.get(name).filter(|node| !node.progress.is_empty());
+        Update { entity: Entity::Node, key: name.clone(), state: told.map(|node| node.state(name)) }
+    }
+
+    /// All nodes that maintenances speak of.
+    pub(super) fn all(&self) -> Vec<Update> {
+        let told = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
+        told.map(|(name, _)| self.update(name)).collect()
+    }
+}
+
+impl KnownNode {
+    fn state(&self, name: &str) -> State {
+        let said = || self.progress.values();
+        let attributes = Attributes {
+            nodes: vec![name.to_owned()],
+            maintenances: said().map(|progress| progress.maintenance.clone()).collect(),
+            labels: None,
+            is_blocked: self.evictions.by_state.blocked > 0 || said().any(|progress| progress.blocked > 0),
+        };
+        let progress = said().map(|progress| NodeProgress::clone(progress)).collect();
+        let message = node::message(name, progress, self.evictions.by_state, self.evictions.last_expected());
+        State { attributes, event: fields::updated(&message) }
+    }
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, state: EvictionState, expected: Option<Timestamp>) {
+        if let Some(count) = self.count(state) {
+            *count += 1;
+        }
+        if let Some(time) = expected {
+            *self.expected.entry(time).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, state: EvictionState, expected: Option<Timestamp>) {
+        if let Some(count) = self.count(state) {
+            *count -= 1;
+        }
+        if let Some(time) = expected
+            && let Some(count) = self.expected.get_mut(&time)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.expected.remove(&time);
+            }
+        }
+    }
+
+    /// The count of a state; none for requests that have ended.
+    fn count(&mut self, state: EvictionState) -> Option<&mut i32> {
+        match state {
+            EvictionState::Pending => Some(&mut self.by_state.pending),
+            EvictionState::Intercepting => Some(&mut self.by_state.intercepting),
+            EvictionState::Evicting => Some(&mut self.by_state.evicting),
+            EvictionState::Blocked => Some(&mut self.by_state.blocked),
+            EvictionState::Unspecified | EvictionState::Evicted | EvictionState::Canceled => None,
+        }
+    }
+
+    pub(crate) fn by_state(&self) -> EvictionCounts {
+        self.by_state
+    }
+
+    /// When the last interceptor expects to be done.
+    pub(crate) fn last_expected(&self) -> Option<Timestamp> {
+        self.expected.last_key_value().map(|(time, _)| *time)
+    }
+}

@@ -1,0 +1,126 @@
+//! What a change of an object touches.
+
+use drydock_proto::status::v1alpha1::watch_nodes_response::Event;
+use drydock_proto::status::v1alpha1::{EvictionCounts, Node, WatchNodesResponse};
+use prost::Message;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn now(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn maintenance(name: &str, created: &str, nodes: &[(&str, i32)], evicted: i32) -> NodeMaintenance {
+    let status =
+        |(node, pending): &(&str, i32)| json!({"nodeRef": {"name": node}, "podsPendingEvacuation": pending});
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "uid": "u", "creationTimestamp": created},
+        "spec": {"stage": "Drain"},
+        "status": {
+            "nodeStatuses": nodes.iter().map(status).collect::<Vec<_>>(),
+            "outcomes": {"evicted": evicted, "canceled": 0, "passedOver": 0, "returned": 0},
+        },
+    }))
+    .unwrap()
+}
+
+fn eviction(status: Value) -> EvictionRequest {
+    serde_json::from_value(json!({"metadata": {"namespace": "shop", "name": "uid"}, "status": status}))
+        .unwrap()
+}
+
+fn intercepting(node: &str, finish: &str) -> EvictionRequest {
+    eviction(json!({
+        "podInfo": {"nodeName": node, "podType": "Default"}, "activeInterceptors": ["a.example.com"],
+        "interceptors": [{"name": "a.example.com", "message": "", "expectedFinishTime": finish}],
+    }))
+}
+
+fn touched(updates: &[Update]) -> Vec<String> {
+    updates
+        .iter()
+        .map(|u| format!("{}{:?} {}", if u.state.is_some() { "" } else { "no " }, u.entity, u.key))
+        .collect()
+}
+
+fn node(updates: &[Update]) -> Node {
+    let found = updates.iter().find(|update| update.entity == Entity::Node).unwrap();
+    let event = found.state.as_ref().unwrap().event.clone();
+    match WatchNodesResponse::decode(event).unwrap().event.unwrap() {
+        Event::Updated(node) => node,
+        other => panic!("{other:?}"),
+    }
+}
+
+const OLD: &str = "2026-01-01T00:00:00Z";
+const NEW: &str = "2026-02-01T00:00:00Z";
+
+#[test]
+fn a_maintenance_touches_the_nodes_whose_part_has_changed() {
+    let mut facts = Facts::new(Duration::from_secs(1200));
+    let key: Arc<str> = "m".into();
+    let mut set = |nodes: Option<&[(&str, i32)]>| {
+        let object = nodes.map(|nodes| maintenance("m", OLD, nodes, 0));
+        touched(&facts.set_maintenance(&key, object.as_ref(), now(0)))
+    };
+    assert_eq!(set(Some(&[("a", 1), ("b", 1)])), ["Maintenance m", "Node a", "Node b"]);
+    assert_eq!(set(Some(&[("a", 1), ("b", 0)])), ["Maintenance m", "Node b"]);
+    assert_eq!(set(Some(&[("b", 0), ("c", 1)])), ["Maintenance m", "no Node a", "Node c"]);
+    assert_eq!(set(None), ["no Maintenance m", "no Node b", "no Node c"]);
+    assert_eq!(set(None), ["no Maintenance m"]);
+}
+
+#[test]
+fn a_node_is_told_of_while_any_maintenance_speaks_of_it_the_oldest_first() {
+    let mut facts = Facts::new(Duration::from_secs(1200));
+    let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+    facts.set_maintenance(&one, Some(&maintenance("a", NEW, &[("n", 1)], 0)), now(0));
+    let updates = facts.set_maintenance(&other, Some(&maintenance("b", OLD, &[("n", 2)], 0)), now(0));
+    let names: Vec<_> = node(&updates).progress.into_iter().map(|said| said.maintenance).collect();
+    assert_eq!(names, ["b", "a"]);
+    let updates = facts.set_maintenance(&other, None, now(0));
+    assert_eq!(node(&updates).progress.len(), 1);
+    // Made anew under the same name it has another age.
+    let updates = facts.set_maintenance(&one, Some(&maintenance("a", OLD, &[("n", 1)], 0)), now(0));
+    assert_eq!(node(&updates).progress.len(), 1);
+}
+
+#[test]
+fn evictions_are_counted_on_the_node_where_they_are_and_nowhere_else() {
+    let mut facts = Facts::new(Duration::from_secs(1200));
+    let (m, key): (Arc<str>, Arc<str>) = ("m".into(), "shop/uid".into());
+    assert_eq!(touched(&facts.set_eviction(&key, Some(&intercepting("n1", NEW)))), ["Eviction shop/uid"]);
+    let updates = facts.set_maintenance(&m, Some(&maintenance("m", OLD, &[("n1", 1), ("n2", 1)], 0)), now(0));
+    let told = node(&updates);
+    assert_eq!(told.evictions.unwrap(), EvictionCounts { intercepting: 1, ..Default::default() });
+    assert!(told.expected_finish_time.is_some());
+    let updates = facts.set_eviction(&key, Some(&intercepting("n2", NEW)));
+    assert_eq!(touched(&updates), ["Eviction shop/uid", "Node n1", "Node n2"]);
+    assert_eq!(node(&updates).evictions.unwrap(), EvictionCounts::default());
+    let ended = json!({"podInfo": {"nodeName": "n2"}, "conditions": [{"type": "Evicted", "status": "True"}]});
+    let told = node(&facts.set_eviction(&key, Some(&eviction(ended))));
+    assert_eq!((told.evictions.unwrap(), told.expected_finish_time), (EvictionCounts::default(), None));
+    assert_eq!(touched(&facts.set_eviction(&key, None)), ["no Eviction shop/uid", "Node n2"]);
+    assert_eq!(
+        touched(&facts.set_maintenance(&m, None, now(0))),
+        ["no Maintenance m", "no Node n1", "no Node n2"]
+    );
+    assert_eq!(facts.all_nodes().len(), 0, "nothing is kept of what is gone");
+}
+
+#[test]
+fn a_rate_is_told_while_evictions_happen_and_fades() {
+    let mut facts = Facts::new(Duration::from_secs(1200));
+    let key: Arc<str> = "m".into();
+    for n in 0..=60 {
+        facts.set_maintenance(&key, Some(&maintenance("m", OLD, &[("a", 30)], n)), now(i64::from(n)));
+    }
+    let pace = facts.pace("m");
+    assert_eq!((pace.evictions_per_minute, pace.finish_time), (Some(60.0), Some(now(90))));
+    assert_eq!(touched(&facts.rates(now(120))), ["Maintenance m"]);
+    assert_eq!(facts.pace("m").evictions_per_minute, Some(30.0));
+    facts.rates(now(1000));
+    assert_eq!((facts.pace("m"), facts.rates(now(1001)).len()), (Pace::default(), 0));
+    assert_eq!(facts.pace("other"), Pace::default());
+}

@@ -1,0 +1,221 @@
+//! Which entities a Watch is about.
+
+use std::sync::Arc;
+
+use drydock_machinery::selector::LabelSelector;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// The kinds of entities that the stream tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Entity {
+    /// By name.
+    Maintenance,
+    /// By name.
+    Node,
+    /// By `namespace/name`.
+    Eviction,
+}
+
+impl Entity {
+    /// All of them, in the order of their indexes.
+    pub const ALL: [Self; 3] = [Self::Maintenance, Self::Node, Self::Eviction];
+
+    /// Its index in [`Self::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What filters look at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attributes {
+    /// Nodes that the entity is about, sorted.
+    pub nodes: Vec<String>,
+    /// Maintenances that the entity belongs to.
+    pub maintenances: Vec<String>,
+    /// Labels of the object.
+    pub labels: Option<Map<String, Value>>,
+    /// Whether something blocks.
+    pub is_blocked: bool,
+}
+
+/// Conditions that must all hold; an empty text is no condition.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// Which kind.
+    pub entity: Entity,
+    /// Namespace of an eviction.
+    pub namespace: String,
+    /// Name of a maintenance or a node: the whole key.
+    pub name: String,
+    /// Node of an eviction or a maintenance.
+    pub node: String,
+    /// Maintenance of a node or an eviction.
+    pub maintenance: String,
+    /// Labels.
+    pub labels: LabelSelector,
+    /// Only what is blocked.
+    pub only_blocked: bool,
+}
+
+/// What a view waits for: a change that has none of a view's anchors cannot concern it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Anchor {
+    /// Every entity of a kind.
+    All(Entity),
+    /// One key.
+    Key(Entity, Arc<str>),
+    /// The evictions of a namespace.
+    Namespace(Arc<str>),
+    /// The evictions of pods on a node.
+    EvictionsOn(Arc<str>),
+}
+
+impl Filter {
+    /// A filter that selects everything of a kind.
+    pub fn all(entity: Entity) -> Self {
+        Self {
+            entity,
+            namespace: String::new(),
+            name: String::new(),
+            node: String::new(),
+            maintenance: String::new(),
+            labels: LabelSelector::default(),
+            only_blocked: false,
+        }
+    }
+
+    /// Whether an entity may ever be selected, by what never changes: its key. Of other entities the reader learns
+    /// nothing, not even that they are gone.
+    pub fn admits(&self, key: &str) -> bool {
+        let is_named = self.name.is_empty() || self.name == key;
+        let in_namespace = self.namespace.is_empty()
+            || key.split_once('/').is_some_and(|(found, _)| found == self.namespace);
+        is_named && in_namespace
+    }
+
+    /// Whether an entity is selected now.
+    pub fn selects(&self, key: &str, entity: &Attributes) -> bool {
+        let has = |list: &[String], wanted: &String| wanted.is_empty() || list.contains(wanted);
+        self.admits(key)
+            && (!self.only_blocked || entity.is_blocked)
+            && (self.node.is_empty() || entity.nodes.binary_search(&self.node).is_ok())
+            && has(&entity.maintenances, &self.maintenance)
+            && (self.labels.is_empty() || self.labels.matches_labels(entity.labels.as_ref()))
+    }
+
+    /// The narrowest anchor of its view.
+    pub fn anchor(&self) -> Anchor {
+        match self.entity {
+            entity if !self.name.is_empty() => Anchor::Key(entity, self.name.as_str().into()),
+            Entity::Eviction if !self.node.is_empty() => Anchor::EvictionsOn(self.node.as_str().into()),
+            Entity::Eviction if !self.namespace.is_empty() => {
+                Anchor::Namespace(self.namespace.as_str().into())
+            }
+            entity => Anchor::All(entity),
+        }
+    }
+
+    /// One text for all filters that are equal.
+    pub fn canonical(&self) -> String {
+        let Self { entity, namespace, name, node, maintenance, labels, only_blocked } = self;
+        format!("{entity:?}\n{namespace}\n{name}\n{node}\n{maintenance}\n{labels}\n{only_blocked}")
+    }
+
+    /// What tokens say of the filter. The same on every replica.
+    pub fn digest(&self) -> u64 {
+        let hash = Sha256::digest(self.canonical());
+        hash.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    }
+}
+
+/// The anchors of an entity with these attributes.
+pub fn anchors<'a>(
+    entity: Entity,
+    key: &'a Arc<str>,
+    attributes: impl Iterator<Item = &'a Attributes>,
+) -> Vec<Anchor> {
+    let mut anchors = vec![Anchor::All(entity), Anchor::Key(entity, key.clone())];
+    if entity == Entity::Eviction {
+        anchors.extend(key.split_once('/').map(|(namespace, _)| Anchor::Namespace(namespace.into())));
+        for node in attributes.flat_map(|attributes| &attributes.nodes) {
+            let anchor = Anchor::EvictionsOn(node.as_str().into());
+            if !anchors.contains(&anchor) {
+                anchors.push(anchor);
+            }
+        }
+    }
+    anchors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn blocked_eviction() -> Attributes {
+        Attributes {
+            nodes: vec!["n1".to_owned()],
+            maintenances: vec!["m1".to_owned(), "m2".to_owned()],
+            labels: json!({"team": "web"}).as_object().cloned(),
+            is_blocked: true,
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut Filter)) -> Filter {
+        let mut filter = Filter::all(Entity::Eviction);
+        change(&mut filter);
+        filter
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let labels = |text: &str| LabelSelector::parse(text).unwrap();
+        let (key, entity) = ("shop/uid", blocked_eviction());
+        let held = [
+            with(|_| {}),
+            with(|f| f.namespace = "shop".into()),
+            with(|f| (f.node, f.maintenance) = ("n1".into(), "m2".into())),
+            with(|f| (f.labels, f.only_blocked) = (labels("team in (web),tier!=test"), true)),
+        ];
+        let not = [
+            with(|f| f.namespace = "sho".into()),
+            with(|f| f.node = "n2".into()),
+            with(|f| f.maintenance = "m3".into()),
+            with(|f| f.labels = labels("team=db")),
+        ];
+        assert!(held.iter().all(|filter| filter.selects(key, &entity)));
+        assert!(!not.iter().any(|filter| filter.selects(key, &entity)));
+        assert!(!with(|f| f.only_blocked = true).selects(key, &Attributes::default()));
+    }
+
+    #[test]
+    fn a_view_is_found_by_the_anchors_of_whatever_it_selects() {
+        let (key, entity) = ("shop/uid".into(), blocked_eviction());
+        let found = anchors(Entity::Eviction, &key, [&entity].into_iter());
+        for filter in [
+            with(|_| {}),
+            with(|f| f.namespace = "shop".into()),
+            with(|f| (f.namespace, f.node) = ("shop".into(), "n1".into())),
+            with(|f| f.maintenance = "m1".into()),
+        ] {
+            assert!(filter.selects(&key, &entity) && found.contains(&filter.anchor()), "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn equal_filters_have_one_digest_and_others_another() {
+        let labels = |text: &str| with(|f| f.labels = LabelSelector::parse(text).unwrap());
+        assert_eq!(labels("a=1,b in (y,x)").digest(), labels("b in (x, y), a=1").digest());
+        let different = [
+            with(|_| {}),
+            labels("a=1"),
+            with(|f| f.node = "a".into()),
+            with(|f| f.maintenance = "a".into()),
+        ];
+        let digests: std::collections::HashSet<u64> = different.iter().map(Filter::digest).collect();
+        assert_eq!(digests.len(), different.len());
+    }
+}

@@ -1,0 +1,101 @@
+//! The Get methods: one entity, read from storage as it is now. No hub is started for them.
+
+use bytes::Bytes;
+use drydock_api::eviction_request::{self, EvictionRequest};
+use drydock_api::node_maintenance::{self, NodeMaintenance};
+use drydock_proto::status::v1alpha1::{GetEvictionResponse, GetMaintenanceResponse, GetNodeResponse};
+use drydock_storage::room::Endless;
+use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage, Stored};
+use drydock_storage::work_meter::WorkMeter;
+use prost::Message;
+use tonic::Status;
+
+use crate::error::{not_found, of_storage, unavailable};
+use crate::facts::Counts;
+use crate::filter::Entity;
+use crate::hub::core::read;
+use crate::hubs::Hubs;
+use crate::messages::{eviction, maintenance, node};
+
+/// The encoded response.
+///
+/// # Errors
+/// NOT_FOUND if there is no such entity, UNAVAILABLE if storage cannot be read.
+pub async fn get(hubs: &Hubs, entity: Entity, key: &str) -> Result<Bytes, Status> {
+    match entity {
+        Entity::Maintenance => get_maintenance(hubs, key).await,
+        Entity::Node => get_node(hubs, key).await,
+        Entity::Eviction => get_eviction(hubs, key).await,
+    }
+}
+
+async fn get_maintenance(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
+    let object: NodeMaintenance =
+        one(hubs.stores.maintenances.as_ref(), node_maintenance::RESOURCE, name).await?;
+    let message = maintenance::message(&object, hubs.pace(name).await);
+    Ok(GetMaintenanceResponse { maintenance: Some(message) }.encode_to_vec().into())
+}
+
+async fn get_eviction(hubs: &Hubs, key: &str) -> Result<Bytes, Status> {
+    let request: EvictionRequest =
+        one(hubs.stores.evictions.as_ref(), eviction_request::RESOURCE, key).await?;
+    let message = eviction::message(&request, hubs.config.heartbeat_deadline);
+    Ok(GetEvictionResponse { eviction: Some(message) }.encode_to_vec().into())
+}
+
+async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
+    let mut progress = Vec::new();
+    let maintenances = all(hubs.stores.maintenances.as_ref(), Scope::all()).await?;
+    for object in &decoded::<NodeMaintenance>(maintenances).await {
+        if let Some(status) = object.status.of_node(name) {
+            let age = (object.metadata.creation_timestamp, object.metadata.name.clone());
+            progress.push((age, node::progress(object, status)));
+        }
+    }
+    if progress.is_empty() {
+        return Err(not_found("node", name));
+    }
+    progress.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let wanted = name.to_owned();
+    let on_node = Scope::all().matching(&["status.podInfo.nodeName"], move |object| {
+        let pod = object.0.get("status").and_then(|status| status.get("podInfo"));
+        pod.and_then(|pod| pod.get("nodeName")).and_then(|node| node.as_str()) == Some(&wanted)
+    });
+    let mut counts = Counts::default();
+    for request in &decoded::<EvictionRequest>(all(hubs.stores.evictions.as_ref(), on_node).await?).await {
+        counts.add(eviction::state_of(request), eviction::expected_finish_time(request));
+    }
+    let progress = progress.into_iter().map(|(_, progress)| progress).collect();
+    let message = node::message(name, progress, counts.by_state(), counts.last_expected());
+    Ok(GetNodeResponse { node: Some(message) }.encode_to_vec().into())
+}
+
+async fn one<T: serde::de::DeserializeOwned>(
+    storage: &dyn Storage,
+    resource: &str,
+    key: &str,
+) -> Result<T, Status> {
+    let stored = storage.get(key, ReadAt::Latest).await.map_err(|error| of_storage(&error, resource, key))?;
+    read(&stored).ok_or_else(|| unavailable("the object cannot be read"))
+}
+
+async fn all(
+    storage: &dyn Storage,
+    scope: Scope,
+) -> Result<impl Iterator<Item = std::sync::Arc<Stored>>, Status> {
+    let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
+    let page = storage.list(&scope, &options, &mut Endless).await;
+    Ok(page.map_err(|error| of_storage(&error, "list", ""))?.items.into_iter())
+}
+
+/// The objects as their type, without those that cannot be read. Lets other tasks run.
+async fn decoded<T: serde::de::DeserializeOwned>(
+    objects: impl Iterator<Item = std::sync::Arc<Stored>>,
+) -> Vec<T> {
+    let (mut decoded, mut work) = (Vec::new(), WorkMeter::default());
+    for stored in objects {
+        work.worked(stored.json_len()).await;
+        decoded.extend(read(&stored));
+    }
+    decoded
+}

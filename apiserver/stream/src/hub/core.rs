@@ -1,0 +1,197 @@
+//! The state of a hub, without its watches: events go in, views change.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_storage::storage::Stored;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::facts::{Facts, Update};
+use crate::filter::Entity;
+use crate::index::Index;
+use crate::token::Position;
+use crate::view::View;
+use crate::views::Views;
+
+/// Below it are the serials of removals from before the start.
+const FIRST_SERIAL: u64 = 1 << 32;
+
+/// The two watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Of NodeMaintenances.
+    Maintenances,
+    /// Of EvictionRequests.
+    Evictions,
+}
+
+/// How far a kind of entities has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Every change up to here is in the views.
+    pub position: Position,
+    /// Every change up to this revision is in the views.
+    pub floor: u64,
+}
+
+/// How far each kind has come, by [`Entity::index`].
+pub type AllReached = [Reached; 3];
+
+/// The state of a hub.
+pub struct Core {
+    /// Says whose positions its tokens have.
+    pub id: u64,
+    pub(super) facts: Facts,
+    pub(super) indexes: [Index; 3],
+    pub(super) views: Views,
+    serial: u64,
+    /// Numbers removals from before its start, which come before everything else of their revision.
+    pub(super) past_serial: u64,
+    /// Revisions up to which each watch is processed.
+    maintenances: u64,
+    evictions: u64,
+    /// The newest revision that any entity may contain.
+    high: u64,
+    reached: watch::Sender<AllReached>,
+    /// Views that changed since their subscribers were woken, by their place in memory: each once.
+    touched: HashMap<usize, Arc<View>>,
+}
+
+impl Core {
+    /// Of facts that were read at these revisions.
+    pub(super) fn new(
+        config: &Config,
+        reached: watch::Sender<AllReached>,
+        id: u64,
+        facts: Facts,
+        (maintenances, evictions): (u64, u64),
+    ) -> Self {
+        let index = |entity: Entity| {
+            let known_since = match entity {
+                Entity::Maintenance => maintenances,
+                Entity::Eviction => evictions,
+                Entity::Node => maintenances.max(evictions),
+            };
+            Index::new(entity, config.tombstones, known_since)
+        };
+        Self {
+            id,
+            facts,
+            indexes: Entity::ALL.map(index),
+            views: Views::new(config.views),
+            serial: FIRST_SERIAL,
+            past_serial: 0,
+            maintenances,
+            evictions,
+            high: maintenances.max(evictions),
+            reached,
+            touched: HashMap::new(),
+        }
+    }
+
+    /// Follows how far each kind has come.
+    pub(super) fn follow(&self) -> watch::Receiver<AllReached> {
+        self.reached.subscribe()
+    }
+
+    /// How far a kind has come.
+    pub(super) fn reached(&self, entity: Entity) -> Reached {
+        self.reached.borrow()[entity.index()]
+    }
+
+    /// Takes in an object as it is now; none if it is gone. Subscribers are woken by [`Self::publish`].
+    pub fn take(&mut self, source: Source, stored: &Stored, is_there: bool, now: Timestamp) {
+        // All that is below was processed; of this revision there may be more.
+        self.processed(source, stored.revision.0.saturating_sub(1));
+        self.high = self.high.max(stored.revision.0);
+        for update in updates(&mut self.facts, source, stored, is_there, now) {
+            let floor = self.floor(update.entity);
+            self.apply(update, self.high, floor);
+        }
+    }
+
+    /// Tells the rates of drains as of `now`.
+    pub fn tell_rates(&mut self, now: Timestamp) {
+        for update in self.facts.rates(now) {
+            let floor = self.floor(update.entity);
+            self.apply(update, self.high, floor);
+        }
+    }
+
+    /// Gives an entity the next position. `revision` is the newest one that it may contain.
+    pub(super) fn apply(&mut self, update: Update, revision: u64, floor: u64) {
+        let index = &mut self.indexes[update.entity.index()];
+        self.serial += 1;
+        let position = Position { revision, serial: self.serial };
+        if let Some(change) = index.apply(update, position, floor) {
+            let touched = self.views.apply(&change);
+            self.touched.extend(touched.map(|view| (Arc::as_ptr(view).addr(), view.clone())));
+        }
+    }
+
+    /// Says that a watch was processed up to a revision.
+    pub fn processed(&mut self, source: Source, revision: u64) {
+        let known = match source {
+            Source::Maintenances => &mut self.maintenances,
+            Source::Evictions => &mut self.evictions,
+        };
+        *known = (*known).max(revision);
+        self.high = self.high.max(revision);
+    }
+
+    fn floor(&self, entity: Entity) -> u64 {
+        match entity {
+            Entity::Maintenance => self.maintenances,
+            Entity::Eviction => self.evictions,
+            Entity::Node => self.maintenances.min(self.evictions),
+        }
+    }
+
+    /// Says how far each kind has come, then wakes the subscribers of views that have changed.
+    pub fn publish(&mut self) {
+        let position = Position { revision: self.high, serial: self.serial };
+        let reached = Entity::ALL.map(|entity| Reached { position, floor: self.floor(entity) });
+        self.reached.send_if_modified(|known| {
+            let has_moved = *known != reached;
+            *known = reached;
+            has_moved
+        });
+        for (_, view) in self.touched.drain() {
+            view.wake();
+        }
+    }
+}
+
+/// What changes with an object. One that cannot be read is taken for gone: it is not among ours.
+pub(super) fn updates(
+    facts: &mut Facts,
+    source: Source,
+    stored: &Stored,
+    is_there: bool,
+    now: Timestamp,
+) -> Vec<Update> {
+    let key: Arc<str> = Arc::from(&*stored.key);
+    match source {
+        Source::Maintenances => {
+            let object = is_there.then(|| read::<NodeMaintenance>(stored)).flatten();
+            facts.set_maintenance(&key, object.as_ref(), now)
+        }
+        Source::Evictions => {
+            let request = is_there.then(|| read::<EvictionRequest>(stored)).flatten();
+            facts.set_eviction(&key, request.as_ref())
+        }
+    }
+}
+
+/// The object as its type.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(stored: &Stored) -> Option<T> {
+    let read = drydock_api::decode(&stored.object_not_kept());
+    read.inspect_err(|errors| {
+        tracing::warn!(key = %stored.key, ?errors, "an object cannot be read: the status stream leaves it out");
+    })
+    .ok()
+}

@@ -1,0 +1,97 @@
+//! How a hub begins: what there is, in the order of its last changes.
+
+use std::sync::Arc;
+
+use drydock_storage::storage::{
+    ReadAt, Scope, Storage, StorageError, Stored, WatchEvent, WatchFrom, Watcher,
+};
+use drydock_storage::work_meter::WorkMeter;
+use tokio::sync::watch;
+
+use super::core::{AllReached, Core, Source, updates};
+use crate::config::Config;
+use crate::facts::{Facts, Update};
+
+/// The resources that a hub follows.
+#[derive(Clone)]
+pub struct Stores {
+    /// NodeMaintenances.
+    pub maintenances: Arc<dyn Storage>,
+    /// EvictionRequests.
+    pub evictions: Arc<dyn Storage>,
+}
+
+/// A watch whose initial events have been read.
+pub(super) struct Following {
+    pub(super) watcher: Box<dyn Watcher>,
+    /// Events that came with the last initial ones.
+    pub(super) rest: Vec<WatchEvent>,
+    revision: u64,
+}
+
+/// Reads everything and opens both watches.
+pub(super) async fn fill(
+    stores: &Stores,
+    config: &Config,
+    reached: watch::Sender<AllReached>,
+    id: u64,
+) -> Result<(Core, Following, Following), StorageError> {
+    let mut filling = Filling { facts: Facts::new(config.heartbeat_deadline), config, found: Vec::new() };
+    // Evictions first: no node is told of before its maintenances are known.
+    let evictions = filling.read(Source::Evictions, &stores.evictions).await?;
+    let maintenances = filling.read(Source::Maintenances, &stores.maintenances).await?;
+    let Filling { facts, mut found, .. } = filling;
+    found.sort_by_key(|(revision, _)| *revision);
+    let nodes = facts.all_nodes();
+    let revisions = (maintenances.revision, evictions.revision);
+    let mut core = Core::new(config, reached, id, facts, revisions);
+    let mut work = WorkMeter::default();
+    for (revision, update) in found {
+        work.worked(update.state.as_ref().map_or(0, |state| state.event.len())).await;
+        // All that has changed before it comes before it.
+        core.apply(update, revision, revision.saturating_sub(1));
+    }
+    for update in nodes {
+        // When a node changed last is not known: no revision says what of them was sent.
+        core.apply(update, revisions.0.max(revisions.1), 0);
+    }
+    core.publish();
+    Ok((core, maintenances, evictions))
+}
+
+struct Filling<'c> {
+    facts: Facts,
+    config: &'c Config,
+    /// Each object with the revision of its last change.
+    found: Vec<(u64, Update)>,
+}
+
+impl Filling<'_> {
+    async fn read(&mut self, source: Source, storage: &Arc<dyn Storage>) -> Result<Following, StorageError> {
+        let mut watcher = storage.watch(Scope::all(), WatchFrom::InitialEvents(ReadAt::Latest)).await?;
+        let mut work = WorkMeter::default();
+        while let Some(events) = watcher.next().await {
+            let mut events = events.into_iter();
+            while let Some(event) = events.next() {
+                match event {
+                    WatchEvent::Added(stored) => {
+                        work.worked(stored.json_len()).await;
+                        self.take(source, &stored);
+                    }
+                    WatchEvent::Bookmark { revision, initial: true } => {
+                        return Ok(Following { watcher, rest: events.collect(), revision: revision.0 });
+                    }
+                    WatchEvent::Failed(error) => return Err(error),
+                    WatchEvent::Modified(_) | WatchEvent::Deleted(_) | WatchEvent::Bookmark { .. } => {}
+                }
+            }
+        }
+        Err(StorageError::NotReady)
+    }
+
+    fn take(&mut self, source: Source, stored: &Stored) {
+        let updates = updates(&mut self.facts, source, stored, true, (self.config.clock)());
+        // The object's own: nodes come when everything is known.
+        self.found.extend(updates.into_iter().take(1).map(|update| (stored.revision.0, update)));
+    }
+}

@@ -1,0 +1,169 @@
+//! The hub's task.
+
+use std::time::Duration;
+
+use drydock_storage::storage::{StorageError, WatchEvent};
+use drydock_storage::work_meter::WorkMeter;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use uuid::Uuid;
+
+use super::attach::Request;
+use super::core::{AllReached, Core, Source};
+use super::fill::{Following, Stores, fill};
+use super::handle::Handle;
+use crate::config::Config;
+
+/// Requests that wait; more of them wait with their callers.
+const QUEUE: usize = 256;
+/// How often progress without events is told, and idle views are looked for.
+const TICK: Duration = Duration::from_secs(1);
+/// How often progress is looked at while somebody waits for it.
+const LOOK: Duration = Duration::from_millis(2);
+/// First and longest wait before storage is read again that could not be.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// How often it is tried.
+const TRIES: usize = 20;
+
+/// Starts a hub. Must be called within a Tokio runtime.
+pub fn start(stores: Stores, config: Config) -> Handle {
+    let (high, low) = Uuid::new_v4().as_u64_pair();
+    let id = high ^ low;
+    let (requests, received) = mpsc::channel(QUEUE);
+    let (reached, follow) = watch::channel(AllReached::default());
+    tokio::spawn(run(stores, config, id, reached, received));
+    Handle::new(id, follow, requests)
+}
+
+async fn run(
+    stores: Stores,
+    config: Config,
+    id: u64,
+    reached: watch::Sender<AllReached>,
+    requests: mpsc::Receiver<Request>,
+) {
+    let (mut tries, mut wait) = (0, BACKOFF.0);
+    let filled = loop {
+        match fill(&stores, &config, reached.clone(), id).await {
+            Ok(filled) => break filled,
+            Err(error) if tries == TRIES => {
+                tracing::warn!(%error, "the status stream cannot read storage");
+                return;
+            }
+            Err(_) => sleep(wait).await,
+        }
+        (tries, wait) = (tries + 1, (2 * wait).min(BACKOFF.1));
+    };
+    let (core, maintenances, evictions) = filled;
+    let mut hub =
+        Hub { core, config, requests, used: Instant::now(), rates_told: Instant::now(), waiting: Vec::new() };
+    if let Err(error) = hub.follow(maintenances, evictions).await {
+        tracing::info!(%error, "a watch of the status stream ended: its subscribers begin anew");
+    }
+    // Whoever asks from now on asks the next hub.
+    hub.requests.close();
+    hub.core.views.end();
+}
+
+struct Hub {
+    core: Core,
+    config: Config,
+    requests: mpsc::Receiver<Request>,
+    /// When somebody subscribed last.
+    used: Instant,
+    rates_told: Instant,
+    /// Requests that need a newer state.
+    waiting: Vec<Request>,
+}
+
+impl Hub {
+    /// Follows both watches until nobody has subscribed for long.
+    ///
+    /// # Errors
+    /// What a watch ended with.
+    async fn follow(&mut self, maintenances: Following, evictions: Following) -> Result<(), StorageError> {
+        let (mut first, mut second) = (maintenances.watcher, evictions.watcher);
+        self.take(Source::Maintenances, maintenances.rest, first.progress().0).await?;
+        self.take(Source::Evictions, evictions.rest, second.progress().0).await?;
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let may_wait = self.waiting.len() < QUEUE;
+            tokio::select! {
+                events = first.next() => {
+                    let progress = first.progress().0;
+                    self.take(Source::Maintenances, events.unwrap_or_else(over), progress).await?;
+                }
+                events = second.next() => {
+                    let progress = second.progress().0;
+                    self.take(Source::Evictions, events.unwrap_or_else(over), progress).await?;
+                }
+                request = self.requests.recv(), if may_wait => match request {
+                    Some(request) => self.waiting.push(request),
+                    None => return Ok(()),
+                },
+                () = sleep(LOOK), if !self.waiting.is_empty() => {}
+                _ = tick.tick() => {
+                    self.tick();
+                    if self.used.elapsed() >= self.config.idle {
+                        return Ok(());
+                    }
+                }
+            }
+            self.core.processed(Source::Maintenances, first.progress().0);
+            self.core.processed(Source::Evictions, second.progress().0);
+            self.core.publish();
+            self.serve();
+        }
+    }
+
+    /// Answers the requests that can be answered.
+    fn serve(&mut self) {
+        for request in std::mem::take(&mut self.waiting) {
+            if self.core.can_serve(&request) {
+                self.core.serve(request);
+            } else if !request.is_given_up() {
+                self.waiting.push(request);
+            }
+        }
+    }
+
+    async fn take(
+        &mut self,
+        source: Source,
+        events: Vec<WatchEvent>,
+        progress: u64,
+    ) -> Result<(), StorageError> {
+        let mut work = WorkMeter::default();
+        for event in events {
+            let (stored, is_there) = match &event {
+                WatchEvent::Added(stored) | WatchEvent::Modified(stored) => (stored, true),
+                WatchEvent::Deleted(stored) => (stored, false),
+                WatchEvent::Bookmark { .. } => continue,
+                WatchEvent::Failed(error) => return Err(error.clone()),
+            };
+            work.worked(stored.json_len()).await;
+            self.core.take(source, stored, is_there, (self.config.clock)());
+        }
+        self.core.processed(source, progress);
+        self.core.publish();
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.rates_told) >= self.config.rates {
+            self.rates_told = now;
+            self.core.tell_rates((self.config.clock)());
+        }
+        self.core.views.sweep();
+        if self.core.views.is_read() {
+            self.used = now;
+        }
+    }
+}
+
+/// A watcher that says nothing more has failed.
+fn over() -> Vec<WatchEvent> {
+    vec![WatchEvent::Failed(StorageError::NotReady)]
+}

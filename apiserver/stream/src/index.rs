@@ -1,0 +1,149 @@
+//! All entities of one kind as readers see them, in the order of their changes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::facts::Update;
+use crate::filter::{Anchor, Attributes, Entity, Filter, anchors};
+use crate::log::{Entry, Log, TombstoneLimit};
+use crate::messages::fields;
+use crate::token::Position;
+
+/// The entities of a kind.
+pub struct Index {
+    entity: Entity,
+    log: Log,
+    attributes: HashMap<Arc<str>, Arc<Attributes>>,
+    /// Every removal after this revision is known, unless the log has dropped it.
+    known_since: u64,
+    limit: TombstoneLimit,
+}
+
+/// A change of one entity.
+pub struct Change {
+    /// Which kind.
+    pub entity: Entity,
+    /// The entity as it is now, or that it is gone.
+    pub entry: Arc<Entry>,
+    before: Option<Arc<Attributes>>,
+    after: Option<Arc<Attributes>>,
+    /// What a reader gets whose filter selects the entity no more.
+    removal: OnceLock<Arc<Entry>>,
+}
+
+impl Change {
+    /// Whether a filter selects the entity now.
+    pub fn is_selected_by(&self, filter: &Filter) -> bool {
+        self.after.as_ref().is_some_and(|attributes| filter.selects(&self.entry.key, attributes))
+    }
+
+    /// The change for a reader whose filter selects the entity no more.
+    pub fn removal(&self) -> &Arc<Entry> {
+        self.removal.get_or_init(|| removal_of(self.entity, &self.entry))
+    }
+
+    /// The anchors of all views that it may concern.
+    pub fn anchors(&self) -> Vec<Anchor> {
+        let both = self.before.iter().chain(&self.after).map(Arc::as_ref);
+        anchors(self.entity, &self.entry.key, both)
+    }
+}
+
+fn removal_of(entity: Entity, entry: &Arc<Entry>) -> Arc<Entry> {
+    if entry.is_removal {
+        return entry.clone();
+    }
+    let event = fields::removed(entity, &entry.key);
+    Arc::new(Entry { key: entry.key.clone(), is_removal: true, event, ..**entry })
+}
+
+impl Index {
+    /// No entities, with no removal known up to `known_since`.
+    pub fn new(entity: Entity, limit: TombstoneLimit, known_since: u64) -> Self {
+        Self { entity, log: Log::new(limit, Position::START), attributes: HashMap::new(), known_since, limit }
+    }
+
+    /// Takes in an entity at a position above all others; none if readers see no change.
+    pub fn apply(&mut self, update: Update, position: Position, floor: u64) -> Option<Change> {
+        let Update { key, state, .. } = update;
+        let before = self.attributes.get(&key).cloned();
+        let (after, event) = match state {
+            Some(state) => (Some(state.attributes), state.event),
+            None => (None, fields::removed(self.entity, &key)),
+        };
+        let is_same = match (&before, &after) {
+            (None, None) => true,
+            (Some(before), Some(after)) => {
+                **before == *after && self.log.get(&key).is_some_and(|entry| entry.event == event)
+            }
+            _ => false,
+        };
+        if is_same {
+            return None;
+        }
+        let after = after.map(Arc::new);
+        match &after {
+            Some(after) => drop(self.attributes.insert(key.clone(), after.clone())),
+            None => drop(self.attributes.remove(&key)),
+        }
+        let entry = Arc::new(Entry { key, position, floor, is_removal: after.is_none(), event });
+        self.log.put(entry.clone());
+        Some(Change { entity: self.entity, entry, before, after, removal: OnceLock::new() })
+    }
+
+    /// The changes that a filter selects: all present entities, and no removal yet.
+    pub fn view(&self, filter: &Filter) -> Log {
+        let mut log = Log::new(self.limit, self.log.end());
+        for (key, attributes) in &self.attributes {
+            if filter.selects(key, attributes)
+                && let Some(entry) = self.log.get(key)
+            {
+                log.put(entry.clone());
+            }
+        }
+        log
+    }
+
+    /// Adds to a view the removals after an older position: of entities that are gone, and of those that the filter does
+    /// not select, as it may have before. `false` if some are not known any more.
+    ///
+    /// An entity that left the selection before the view was made may have changed since: also what changed after the
+    /// view was made is looked at.
+    pub fn reach_back(&self, view: &mut Log, filter: &Filter, position: Position) -> bool {
+        if position < self.log.horizon() {
+            return false;
+        }
+        // First, as what the view has no room for raises it again.
+        view.lower_horizon(position);
+        for entry in self.log.after(position) {
+            if view.get(&entry.key).is_none() && filter.admits(&entry.key) {
+                view.put(removal_of(self.entity, entry));
+            }
+        }
+        view.horizon() <= position
+    }
+
+    /// Every removal after this revision is known, but for those that were dropped.
+    pub fn known_since(&self) -> u64 {
+        self.known_since
+    }
+
+    /// Whether removals after a revision may have been dropped, as there was no room for them.
+    pub fn has_dropped_after(&self, revision: u64) -> bool {
+        revision < self.log.horizon().revision
+    }
+
+    /// Takes in removals between an older revision and the one from which on they are known. `serial` numbers them.
+    pub fn add_history(&mut self, since: u64, removed: &[(Arc<str>, u64)], serial: &mut u64) {
+        for (key, revision) in removed.iter().filter(|(_, revision)| *revision <= self.known_since) {
+            if self.log.get(key).is_none_or(|entry| entry.is_removal && entry.position.revision < *revision) {
+                *serial += 1;
+                let position = Position { revision: *revision, serial: *serial };
+                let event = fields::removed(self.entity, key);
+                let floor = revision.saturating_sub(1);
+                self.log.put(Arc::new(Entry { key: key.clone(), position, floor, is_removal: true, event }));
+            }
+        }
+        self.known_since = self.known_since.min(since);
+    }
+}

@@ -1,0 +1,201 @@
+//! The newest change of each key, in order: what a reader at any position has yet to see.
+//!
+//! A key stands once: its newer change takes the place of the older one. A removal stays as a tombstone; of these the
+//! oldest are dropped beyond a bound, and a reader that has not come past a dropped one must begin anew.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::token::Position;
+
+/// Bytes that a tombstone takes beside its key and its message.
+const TOMBSTONE: usize = 256;
+
+/// A change of one entity, shared by all logs that have it.
+#[derive(Debug)]
+pub struct Entry {
+    /// The entity.
+    pub key: Arc<str>,
+    /// Its place in the order.
+    pub position: Position,
+    /// Every change up to this revision has a lower position.
+    pub floor: u64,
+    /// Whether the entity is gone, or was never selected.
+    pub is_removal: bool,
+    /// The `updated` or `removed` field of the response, encoded.
+    pub event: Bytes,
+}
+
+/// How many tombstones a log keeps, and how many bytes of them.
+#[derive(Clone, Copy, Debug)]
+pub struct TombstoneLimit {
+    /// Most tombstones.
+    pub count: usize,
+    /// Most bytes.
+    pub bytes: usize,
+}
+
+/// Changes by position and by key.
+#[derive(Debug)]
+pub struct Log {
+    entries: BTreeMap<Position, Arc<Entry>>,
+    positions: HashMap<Arc<str>, Position>,
+    tombstones: BTreeSet<Position>,
+    tombstone_bytes: usize,
+    limit: TombstoneLimit,
+    /// Most tombstones for now, within the limit.
+    most: usize,
+    horizon: Position,
+}
+
+impl Log {
+    /// An empty log that knows every removal after `horizon`.
+    pub fn new(limit: TombstoneLimit, horizon: Position) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            positions: HashMap::new(),
+            tombstones: BTreeSet::new(),
+            tombstone_bytes: 0,
+            limit,
+            most: limit.count,
+            horizon,
+        }
+    }
+
+    /// Puts a change in the place of the key's older one.
+    pub fn put(&mut self, entry: Arc<Entry>) {
+        if let Some(before) = self.positions.insert(entry.key.clone(), entry.position) {
+            self.take_out(before);
+        }
+        if entry.is_removal {
+            self.tombstones.insert(entry.position);
+            self.tombstone_bytes += cost(&entry);
+        }
+        self.entries.insert(entry.position, entry);
+        self.trim();
+    }
+
+    fn take_out(&mut self, position: Position) -> Option<Arc<Entry>> {
+        let entry = self.entries.remove(&position)?;
+        if self.tombstones.remove(&position) {
+            self.tombstone_bytes -= cost(&entry);
+        }
+        Some(entry)
+    }
+
+    fn trim(&mut self) {
+        while self.tombstones.len() > self.most || self.tombstone_bytes > self.limit.bytes {
+            let Some(oldest) = self.tombstones.first().copied() else { return };
+            if let Some(entry) = self.take_out(oldest) {
+                self.positions.remove(&entry.key);
+            }
+            self.horizon = self.horizon.max(oldest);
+        }
+    }
+
+    /// Keeps at most so many tombstones from now on, within the limit.
+    pub fn limit_tombstones(&mut self, most: usize) {
+        self.most = most.min(self.limit.count);
+        self.trim();
+    }
+
+    /// The newest change of a key.
+    pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(self.positions.get(key)?)
+    }
+
+    /// Whether the entity is there.
+    pub fn is_live(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|entry| !entry.is_removal)
+    }
+
+    /// The changes after a position, in order.
+    pub fn after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.entries.range((Excluded(position), Unbounded)).map(|(_, entry)| entry)
+    }
+
+    /// The position of the newest change.
+    pub fn end(&self) -> Position {
+        self.entries.last_key_value().map_or(Position::START, |(position, _)| *position)
+    }
+
+    /// Every removal after this position is here.
+    pub fn horizon(&self) -> Position {
+        self.horizon
+    }
+
+    /// Says that the removals after an older position are here now.
+    pub fn lower_horizon(&mut self, to: Position) {
+        self.horizon = self.horizon.min(to);
+    }
+
+    /// How many keys it has, tombstones included.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+fn cost(entry: &Entry) -> usize {
+    TOMBSTONE + entry.key.len() + entry.event.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: TombstoneLimit = TombstoneLimit { count: 2, bytes: 1 << 20 };
+
+    fn entry(key: &str, serial: u64, is_removal: bool) -> Arc<Entry> {
+        let position = Position { revision: 1, serial };
+        Arc::new(Entry { key: key.into(), position, floor: 0, is_removal, event: Bytes::new() })
+    }
+
+    fn told(log: &Log, serial: u64) -> Vec<(String, bool)> {
+        let after = log.after(Position { revision: 1, serial });
+        after.map(|entry| (entry.key.to_string(), entry.is_removal)).collect()
+    }
+
+    #[test]
+    fn a_key_stands_once_at_its_newest_change() {
+        let mut log = Log::new(LIMIT, Position::START);
+        for (key, serial) in [("a", 1), ("b", 2), ("a", 3)] {
+            log.put(entry(key, serial, false));
+        }
+        assert_eq!(told(&log, 0), [("b".to_owned(), false), ("a".to_owned(), false)]);
+        assert_eq!(told(&log, 2), [("a".to_owned(), false)]);
+        assert_eq!((log.len(), log.end().serial), (2, 3));
+    }
+
+    #[test]
+    fn a_key_that_comes_back_is_no_tombstone_any_more() {
+        let mut log = Log::new(LIMIT, Position::START);
+        log.put(entry("a", 1, false));
+        log.put(entry("a", 2, true));
+        assert!(!log.is_live("a"));
+        log.put(entry("a", 3, false));
+        assert!(log.is_live("a"));
+        assert_eq!((log.tombstones.len(), log.tombstone_bytes), (0, 0));
+    }
+
+    #[test]
+    fn the_oldest_tombstones_are_dropped_and_the_horizon_says_so() {
+        let mut log = Log::new(LIMIT, Position::START);
+        for (key, serial) in [("a", 1), ("b", 2), ("c", 3)] {
+            log.put(entry(key, serial, true));
+        }
+        assert_eq!(told(&log, 0), [("b".to_owned(), true), ("c".to_owned(), true)]);
+        assert_eq!(log.horizon().serial, 1);
+        assert!(log.get("a").is_none());
+    }
+
+    #[test]
+    fn tombstones_are_bounded_in_bytes_too() {
+        let mut log = Log::new(TombstoneLimit { count: 1000, bytes: 3 * TOMBSTONE }, Position::START);
+        (1..=10).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, true)));
+        assert!(log.tombstone_bytes <= 3 * TOMBSTONE, "{}", log.tombstone_bytes);
+        assert_eq!(log.len(), log.tombstones.len());
+    }
+}

@@ -1,0 +1,70 @@
+//! A node as readers see it: what each maintenance says of it, and counts over the evictions of its pods.
+
+use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceNodeStatus};
+use drydock_proto::status::v1alpha1::{EvictionCounts, Node, NodeProgress};
+use jiff::Timestamp;
+
+use super::{maintenance, plan, timestamp, words};
+
+/// The message of a node. `progress` is in the order of the maintenances' age.
+pub fn message(
+    name: &str,
+    progress: Vec<NodeProgress>,
+    evictions: EvictionCounts,
+    expected_finish_time: Option<Timestamp>,
+) -> Node {
+    Node {
+        name: name.to_owned(),
+        progress,
+        evictions: Some(evictions),
+        expected_finish_time: expected_finish_time.map(timestamp),
+    }
+}
+
+/// What a maintenance says of one of its nodes.
+pub fn progress(object: &NodeMaintenance, status: &NodeMaintenanceNodeStatus) -> NodeProgress {
+    let node = &status.node_ref.name;
+    NodeProgress {
+        maintenance: object.metadata.name.clone(),
+        stage: words::stage(object.spec.stage).into(),
+        message: status.drain_message.clone(),
+        pods_pending: status.pods_pending_evacuation,
+        pods_evicting: status.pods_evacuating,
+        blocked: status.blocked_pods,
+        blockers: status.blockers.iter().map(|blocker| maintenance::blocker(node, blocker)).collect(),
+        left: plan::left(&status.left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_proto::status::v1alpha1::{BlockReason, Stage};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_maintenance_tells_of_its_node_what_its_status_has() {
+        let object = json!({
+            "metadata": {"name": "rack-7"}, "spec": {"stage": "Drain"},
+            "status": {"nodeStatuses": [{
+                "nodeRef": {"name": "n1"}, "drainMessage": "Evacuating", "podsPendingEvacuation": 1,
+                "podsEvacuating": 2, "blockedPods": 1,
+                "blockers": [{"pod": {"namespace": "", "name": "", "uid": ""}, "reason": "NodeUpdateRefused"}],
+                "left": [{"podType": "Default", "priority": 7, "count": 3}],
+            }]},
+        });
+        let object: NodeMaintenance = serde_json::from_value(object).unwrap();
+        let told = progress(&object, &object.status.node_statuses[0]);
+        assert_eq!(
+            (told.maintenance.as_str(), told.stage(), told.message.as_str()),
+            ("rack-7", Stage::Drain, "Evacuating")
+        );
+        assert_eq!((told.pods_pending, told.pods_evicting, told.blocked), (1, 2, 1));
+        assert_eq!(
+            (told.blockers[0].node.as_str(), told.blockers[0].reason()),
+            ("n1", BlockReason::NodeUpdateRefused)
+        );
+        assert_eq!((told.left[0].count, told.left[0].entry.as_ref().unwrap().priority), (3, 7));
+    }
+}

@@ -1,0 +1,136 @@
+//! The status service: calls in, gRPC responses out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use drydock_storage::storage::Storage;
+use futures::stream::{self, BoxStream, StreamExt};
+use http::{Request, Response};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codec::CompressionEncoding;
+use tonic::server::{Grpc, ServerStreamingService, UnaryService};
+
+use crate::codec::{self, EncodedCodec};
+use crate::config::Config;
+use crate::error::no_such_method;
+use crate::get;
+use crate::hub::Stores;
+use crate::hubs::Hubs;
+use crate::request::{self, Call, Method, Read, Watch};
+use crate::subscriber::Subscriber;
+
+/// Most bytes of a request message.
+const REQUEST_MAX: usize = 64 << 10;
+
+/// The status service.
+pub struct StatusStream {
+    hubs: Arc<Hubs>,
+}
+
+type Future<T> = futures::future::BoxFuture<'static, Result<tonic::Response<T>, Status>>;
+
+impl StatusStream {
+    /// The full name of the service.
+    pub const NAME: &str = request::SERVICE;
+    /// Encoded `FileDescriptorSet` of the service and all that it imports.
+    pub const DESCRIPTORS: &[u8] = drydock_proto::FILE_DESCRIPTOR_SET;
+
+    /// A service that reads these resources. It reads nothing before it is called.
+    pub fn new(maintenances: Arc<dyn Storage>, evictions: Arc<dyn Storage>, config: Config) -> Arc<Self> {
+        Arc::new(Self { hubs: Arc::new(Hubs::new(Stores { maintenances, evictions }, config)) })
+    }
+
+    /// Whether the method of a path streams; none if there is no such method.
+    pub fn is_streaming(path: &str) -> Option<bool> {
+        request::method(path).map(|method| matches!(method, Method::Watch(_)))
+    }
+
+    /// What a call reads, from its path and its message.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED for a path without a method, INVALID_ARGUMENT for a message that is malformed.
+    pub fn reads(path: &str, message: &[u8]) -> Result<Vec<Read>, Status> {
+        request::call(path, message).map(|call| call.reads())
+    }
+
+    /// Answers a call of a user whose rights have been checked. The body of the request is one uncompressed message in
+    /// its frame. A dropped response ends its stream at once.
+    pub async fn call<B>(&self, user: &str, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+    {
+        let path = request.uri().path().to_owned();
+        let mut grpc = Grpc::new(EncodedCodec)
+            .send_compressed(CompressionEncoding::Gzip)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(REQUEST_MAX);
+        let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path };
+        match request::method(&caller.path) {
+            Some(Method::Get(_)) => grpc.unary(caller, request).await,
+            Some(Method::Watch(_)) => grpc.server_streaming(caller, request).await,
+            None => no_such_method(&caller.path).into_http(),
+        }
+    }
+}
+
+/// Who calls what.
+struct Caller {
+    hubs: Arc<Hubs>,
+    user: Arc<str>,
+    path: String,
+}
+
+impl UnaryService<Bytes> for Caller {
+    type Response = codec::Response;
+    type Future = Future<codec::Response>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let (hubs, call) = (self.hubs.clone(), request::call(&self.path, request.get_ref()));
+        Box::pin(async move {
+            match call? {
+                Call::Get(entity, key) => get::get(&hubs, entity, &key).await,
+                Call::Watch(_) => Err(Status::internal("a Watch is answered by a stream")),
+            }
+            .map(|message| tonic::Response::new(codec::Response::Whole(message)))
+        })
+    }
+}
+
+impl ServerStreamingService<Bytes> for Caller {
+    type Response = codec::Response;
+    type ResponseStream = BoxStream<'static, Result<codec::Response, Status>>;
+    type Future = Future<Self::ResponseStream>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let (hubs, user) = (self.hubs.clone(), self.user.clone());
+        let call = request::call(&self.path, request.get_ref());
+        Box::pin(async move {
+            match call? {
+                Call::Watch(watch) => subscribe(hubs, user, watch).await.map(tonic::Response::new),
+                Call::Get(..) => Err(Status::internal("a Get is answered by one message")),
+            }
+        })
+    }
+}
+
+/// The stream of a Watch.
+///
+/// # Errors
+/// Whatever keeps the stream from being opened.
+async fn subscribe(
+    hubs: Arc<Hubs>,
+    user: Arc<str>,
+    watch: Watch,
+) -> Result<BoxStream<'static, Result<codec::Response, Status>>, Status> {
+    let subscriber = Subscriber::open(hubs, user, watch).await?;
+    let sent = stream::unfold(Some(subscriber), |subscriber| async {
+        let mut subscriber = subscriber?;
+        match subscriber.next().await {
+            Ok(sent) => Some((Ok(codec::Response::Sent(sent)), Some(subscriber))),
+            Err(status) => Some((Err(status), None)),
+        }
+    });
+    Ok(sent.boxed())
+}

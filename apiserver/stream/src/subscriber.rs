@@ -1,0 +1,275 @@
+//! A subscriber: a cursor into a view. It holds nothing of what it has yet to send, however slow its reader is.
+//!
+//! ```text
+//!   removals_after ── removals up to here are not sent
+//!   cursor ────────── everything up to here was sent
+//!   marker ────────── `snapshot_complete` comes after everything up to here
+//!   batch ─────────── with a least interval: what comes after waits for the next batch
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tonic::Status;
+
+use crate::filter::Filter;
+use crate::hub::attach::Attached;
+use crate::hub::core::Reached;
+use crate::hubs::Hubs;
+use crate::log::{Entry, Log};
+use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
+use crate::request::Watch;
+use crate::token::{Position, Token};
+
+/// One response: its token and its event, encoded.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Where to resume after it.
+    pub token: Token,
+    /// The field of the event.
+    pub event: Bytes,
+}
+
+/// One stream.
+pub struct Subscriber {
+    hubs: Arc<Hubs>,
+    user: Arc<str>,
+    digest: u64,
+    attached: Attached,
+    /// Whether `snapshot_started` is to be sent.
+    starts: bool,
+    /// What `snapshot_complete` says, once everything up to it was sent.
+    marker: Option<Reached>,
+    token: Token,
+    interval: Duration,
+    batch: Batch,
+    heartbeat: Duration,
+    sent: Instant,
+    /// Rings no later than the next heartbeat; it is set anew only when it rings.
+    timer: Pin<Box<Sleep>>,
+}
+
+/// With a least interval between updates, what is sent at once.
+#[derive(Clone, Copy, Debug)]
+enum Batch {
+    /// Everything up to here.
+    Until(Position),
+    /// Nothing before this time.
+    Waits(Instant),
+    /// Whatever comes.
+    Open,
+}
+
+/// What the view has for a cursor.
+enum Look {
+    Entry(Arc<Entry>),
+    /// What comes next belongs to the next batch.
+    Later,
+    Nothing,
+    /// Removals were dropped that the reader has not seen.
+    FellBehind,
+}
+
+impl Subscriber {
+    /// Subscribes a user.
+    ///
+    /// # Errors
+    /// What [`Hubs::attach`] returns.
+    pub async fn open(hubs: Arc<Hubs>, user: Arc<str>, watch: Watch) -> Result<Self, Status> {
+        let Watch { filter, token, interval } = watch;
+        let attached = hubs.attach(filter, user.clone(), token).await?;
+        Ok(Self::new(hubs, user, attached, token, interval))
+    }
+
+    /// A subscriber of what was attached, which goes on after a token or begins with a snapshot.
+    fn new(
+        hubs: Arc<Hubs>,
+        user: Arc<str>,
+        attached: Attached,
+        from: Option<Token>,
+        interval: Duration,
+    ) -> Self {
+        let heartbeat = hubs.config.heartbeat;
+        let digest = attached.subscription.view().filter.digest();
+        let floor = from.map_or(0, |token| token.floor);
+        let token = Token { hub: attached.hub, position: attached.cursor, floor, filter: digest };
+        let starts = from.is_none();
+        let marker = Some(attached.reached);
+        let sent = Instant::now();
+        let timer = Box::pin(sleep_until(sent + heartbeat));
+        let batch = Batch::Open;
+        Self { hubs, user, digest, attached, starts, marker, token, interval, batch, heartbeat, sent, timer }
+    }
+
+    /// The next response; waits for one. Cancel safe.
+    ///
+    /// # Errors
+    /// The status that ends the stream: no hub could be reached any more.
+    pub async fn next(&mut self) -> Result<Sent, Status> {
+        loop {
+            if self.attached.subscription.is_over() {
+                self.attach_again().await?;
+            }
+            if let Some(sent) = self.look() {
+                self.sent = Instant::now();
+                return Ok(sent);
+            }
+            if self.wait().await {
+                // With a token that says how far the stream is now.
+                let sent = self.look().unwrap_or_else(|| self.said(HEARTBEAT));
+                self.sent = Instant::now();
+                return Ok(sent);
+            }
+        }
+    }
+
+    /// Waits until there may be something to send; `true` if a heartbeat is due.
+    async fn wait(&mut self) -> bool {
+        let due = self.sent + self.heartbeat;
+        let paused = match self.batch {
+            Batch::Waits(until) => Some(until),
+            Batch::Until(_) | Batch::Open => None,
+        };
+        let rings = paused.map_or(due, |until| until.min(due));
+        if self.timer.deadline() > rings || self.timer.is_elapsed() {
+            self.timer.as_mut().reset(rings);
+        }
+        tokio::select! {
+            () = self.attached.subscription.changed(), if paused.is_none() => false,
+            () = self.timer.as_mut() => Instant::now() >= due,
+        }
+    }
+
+    /// The next response, if there is one.
+    fn look(&mut self) -> Option<Sent> {
+        if self.starts {
+            self.starts = false;
+            self.token = Token { position: Position::START, floor: 0, ..self.token };
+            return Some(self.said(SNAPSHOT_STARTED));
+        }
+        if let Batch::Waits(until) = self.batch {
+            if Instant::now() < until {
+                return None;
+            }
+            self.batch = Batch::Open;
+        }
+        // In this order: what the hub has reached is in the view already.
+        let reached = self.attached.reached_now();
+        match self.next_entry() {
+            Look::FellBehind => Some(self.begin_anew(reached)),
+            Look::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
+                Some(self.send(&entry))
+            }
+            Look::Nothing | Look::Later | Look::Entry(_) if self.marker.is_some() => self.complete(),
+            Look::Entry(entry) => Some(self.send(&entry)),
+            Look::Later => {
+                self.batch = Batch::Waits(Instant::now() + self.interval);
+                None
+            }
+            Look::Nothing => {
+                self.drained(reached);
+                None
+            }
+        }
+    }
+
+    fn next_entry(&mut self) -> Look {
+        let Attached { subscription, cursor, removals_after, .. } = &self.attached;
+        let (cursor, removals_after) = (*cursor, *removals_after);
+        let (batch, is_batched) = (self.batch, !self.interval.is_zero());
+        let (look, end) = subscription.view().read(|log| {
+            let end = match batch {
+                Batch::Until(end) => end,
+                Batch::Open | Batch::Waits(_) => log.end(),
+            };
+            (look(log, cursor, removals_after, is_batched.then_some(end)), end)
+        });
+        if is_batched && matches!(look, Look::Entry(_)) {
+            self.batch = Batch::Until(end);
+        }
+        look
+    }
+
+    fn send(&mut self, entry: &Entry) -> Sent {
+        self.attached.cursor = entry.position;
+        self.moved(Reached { position: entry.position, floor: entry.floor });
+        self.said(entry.event.clone())
+    }
+
+    /// Everything up to the marker was sent.
+    fn complete(&mut self) -> Option<Sent> {
+        let marker = self.marker.take()?;
+        self.attached.cursor = self.attached.cursor.max(marker.position);
+        self.moved(Reached { position: self.attached.cursor, floor: marker.floor });
+        Some(self.said(SNAPSHOT_COMPLETE))
+    }
+
+    /// Everything that the hub has reached was sent.
+    fn drained(&mut self, reached: Reached) {
+        self.attached.cursor = self.attached.cursor.max(reached.position);
+        self.moved(Reached { position: self.attached.cursor, floor: reached.floor });
+        if let Batch::Until(_) = self.batch {
+            self.batch = Batch::Waits(Instant::now() + self.interval);
+        }
+    }
+
+    fn begin_anew(&mut self, reached: Reached) -> Sent {
+        let end = self.attached.subscription.view().read(Log::end).max(reached.position);
+        self.attached.cursor = Position::START;
+        self.attached.removals_after = end;
+        self.marker = Some(Reached { position: end, floor: reached.floor });
+        self.batch = Batch::Open;
+        self.token = Token { position: Position::START, floor: 0, ..self.token };
+        self.said(SNAPSHOT_STARTED)
+    }
+
+    fn moved(&mut self, to: Reached) {
+        self.token = Token { position: to.position, floor: to.floor.max(self.token.floor), ..self.token };
+    }
+
+    fn said(&self, event: Bytes) -> Sent {
+        Sent { token: self.token, event }
+    }
+
+    /// Goes on at the next hub, as a client would that comes with the last token.
+    async fn attach_again(&mut self) -> Result<(), Status> {
+        let filter: Filter = self.attached.subscription.view().filter.clone();
+        let token = Some(self.token).filter(|_| !self.starts);
+        let again = self.hubs.attach(filter.clone(), self.user.clone(), token).await;
+        let (attached, starts) = match again {
+            Err(status) if status.code() == tonic::Code::OutOfRange => {
+                (self.hubs.attach(filter, self.user.clone(), None).await?, true)
+            }
+            again => (again?, token.is_none()),
+        };
+        self.starts = starts;
+        self.marker = Some(attached.reached);
+        self.token = Token {
+            hub: attached.hub,
+            position: attached.cursor,
+            floor: self.token.floor,
+            filter: self.digest,
+        };
+        self.attached = attached;
+        self.batch = Batch::Open;
+        Ok(())
+    }
+}
+
+fn look(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Look {
+    if log.horizon() > cursor.max(removals_after) {
+        return Look::FellBehind;
+    }
+    let is_wanted = |entry: &&Arc<Entry>| !entry.is_removal || entry.position > removals_after;
+    match log.after(cursor).find(is_wanted) {
+        Some(entry) if batch.is_some_and(|end| entry.position > end) => Look::Later,
+        Some(entry) => Look::Entry(entry.clone()),
+        None => Look::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests;

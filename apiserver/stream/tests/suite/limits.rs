@@ -1,0 +1,134 @@
+//! Bounds: filters, memory of who does not read, and what is left when everybody is gone.
+
+use std::time::Duration;
+
+use drydock_stream::{Config, StatusStream, ViewLimits};
+use prost::Message;
+use tonic::Code;
+use tonic_types::StatusExt;
+
+use crate::client::{Client, Kept, Watch, call};
+use crate::world::World;
+
+/// A configuration whose heartbeats come soon.
+pub fn quick() -> Config {
+    Config { heartbeat: Duration::from_millis(100), ..Config::default() }
+}
+
+fn of_namespace(namespace: &str) -> Watch {
+    Watch::evictions(|request| request.namespace = namespace.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_user_cannot_take_all_filters_and_equal_filters_count_once() {
+    let views = ViewLimits { views: 3, views_of_user: 2, ..ViewLimits::default() };
+    let world = World::with(Config { views, ..Config::default() }).await;
+    let open = async |user: &str, namespace: &str| {
+        Client::of_user(&world.stream, user, &of_namespace(namespace), Kept::default()).await
+    };
+    let refused = |client: Result<Client, tonic::Status>| {
+        let status = client.err().expect("a refusal");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(status.get_details_error_info().unwrap().reason, "TOO_MANY_FILTERS");
+        status.message().to_owned()
+    };
+    let _open =
+        [open("one", "a").await.unwrap(), open("one", "b").await.unwrap(), open("one", "a").await.unwrap()];
+    assert!(refused(open("one", "c").await).starts_with("you watch with too many"));
+    let third = open("other", "c").await.unwrap();
+    assert!(refused(open("other", "d").await).starts_with("the server follows"));
+    // What others read can be read, too; and the place of who has gone is free.
+    open("other", "a").await.unwrap();
+    drop(third);
+    open("other", "d").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entities_in_views_are_bounded() {
+    let views = ViewLimits { entries: 5, entries_of_user: 3, ..ViewLimits::default() };
+    let world = World::with(Config { views, ..Config::default() }).await;
+    for key in ["a/1", "a/2", "b/1"] {
+        world.put_eviction(key, |_| {}).await;
+    }
+    let _a = Client::open(&world.stream, &of_namespace("a")).await.unwrap();
+    let all = Client::open(&world.stream, &Watch::evictions(|_| {})).await;
+    assert_eq!(all.err().unwrap().code(), Code::ResourceExhausted);
+    let _b = Client::open(&world.stream, &of_namespace("b")).await.unwrap();
+}
+
+/// Filters that select little may come to select much.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn views_that_grow_beyond_the_bound_end_the_streams_of_whoever_has_most() {
+    let views = ViewLimits { entries: 12, entries_of_user: 8, ..ViewLimits::default() };
+    let world = World::with(Config { views, ..Config::default() }).await;
+    let mut modest =
+        Client::of_user(&world.stream, "modest", &of_namespace("b"), Kept::default()).await.unwrap();
+    let selectors = ["!x", "!y", "!z"];
+    let mut greedy = Vec::new();
+    for selector in selectors {
+        let watch = Watch::evictions(|request| request.label_selector = selector.to_owned());
+        greedy.push(Client::of_user(&world.stream, "greedy", &watch, Kept::default()).await.unwrap());
+    }
+    for n in 0..5 {
+        world.put_eviction(&format!("a/{n}"), |_| {}).await;
+    }
+    let ended = futures::future::select_all(greedy.iter_mut().map(|client| Box::pin(client.end()))).await.0;
+    assert_eq!(ended.code(), Code::ResourceExhausted, "{ended:?}");
+    world.put_eviction("b/1", |_| {}).await;
+    modest.until_complete().await;
+    while !modest.kept.entities.contains_key("b/1") {
+        modest.said().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_too_large_is_refused() {
+    let world = World::new().await;
+    let large = Watch::evictions(|request| request.label_selector = "x".repeat(80 << 10));
+    let refused = Client::open(&world.stream, &large).await.err().unwrap();
+    assert!(
+        [Code::OutOfRange, Code::ResourceExhausted, Code::InvalidArgument].contains(&refused.code()),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_nobody_reads_ends_and_the_next_subscriber_gets_another() {
+    let world = World::with(Config { idle: Duration::ZERO, ..Config::default() }).await;
+    let watch = of_namespace("a");
+    for _ in 0..3 {
+        let mut client = Client::open(&world.stream, &watch).await.unwrap();
+        assert_eq!(client.until_complete().await, ["started", "complete"]);
+        let kept = client.kept.clone();
+        drop(client);
+        let mut client = Client::resume(&world.stream, &watch, kept).await.unwrap();
+        assert_eq!(client.until_complete().await, ["complete"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_takes_gzip_gets_it() {
+    let world = World::new().await;
+    world.put_eviction("a/1", |_| {}).await;
+    let message =
+        drydock_proto::status::v1alpha1::GetEvictionRequest { namespace: "a".into(), name: "1".into() };
+    let mut body = vec![0; 4];
+    body.push(u8::try_from(message.encoded_len()).unwrap());
+    body.extend(message.encode_to_vec());
+    let request = http::Request::post("/drydock.status.v1alpha1.StatusService/GetEviction")
+        .header("content-type", "application/grpc")
+        .header("grpc-accept-encoding", "gzip")
+        .body(http_body_util::Full::new(bytes::Bytes::from(body)))
+        .unwrap();
+    let response = world.stream.call("tester", request).await;
+    assert_eq!(response.headers()["grpc-encoding"], "gzip");
+    let plain = call(&world.stream, "tester", "GetEviction", &message.encode_to_vec()).await;
+    assert!(plain.headers().get("grpc-encoding").is_none());
+}
+
+#[test]
+fn methods_stream_or_do_not_or_do_not_exist() {
+    let is_streaming =
+        |name: &str| StatusStream::is_streaming(&format!("/drydock.status.v1alpha1.StatusService/{name}"));
+    assert_eq!(["GetNode", "WatchNodes", "Other"].map(is_streaming), [Some(false), Some(true), None]);
+}
