@@ -282,3 +282,19 @@ fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
         Action::Conditions { confirm: Some(PodType::Static), .. }
     ));
 }
+
+/// The count came with the condition of the last node, a write later: a maintenance that was completed in between said for good
+/// that fewer nodes were drained than all.
+#[test]
+fn the_status_that_says_drained_counts_every_node() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("b", "p", &json!({}));
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle();
+    sim.remove_pod("p");
+    sim.settle_but(&Task::Conditions("b".to_owned()));
+    assert_eq!((sim.drained("m"), sim.status("m").drained_nodes), (pair("True", "AllPodsTerminated"), 2));
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    assert_eq!(sim.status("m").drained_nodes, 2);
+}

@@ -82,12 +82,14 @@ fn a_node_is_read_once_when_its_workloads_have_left_and_once_when_all_have() {
 /// The condition spoke of pods of type Default, and counted as the record for a maintenance that drains every type.
 #[test]
 fn a_condition_that_speaks_of_one_type_records_nothing_of_later_ones() {
-    let mut sim = Sim::new(&["a"]);
+    let mut sim = Sim::new(&["a", "b"]);
+    // Not all is drained: the count is of what is recorded.
+    sim.pod("b", "web", &json!({}));
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a"]);
     sim.settle();
     assert_eq!(sim.condition("a", "Drained").unwrap().0, "True");
     sim.memory = Memory::default();
-    up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);
+    up_to(&mut sim, PodType::Static, "long", "Drain", &["a", "b"]);
     sim.settle_but(&Task::Conditions("a".to_owned()));
     // The read for the status of the maintenance counts, and none has been made of the node for its condition.
     sim.memory = Memory::default();

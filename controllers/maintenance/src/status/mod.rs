@@ -14,10 +14,10 @@ pub(crate) mod will_be_lost;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drydock_api::meta::{Condition, set_condition};
+use drydock_api::meta::{Condition, is_condition_true, set_condition};
 use drydock_api::node_maintenance::{
-    NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType, PodsLeft,
-    Stage, StageStatus,
+    DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType,
+    PodsLeft, Stage, StageStatus,
 };
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{MaintenanceOutcome, NodeOutcome};
@@ -97,20 +97,29 @@ impl Status<'_, '_> {
             let is_back = !fitted.dropped.is_empty() && next < status.drain_plan_position;
             status.drain_plan_position = if is_back { status.drain_plan_position } else { next };
         }
-        if let Some(gone) = self.gone() {
-            let nodes = self.view.nodes_of(self.i).iter();
-            let drained = nodes.filter(|n| self.is_drained(&n.name, self.last_type())).count();
-            status.gone_nodes = gone.counts();
-            status.drained_nodes = number(drained).saturating_add(status.gone_nodes.drained);
-        }
         if let Some(outcomes) = self.memory.outcomes.of(self.maintenance) {
             status.outcomes.clone_from(outcomes);
         }
         for condition in self.cordoned().into_iter().chain(self.drained(&fitted)) {
             set_condition(&mut status.conditions, condition);
         }
+        if let Some(gone) = self.gone() {
+            status.gone_nodes = gone.counts();
+            let drained = self.drained_nodes(is_condition_true(&status.conditions, DRAINED));
+            status.drained_nodes = number(drained).saturating_add(status.gone_nodes.drained);
+        }
         status.node_statuses = fitted.statuses;
         (status, fitted.dropped)
+    }
+
+    /// How many of its nodes are drained. In the status that says so of all they all are, though the condition of a node may
+    /// be written later: the maintenance may move to Complete, which freezes the count, before that.
+    fn drained_nodes(&self, all: bool) -> usize {
+        let nodes = self.view.nodes_of(self.i);
+        if all && self.is_draining() {
+            return nodes.len();
+        }
+        nodes.iter().filter(|node| self.is_drained(&node.name, self.last_type())).count()
     }
 
     /// The last type of pods that exist for the maintenance.
