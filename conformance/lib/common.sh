@@ -3,6 +3,8 @@
 # Where CDPATH is set, cd says where it went.
 ROOT=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
+# What incremental builds keep takes gigabytes; these scripts build once.
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
 say() { printf '==> %s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
