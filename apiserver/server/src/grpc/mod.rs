@@ -17,7 +17,7 @@
 //! method is a `watch` of all of them, in authorization, flow control, metrics and audit.
 //!
 //! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
-//! 1,024 different questions that are reviewed for them.
+//! 512 different questions that are reviewed for them.
 
 mod admit;
 mod answer;

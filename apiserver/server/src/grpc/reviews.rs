@@ -41,6 +41,8 @@ pub(super) enum Answer {
     Holds(Instant),
     /// It does not hold: the streams end with this status.
     Refused(Status),
+    /// The review was not made because the user has too many of them.
+    Throttled,
     /// The review could not be made.
     Unknown,
 }
@@ -80,11 +82,7 @@ pub(super) async fn review(streams: &Arc<Streams>, asker: impl Ask + Clone + 'st
 async fn ask(streams: &Streams, key: Key, question: &Question, asker: &impl Ask) {
     let unanswered = Unanswered { streams, key, is_answered: false };
     let answer = tokio::time::timeout(LIMIT, asker.ask(question)).await.unwrap_or(Answer::Unknown);
-    unanswered.answer(match answer {
-        Answer::Holds(until) => Ok(until),
-        Answer::Refused(status) => Err(status),
-        Answer::Unknown => Ok(Instant::now() + RETRY),
-    });
+    unanswered.answer(answer);
 }
 
 /// A question that is being asked.
@@ -95,9 +93,15 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
-    fn answer(mut self, outcome: Result<Instant, Status>) {
+    fn answer(mut self, answer: Answer) {
         self.is_answered = true;
-        self.streams.answered(&self.key, outcome);
+        let (now, key) = (Instant::now(), &self.key);
+        match answer {
+            Answer::Holds(until) => self.streams.held(key, until),
+            Answer::Refused(status) => self.streams.answered(key, Err(status)),
+            Answer::Throttled => self.streams.throttled(key, now, now + RETRY),
+            Answer::Unknown => self.streams.answered(key, Ok(now + RETRY)),
+        }
     }
 }
 
@@ -184,7 +188,7 @@ impl Host<'_> {
                         refused("the token is another user's now, or the user's groups have changed")
                     }
                     Ok(None) => refused("the token has expired or was revoked"),
-                    Err(_) => Answer::Unknown,
+                    Err(error) => not_made(&error),
                 }
             }
             Question::Access { caller, user, attributes } => {
@@ -204,7 +208,7 @@ impl Host<'_> {
         match allowed {
             Ok(()) => self.holds(question),
             Err(error) if error.code() == 403 => Answer::Refused(super::Refusal::from(error).status),
-            Err(_) => Answer::Unknown,
+            Err(error) => not_made(&error),
         }
     }
 
@@ -218,6 +222,14 @@ impl Host<'_> {
 fn is_same(now: &User, before: &User) -> bool {
     let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
     now.name == before.name && now.uid == before.uid && groups(now) == groups(before)
+}
+
+/// A review that has no answer, and why.
+fn not_made(error: &ApiError) -> Answer {
+    match error.code() {
+        429 => Answer::Throttled,
+        _ => Answer::Unknown,
+    }
 }
 
 fn refused(why: &str) -> Answer {

@@ -116,6 +116,22 @@ async fn a_review_that_cannot_be_made_ends_nothing_and_is_tried_again() {
     assert_eq!(code(&ending), None);
 }
 
+#[tokio::test]
+async fn a_review_that_is_throttled_ends_nothing_at_first() {
+    let (streams, asker) = (Arc::<Streams>::default(), fake(|| Answer::Throttled));
+    let (_stream, ending) = open(&streams, "t");
+    let _reviewing = reviewing(&streams, &asker);
+    asked(&asker, 1).await;
+    assert_eq!(code(&ending), None);
+}
+
+#[test]
+fn only_a_refusal_of_our_own_budget_is_throttling() {
+    assert!(matches!(not_made(&ApiError::too_many_requests("later", 1)), Answer::Throttled));
+    assert!(matches!(not_made(&ApiError::service_unavailable("away")), Answer::Unknown));
+    assert!(matches!(not_made(&ApiError::internal("the host is away")), Answer::Unknown));
+}
+
 /// A question whose review panics must not be left unasked for ever.
 #[tokio::test]
 async fn a_review_that_panics_is_tried_again() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use drydock_machinery::ApiError;
 use parking_lot::Mutex;
@@ -15,7 +15,10 @@ use super::reviews::Question;
 /// Open streams of one user (a [flow](crate::user::User::flow)).
 pub(super) const MAX_STREAMS: usize = 4096;
 /// Different questions that are reviewed for the open streams of one user.
-pub(super) const MAX_QUESTIONS: usize = 1024;
+pub(super) const MAX_QUESTIONS: usize = 512;
+/// How long reviews of a question may be refused because its user has too many of them, before its streams end: a user
+/// cannot keep a stream open by asking too much.
+const THROTTLED: Duration = Duration::from_secs(30);
 
 /// What tells one question from another.
 pub(super) type Key = [u8; 32];
@@ -51,6 +54,8 @@ struct Entry {
     user: String,
     /// When it has to be asked again; `None` while it is being asked.
     due: Option<Instant>,
+    /// Since when reviews are refused because the user has too many of them; none if the newest answer is the host's.
+    throttled: Option<Instant>,
     streams: HashMap<u64, Arc<Ending>>,
 }
 
@@ -108,6 +113,30 @@ impl Streams {
         (due, None)
     }
 
+    /// The answer to a question is yes, and it is asked again when that is `due`.
+    pub(super) fn held(&self, key: &Key, due: Instant) {
+        if let Some(entry) = self.state.lock().questions.get_mut(key) {
+            entry.throttled = None;
+        }
+        self.answered(key, Ok(due));
+    }
+
+    /// A question could not be asked because its user has too many reviews: it is asked again when it is `due`, or ends
+    /// its streams when this has lasted too long.
+    pub(super) fn throttled(&self, key: &Key, now: Instant, due: Instant) {
+        let since = {
+            let state = &mut *self.state.lock();
+            state.questions.get_mut(key).map(|entry| *entry.throttled.get_or_insert(now))
+        };
+        let is_over = since.is_some_and(|since| now.duration_since(since) >= THROTTLED);
+        let ended = || {
+            let why = "the rights of this stream could not be reviewed, as its user has too many access reviews: close \
+                       some streams and open this one again";
+            Status::resource_exhausted(why)
+        };
+        self.answered(key, if is_over { Err(ended()) } else { Ok(due) });
+    }
+
     /// A question has been asked: it is asked again when it is `due`, or ends its streams with a status.
     pub(super) fn answered(&self, key: &Key, outcome: Result<Instant, Status>) {
         let ended: Vec<_> = {
@@ -162,7 +191,7 @@ impl State {
             users.entry(user.to_owned()).or_default().questions += 1;
             schedule.insert((due, key));
             let (question, user) = (Arc::new(question), user.to_owned());
-            Entry { question, user, due: Some(due), streams: HashMap::new() }
+            Entry { question, user, due: Some(due), throttled: None, streams: HashMap::new() }
         });
         if let Some(known) = entry.due.filter(|known| due < *known) {
             schedule.remove(&(known, key));

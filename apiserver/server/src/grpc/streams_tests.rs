@@ -90,3 +90,25 @@ fn a_question_is_due_when_the_first_of_its_streams_needs_it() {
     streams.answered(&question("a").key(), Ok(at(13)));
     assert_eq!(streams.take_due(at(12)).1, Some(at(13)));
 }
+
+#[test]
+fn streams_whose_reviews_are_throttled_for_long_end_and_one_answer_begins_the_time_anew() {
+    let streams = Arc::<Streams>::default();
+    let (now, key) = (Instant::now(), question("a").key());
+    let (_stream, ending) = open(&streams, "ann", &["a"]).unwrap();
+    let is_open = || ending.at().get().is_none();
+    let throttled = |after: Duration| streams.throttled(&key, now + after, now + after);
+    let almost = THROTTLED - Duration::from_millis(1);
+    throttled(Duration::ZERO);
+    throttled(almost);
+    assert!(is_open());
+    streams.held(&key, now);
+    throttled(THROTTLED);
+    throttled(THROTTLED + almost);
+    assert!(is_open(), "it was answered in between");
+    // A review that could not be made is no answer.
+    streams.answered(&key, Ok(now));
+    throttled(2 * THROTTLED);
+    let context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert_eq!(ending.poll(&context).map(Status::code), Some(Code::ResourceExhausted));
+}
