@@ -1,5 +1,6 @@
 //! Which entities a Watch is about.
 
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use drydock_machinery::selector::LabelSelector;
@@ -93,6 +94,18 @@ impl Filter {
         let in_namespace = self.namespace.is_empty()
             || key.split_once('/').is_some_and(|(found, _)| found == self.namespace);
         is_named && in_namespace
+    }
+
+    /// The range of keys that it [admits](Self::admits), and few others.
+    pub fn keys(&self) -> (Bound<String>, Bound<String>) {
+        if !self.name.is_empty() {
+            return (Included(self.name.clone()), Included(self.name.clone()));
+        }
+        if !self.namespace.is_empty() {
+            // `0` comes after `/`.
+            return (Included(format!("{}/", self.namespace)), Excluded(format!("{}0", self.namespace)));
+        }
+        (Unbounded, Unbounded)
     }
 
     /// Whether an entity is selected now.
@@ -189,6 +202,22 @@ mod tests {
         assert!(held.iter().all(|filter| filter.selects(key, &entity)));
         assert!(!not.iter().any(|filter| filter.selects(key, &entity)));
         assert!(!with(|f| f.only_blocked = true).selects(key, &Attributes::default()));
+    }
+
+    #[test]
+    fn the_keys_of_a_filter_are_those_that_it_admits() {
+        let keys = ["shop", "shop-2/uid", "shop/", "shop/uid", "shop/uid-2", "shop0", "shop1/uid"];
+        for filter in [
+            with(|_| {}),
+            with(|f| f.namespace = "shop".into()),
+            with(|f| f.name = "shop/uid".into()),
+            with(|f| (f.namespace, f.name) = ("shop".into(), "shop/uid".into())),
+        ] {
+            for key in keys {
+                let is_in_range = std::ops::RangeBounds::contains(&filter.keys(), &key.to_owned());
+                assert_eq!(is_in_range, filter.admits(key), "{filter:?} {key}");
+            }
+        }
     }
 
     #[test]

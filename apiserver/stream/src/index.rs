@@ -1,6 +1,6 @@
 //! All entities of one kind as readers see them, in the order of their changes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::facts::Update;
@@ -13,7 +13,8 @@ use crate::token::Position;
 pub struct Index {
     entity: Entity,
     log: Log,
-    attributes: HashMap<Arc<str>, Arc<Attributes>>,
+    /// Of the entities that there are; by key, so that those of a namespace stand together.
+    attributes: BTreeMap<Arc<str>, Arc<Attributes>>,
     /// Every removal after this revision is known, unless the log has dropped it.
     known_since: u64,
     limit: TombstoneLimit,
@@ -60,7 +61,13 @@ fn removal_of(entity: Entity, entry: &Arc<Entry>) -> Arc<Entry> {
 impl Index {
     /// No entities, with no removal known up to `known_since`.
     pub fn new(entity: Entity, limit: TombstoneLimit, known_since: u64) -> Self {
-        Self { entity, log: Log::new(limit, Position::START), attributes: HashMap::new(), known_since, limit }
+        Self {
+            entity,
+            log: Log::new(limit, Position::START),
+            attributes: BTreeMap::new(),
+            known_since,
+            limit,
+        }
     }
 
     /// Takes in an entity at a position above all others; none if readers see no change.
@@ -93,8 +100,8 @@ impl Index {
 
     /// The changes that a filter selects: all present entities, and no removal yet.
     pub fn view(&self, filter: &Filter) -> Log {
-        let mut log = Log::new(self.limit, self.log.end());
-        for (key, attributes) in &self.attributes {
+        let mut log = Log::of_view(self.limit, self.log.end());
+        for (key, attributes) in self.admitted(filter) {
             if filter.selects(key, attributes)
                 && let Some(entry) = self.log.get(key)
             {
@@ -104,8 +111,16 @@ impl Index {
         log
     }
 
+    /// The entities that there are, of those that a filter admits.
+    fn admitted(&self, filter: &Filter) -> impl Iterator<Item = (&Arc<str>, &Arc<Attributes>)> {
+        let (first, last) = filter.keys();
+        let (first, last) = (first.as_ref().map(String::as_str), last.as_ref().map(String::as_str));
+        self.attributes.range::<str, _>((first, last))
+    }
+
     /// Adds to a view the removals after an older position: of entities that are gone, and of those that the filter does
-    /// not select, as it may have before. `false` if some are not known any more.
+    /// not select, as it may have before. `false`, with the view as it was, if some are not known any more or if the view
+    /// has no room for them.
     ///
     /// An entity that left the selection before the view was made may have changed since: also what changed after the
     /// view was made is looked at.
@@ -113,14 +128,25 @@ impl Index {
         if position < self.log.horizon() {
             return false;
         }
-        // First, as what the view has no room for raises it again.
-        view.lower_horizon(position);
-        for entry in self.log.after(position) {
+        let changed = self
+            .admitted(filter)
+            .filter_map(|(key, _)| self.log.get(key))
+            .filter(|it| it.position > position);
+        let gone = self.log.tombstones_after(position);
+        let mut room = view.room_for_tombstones();
+        let mut missing = Vec::new();
+        for entry in changed.chain(gone) {
             if view.get(&entry.key).is_none() && filter.admits(&entry.key) {
-                view.put(removal_of(self.entity, entry));
+                let removal = removal_of(self.entity, entry);
+                if !room.take(&removal) {
+                    return false;
+                }
+                missing.push(removal);
             }
         }
-        view.horizon() <= position
+        view.lower_horizon(position);
+        missing.into_iter().for_each(|removal| view.put(removal));
+        true
     }
 
     /// Every removal after this revision is known, but for those that were dropped.

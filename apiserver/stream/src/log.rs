@@ -12,6 +12,8 @@ use crate::token::Position;
 
 /// Bytes that a tombstone takes beside its key and its message.
 const TOMBSTONE: usize = 256;
+/// Tombstones that a view may keep, however few entities it has.
+const LEAST_TOMBSTONES: usize = 64;
 
 /// A change of one entity, shared by all logs that have it.
 #[derive(Debug)]
@@ -37,6 +39,13 @@ pub struct TombstoneLimit {
     pub bytes: usize,
 }
 
+/// What a log has left for tombstones.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    count: usize,
+    bytes: usize,
+}
+
 /// Changes by position and by key.
 #[derive(Debug)]
 pub struct Log {
@@ -45,7 +54,7 @@ pub struct Log {
     tombstones: BTreeSet<Position>,
     tombstone_bytes: usize,
     limit: TombstoneLimit,
-    /// Most tombstones for now, within the limit.
+    /// Most tombstones, within the limit.
     most: usize,
     horizon: Position,
 }
@@ -64,6 +73,12 @@ impl Log {
         }
     }
 
+    /// An empty log of a view, which knows every removal after `horizon`. It keeps as many tombstones as it has had
+    /// entities at once, so that all views together keep no more of them than entities, and a few.
+    pub fn of_view(limit: TombstoneLimit, horizon: Position) -> Self {
+        Self { most: LEAST_TOMBSTONES, ..Self::new(limit, horizon) }
+    }
+
     /// Puts a change in the place of the key's older one.
     pub fn put(&mut self, entry: Arc<Entry>) {
         if let Some(before) = self.positions.insert(entry.key.clone(), entry.position) {
@@ -74,6 +89,7 @@ impl Log {
             self.tombstone_bytes += cost(&entry);
         }
         self.entries.insert(entry.position, entry);
+        self.most = self.most.max(self.live());
         self.trim();
     }
 
@@ -86,7 +102,7 @@ impl Log {
     }
 
     fn trim(&mut self) {
-        while self.tombstones.len() > self.most || self.tombstone_bytes > self.limit.bytes {
+        while self.tombstones.len() > self.most_tombstones() || self.tombstone_bytes > self.limit.bytes {
             let Some(oldest) = self.tombstones.first().copied() else { return };
             if let Some(entry) = self.take_out(oldest) {
                 self.positions.remove(&entry.key);
@@ -95,10 +111,16 @@ impl Log {
         }
     }
 
-    /// Keeps at most so many tombstones from now on, within the limit.
-    pub fn limit_tombstones(&mut self, most: usize) {
-        self.most = most.min(self.limit.count);
-        self.trim();
+    fn most_tombstones(&self) -> usize {
+        self.most.min(self.limit.count)
+    }
+
+    /// The room for further tombstones.
+    pub fn room_for_tombstones(&self) -> Room {
+        Room {
+            count: self.most_tombstones().saturating_sub(self.tombstones.len()),
+            bytes: self.limit.bytes.saturating_sub(self.tombstone_bytes),
+        }
     }
 
     /// The newest change of a key.
@@ -117,6 +139,13 @@ impl Log {
         self.entries.range((Excluded(position), Unbounded)).map(|(_, entry)| entry)
     }
 
+    /// The removals after a position, in order.
+    pub fn tombstones_after(&self, position: Position) -> impl Iterator<Item = &Arc<Entry>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let positions = self.tombstones.range((Excluded(position), Unbounded));
+        positions.filter_map(|position| self.entries.get(position))
+    }
+
     /// The position of the newest change.
     pub fn end(&self) -> Position {
         self.entries.last_key_value().map_or(Position::START, |(position, _)| *position)
@@ -132,9 +161,21 @@ impl Log {
         self.horizon = self.horizon.min(to);
     }
 
-    /// How many keys it has, tombstones included.
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    /// How many entities it has that are there.
+    pub fn live(&self) -> usize {
+        self.entries.len() - self.tombstones.len()
+    }
+}
+
+impl Room {
+    /// Takes the room for a tombstone; `false` if there is not enough.
+    pub fn take(&mut self, tombstone: &Entry) -> bool {
+        let cost = cost(tombstone);
+        let is_enough = self.count > 0 && self.bytes >= cost;
+        if is_enough {
+            (self.count, self.bytes) = (self.count - 1, self.bytes - cost);
+        }
+        is_enough
     }
 }
 
@@ -166,7 +207,7 @@ mod tests {
         }
         assert_eq!(told(&log, 0), [("b".to_owned(), false), ("a".to_owned(), false)]);
         assert_eq!(told(&log, 2), [("a".to_owned(), false)]);
-        assert_eq!((log.len(), log.end().serial), (2, 3));
+        assert_eq!((log.live(), log.end().serial), (2, 3));
     }
 
     #[test]
@@ -196,6 +237,22 @@ mod tests {
         let mut log = Log::new(TombstoneLimit { count: 1000, bytes: 3 * TOMBSTONE }, Position::START);
         (1..=10).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, true)));
         assert!(log.tombstone_bytes <= 3 * TOMBSTONE, "{}", log.tombstone_bytes);
-        assert_eq!(log.len(), log.tombstones.len());
+        assert_eq!((log.live(), log.entries.len()), (0, log.tombstones.len()));
+    }
+
+    #[test]
+    fn a_view_keeps_as_many_tombstones_as_it_had_entities() {
+        let limit = TombstoneLimit { count: 1000, bytes: 1 << 20 };
+        let entities = 2 * LEAST_TOMBSTONES as u64;
+        let mut log = Log::of_view(limit, Position::START);
+        (1..=entities).for_each(|serial| log.put(entry(&format!("key-{serial}"), serial, false)));
+        (1..=entities).for_each(|key| log.put(entry(&format!("key-{key}"), entities + key, true)));
+        assert_eq!((log.live(), log.tombstones.len()), (0, 2 * LEAST_TOMBSTONES));
+        assert!(!log.room_for_tombstones().take(&entry("key", 1000, true)));
+        log.put(entry("other", 3 * entities, true));
+        assert_eq!((log.tombstones.len(), log.horizon().serial), (2 * LEAST_TOMBSTONES, entities + 1));
+        let mut small = Log::of_view(limit, Position::START);
+        (1..=entities).for_each(|serial| small.put(entry(&format!("key-{serial}"), serial, true)));
+        assert_eq!(small.tombstones.len(), LEAST_TOMBSTONES);
     }
 }

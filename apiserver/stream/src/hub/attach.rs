@@ -156,7 +156,8 @@ impl Core {
         let index = &self.indexes[entity.index()];
         let known_since = index.known_since();
         match entity {
-            _ if index.has_dropped_after(revision) => return Err(Refusal::Expired),
+            // Nothing is known to be sent.
+            _ if revision == 0 || index.has_dropped_after(revision) => return Err(Refusal::Expired),
             _ if revision >= known_since => {}
             // What a node left between two states of a maintenance is in neither.
             Entity::Node => return Err(Refusal::Expired),

@@ -20,6 +20,8 @@ const QUEUE: usize = 256;
 const TICK: Duration = Duration::from_secs(1);
 /// How often progress is looked at while somebody waits for it.
 const LOOK: Duration = Duration::from_millis(2);
+/// How long requests are answered before changes are taken in; one answer may take longer.
+const TURN: Duration = Duration::from_millis(5);
 /// First and longest wait before storage is read again that could not be.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// How often it is tried.
@@ -60,9 +62,6 @@ async fn run(
     if let Err(error) = hub.follow(maintenances, evictions).await {
         tracing::info!(%error, "a watch of the status stream ended: its subscribers begin anew");
     }
-    // Whoever asks from now on asks the next hub.
-    hub.requests.close();
-    hub.core.views.end();
 }
 
 struct Hub {
@@ -117,12 +116,16 @@ impl Hub {
         }
     }
 
-    /// Answers the requests that can be answered.
+    /// Answers the requests that can be answered, in their order, for a [`TURN`]: then changes have their turn.
     fn serve(&mut self) {
+        let began = Instant::now();
         for request in std::mem::take(&mut self.waiting) {
-            if self.core.can_serve(&request) {
+            if request.is_given_up() {
+                continue;
+            }
+            if began.elapsed() < TURN && self.core.can_serve(&request) {
                 self.core.serve(request);
-            } else if !request.is_given_up() {
+            } else {
                 self.waiting.push(request);
             }
         }
@@ -160,6 +163,14 @@ impl Hub {
         if self.core.views.is_read() {
             self.used = now;
         }
+    }
+}
+
+impl Drop for Hub {
+    /// Subscribers go to the next hub, also after a panic.
+    fn drop(&mut self) {
+        self.requests.close();
+        self.core.views.end();
     }
 }
 
