@@ -30,5 +30,6 @@ mod refusals;
 mod removal;
 mod rights;
 mod runtime_controller;
+mod status_stream;
 mod strangers;
 mod turns;

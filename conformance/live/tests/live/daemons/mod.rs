@@ -11,4 +11,5 @@ mod host_away;
 mod metrics;
 mod ports;
 mod programs;
+mod status_stream;
 mod verbosity;
