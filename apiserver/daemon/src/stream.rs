@@ -8,6 +8,7 @@ use axum::body::Body;
 use drydock_api::{GROUP, VERSION, eviction_request, node_maintenance};
 use drydock_server::generic::Server;
 use drydock_server::grpc::{Read, Service};
+use drydock_server::sending::{InitialEvents, Streaming};
 use drydock_server::user::User;
 use drydock_stream::{Config, StatusStream};
 use http::{Request, Response};
@@ -51,7 +52,14 @@ impl Service for Mounted {
     }
 
     async fn call(&self, user: &User, request: Request<Body>) -> Response<Body> {
-        self.0.call(user.flow(), request).await.map(Body::new)
+        let initial = InitialEvents::default();
+        let (snapshot, streams) = (initial.clone(), self.is_streaming(request.uri().path()) == Some(true));
+        let answer = self.0.call(user.flow(), request, move || snapshot.sent()).await;
+        let mut answer = answer.map(Body::new);
+        if streams {
+            answer.extensions_mut().insert(Streaming { initial: Some(initial), ..Streaming::default() });
+        }
+        answer
     }
 
     fn descriptors(&self) -> &'static [u8] {

@@ -60,7 +60,7 @@ async fn main() {
 
 async fn read(stream: Arc<StatusStream>, bytes: Arc<AtomicU64>) {
     let request = http::Request::post(WATCH).body(Full::new(Bytes::from_static(&[0; 5]))).unwrap();
-    let mut body = stream.call("reader", request).await.into_body();
+    let mut body = stream.call("reader", request, || {}).await.into_body();
     while let Some(Ok(frame)) = body.frame().await {
         bytes.fetch_add(frame.data_ref().map_or(0, |data| data.len() as u64), Relaxed);
     }

@@ -18,7 +18,7 @@ use crate::get;
 use crate::hub::Stores;
 use crate::hubs::Hubs;
 use crate::request::{self, Call, Method, Read, Watch};
-use crate::subscriber::Subscriber;
+use crate::subscriber::{SnapshotSent, Subscriber};
 
 /// Most bytes of a request message.
 const REQUEST_MAX: usize = 64 << 10;
@@ -55,8 +55,14 @@ impl StatusStream {
     }
 
     /// Answers a call of a user whose rights have been checked. The body of the request is one uncompressed message in
-    /// its frame. A dropped response ends its stream at once.
-    pub async fn call<B>(&self, user: &str, request: Request<B>) -> Response<Body>
+    /// its frame. A dropped response ends its stream at once. `snapshot_sent` is called when the snapshot that a stream
+    /// begins with has been written, and dropped if the stream ends before.
+    pub async fn call<B>(
+        &self,
+        user: &str,
+        request: Request<B>,
+        snapshot_sent: impl FnOnce() + Send + 'static,
+    ) -> Response<Body>
     where
         B: http_body::Body + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
@@ -66,7 +72,8 @@ impl StatusStream {
             .send_compressed(CompressionEncoding::Gzip)
             .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(REQUEST_MAX);
-        let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path };
+        let snapshot_sent: Option<SnapshotSent> = Some(Box::new(snapshot_sent));
+        let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
         match request::method(&caller.path) {
             Some(Method::Get(_)) => grpc.unary(caller, request).await,
             Some(Method::Watch(_)) => grpc.server_streaming(caller, request).await,
@@ -80,6 +87,8 @@ struct Caller {
     hubs: Arc<Hubs>,
     user: Arc<str>,
     path: String,
+    /// Until it is called.
+    snapshot_sent: Option<SnapshotSent>,
 }
 
 impl UnaryService<Bytes> for Caller {
@@ -104,11 +113,13 @@ impl ServerStreamingService<Bytes> for Caller {
     type Future = Future<Self::ResponseStream>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (hubs, user) = (self.hubs.clone(), self.user.clone());
+        let (hubs, user, snapshot_sent) = (self.hubs.clone(), self.user.clone(), self.snapshot_sent.take());
         let call = request::call(&self.path, request.get_ref());
         Box::pin(async move {
             match call? {
-                Call::Watch(watch) => subscribe(hubs, user, watch).await.map(tonic::Response::new),
+                Call::Watch(watch) => {
+                    subscribe(hubs, user, watch, snapshot_sent).await.map(tonic::Response::new)
+                }
                 Call::Get(..) => Err(Status::internal("a Get is answered by one message")),
             }
         })
@@ -123,8 +134,9 @@ async fn subscribe(
     hubs: Arc<Hubs>,
     user: Arc<str>,
     watch: Watch,
+    snapshot_sent: Option<SnapshotSent>,
 ) -> Result<BoxStream<'static, Result<codec::Response, Status>>, Status> {
-    let subscriber = Subscriber::open(hubs, user, watch).await?;
+    let subscriber = Subscriber::open(hubs, user, watch, snapshot_sent).await?;
     let sent = stream::unfold(Some(subscriber), |subscriber| async {
         let mut subscriber = subscriber?;
         match subscriber.next().await {

@@ -33,6 +33,9 @@ pub struct Sent {
     pub event: Bytes,
 }
 
+/// Called when the snapshot that a stream begins with has been written.
+pub type SnapshotSent = Box<dyn FnOnce() + Send>;
+
 /// One stream.
 pub struct Subscriber {
     hubs: Arc<Hubs>,
@@ -43,6 +46,8 @@ pub struct Subscriber {
     starts: bool,
     /// What `snapshot_complete` says, once everything up to it was sent.
     marker: Option<Reached>,
+    /// Until it is called.
+    snapshot_sent: Option<SnapshotSent>,
     token: Token,
     interval: Duration,
     batch: Batch,
@@ -78,10 +83,15 @@ impl Subscriber {
     ///
     /// # Errors
     /// What [`Hubs::attach`] returns.
-    pub async fn open(hubs: Arc<Hubs>, user: Arc<str>, watch: Watch) -> Result<Self, Status> {
+    pub async fn open(
+        hubs: Arc<Hubs>,
+        user: Arc<str>,
+        watch: Watch,
+        snapshot_sent: Option<SnapshotSent>,
+    ) -> Result<Self, Status> {
         let Watch { filter, token, interval } = watch;
         let attached = hubs.attach(filter, user.clone(), token).await?;
-        Ok(Self::new(hubs, user, attached, token, interval))
+        Ok(Self { snapshot_sent, ..Self::new(hubs, user, attached, token, interval) })
     }
 
     /// A subscriber of what was attached, which goes on after a token or begins with a snapshot.
@@ -97,11 +107,25 @@ impl Subscriber {
         let floor = from.map_or(0, |token| token.floor);
         let token = Token { hub: attached.hub, position: attached.cursor, floor, filter: digest };
         let starts = from.is_none();
-        let marker = Some(attached.reached);
+        let (marker, snapshot_sent) = (Some(attached.reached), None);
         let sent = Instant::now();
         let timer = Box::pin(sleep_until(sent + heartbeat));
         let batch = Batch::Open;
-        Self { hubs, user, digest, attached, starts, marker, token, interval, batch, heartbeat, sent, timer }
+        Self {
+            hubs,
+            user,
+            digest,
+            attached,
+            starts,
+            marker,
+            snapshot_sent,
+            token,
+            interval,
+            batch,
+            heartbeat,
+            sent,
+            timer,
+        }
     }
 
     /// The next response; waits for one. Cancel safe.
@@ -202,6 +226,9 @@ impl Subscriber {
     /// Everything up to the marker was sent.
     fn complete(&mut self) -> Option<Sent> {
         let marker = self.marker.take()?;
+        if let Some(snapshot_sent) = self.snapshot_sent.take() {
+            snapshot_sent();
+        }
         self.attached.cursor = self.attached.cursor.max(marker.position);
         self.moved(Reached { position: self.attached.cursor, floor: marker.floor });
         Some(self.said(SNAPSHOT_COMPLETE))

@@ -10,6 +10,7 @@ use futures::FutureExt;
 use http::{HeaderMap, Request, Response, request};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::admit::AdmittedStream;
@@ -51,7 +52,7 @@ impl Call<'_> {
             constant: streaming.constant + bytes,
             ..streaming
         });
-        ended(grpc, answer, deadline, ending, open)
+        ended(grpc.shutdown.clone(), answer, deadline, ending, open)
     }
 }
 
@@ -80,9 +81,15 @@ async fn check_message(grpc: &Grpc, headers: &mut HeaderMap, body: Body) -> Resu
     }
 }
 
+/// The answer of a unary call, which shutdown waits for.
+pub(super) fn unary(answer: Response<Body>, by: Instant) -> Response<Body> {
+    let late = Status::deadline_exceeded("the call has reached its deadline");
+    ended(CancellationToken::new(), answer, Some(Deadline { at: by, status: late }), Arc::default(), ())
+}
+
 /// The answer, until it ends or is ended; `guard` is dropped then.
-pub(super) fn ended<G: Send + Unpin + 'static>(
-    grpc: &Grpc,
+fn ended<G: Send + Unpin + 'static>(
+    shutdown: CancellationToken,
     answer: Response<Body>,
     deadline: Option<Deadline>,
     ending: Arc<Ending>,
@@ -92,7 +99,7 @@ pub(super) fn ended<G: Send + Unpin + 'static>(
         return answer;
     }
     answer.map(|inner| {
-        let body = EndedBody::new(inner, grpc.shutdown.clone(), deadline, ending, guard);
+        let body = EndedBody::new(inner, shutdown, deadline, ending, guard);
         // Boxed here: `Body` would put a layer around it that maps errors.
         Body::new(body.boxed_unsync())
     })
@@ -114,6 +121,19 @@ fn earliest(client: Option<Instant>, certificate: Option<SystemTime>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An answer that is finished goes out, however the server is.
+    #[tokio::test]
+    async fn a_unary_answer_has_its_whole_body_until_its_deadline() {
+        let answer = || unary(Response::new(Body::from("whole")), Instant::now() + Duration::from_secs(60));
+        let body = answer().into_body().collect().await.map(|body| body.to_bytes());
+        assert!(body.is_ok_and(|body| body == "whole"));
+        let endless = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
+        let late = unary(Response::new(Body::from_stream(endless)), Instant::now());
+        let trailers = late.into_body().collect().await.ok().and_then(|body| body.trailers().cloned());
+        let status = trailers.and_then(|trailers| Status::from_header_map(&trailers));
+        assert_eq!(status.map(|status| status.code()), Some(tonic::Code::DeadlineExceeded));
+    }
 
     #[test]
     fn the_earlier_of_two_deadlines_ends_a_stream_with_its_own_status() {

@@ -11,12 +11,10 @@ use std::time::Instant;
 use axum::body::Body;
 use futures::FutureExt;
 use http::{Request, Response, StatusCode, request};
-use tonic::Status;
 use tracing::Instrument;
 
 use super::admit::{Admitted, Asked, impersonation_headers};
-use super::answer::{check, ended};
-use super::body::Deadline;
+use super::answer::{check, unary};
 use super::reviews::review;
 use super::routes::Route;
 use super::{Grpc, Refusal, status, timeout};
@@ -149,9 +147,7 @@ impl Chain {
             let open = self.metrics.watch_opened(&self.countable(call.info()));
             return Ok((call.open_stream(grpc, answer, stream, seats), Kept::Watch(open)));
         }
-        let late = Status::deadline_exceeded("the call has reached its deadline");
-        let deadline = Deadline { at: call.by, status: late };
-        Ok((ended(grpc, answer, Some(deadline), Arc::default(), ()), Kept::Seats(seats)))
+        Ok((unary(answer, call.by), Kept::Seats(seats)))
     }
 
     /// Everything that is asked before a call is answered.

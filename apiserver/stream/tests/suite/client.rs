@@ -123,15 +123,19 @@ pub async fn call(
     method: &str,
     message: &[u8],
 ) -> http::Response<tonic::body::Body> {
+    stream.call(user, request(method, message), || {}).await
+}
+
+/// The request that calls a method with one message.
+pub fn request(method: &str, message: &[u8]) -> http::Request<Full<Bytes>> {
     let mut body = BytesMut::new();
     body.put_u8(0);
     body.put_u32(u32::try_from(message.len()).unwrap());
     body.put(message);
-    let request = http::Request::post(format!("/drydock.status.v1alpha1.StatusService/{method}"))
+    http::Request::post(format!("/drydock.status.v1alpha1.StatusService/{method}"))
         .header("content-type", "application/grpc")
         .body(Full::new(body.freeze()))
-        .unwrap();
-    stream.call(user, request).await
+        .unwrap()
 }
 
 /// The one message of a unary call.

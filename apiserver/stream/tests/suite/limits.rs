@@ -120,7 +120,7 @@ async fn a_client_that_takes_gzip_gets_it() {
         .header("grpc-accept-encoding", "gzip")
         .body(http_body_util::Full::new(bytes::Bytes::from(body)))
         .unwrap();
-    let response = world.stream.call("tester", request).await;
+    let response = world.stream.call("tester", request, || {}).await;
     assert_eq!(response.headers()["grpc-encoding"], "gzip");
     let plain = call(&world.stream, "tester", "GetEviction", &message.encode_to_vec()).await;
     assert!(plain.headers().get("grpc-encoding").is_none());

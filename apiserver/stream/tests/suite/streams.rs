@@ -1,20 +1,21 @@
 //! What one stream tells, on a hub that runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
 use std::time::Duration;
 
 use drydock_proto::status::v1alpha1::{
     GetEvictionRequest, GetEvictionResponse, GetMaintenanceRequest, GetMaintenanceResponse, GetNodeRequest,
-    GetNodeResponse, Maintenance, WatchMaintenancesRequest, WatchNodesRequest,
+    GetNodeResponse, Maintenance, WatchEvictionsRequest, WatchMaintenancesRequest, WatchNodesRequest,
 };
 use drydock_stream::Config;
 use jiff::Timestamp;
+use prost::Message;
 use serde_json::json;
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::client::{Client, Said, Watch, get};
+use crate::client::{Client, Frames, Said, Watch, get, request};
 use crate::world::{World, labelled, on_node, speaks_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,6 +32,25 @@ async fn a_snapshot_comes_first_and_changes_follow() {
     world.put_eviction("shop/a", |_| {}).await;
     assert_eq!(client.words().await, "+shop/a");
     assert_eq!(client.kept.entities.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_learns_when_the_whole_snapshot_was_written() {
+    let world = World::new().await;
+    for n in 0..500 {
+        world.put_eviction(&format!("shop/{n:0200}"), |_| {}).await;
+    }
+    let is_sent = Arc::new(AtomicBool::new(false));
+    let sent = is_sent.clone();
+    let request = request("WatchEvictions", &WatchEvictionsRequest::default().encode_to_vec());
+    let response = world.stream.call("tester", request, move || sent.store(true, SeqCst)).await;
+    let mut frames = Frames::new(response).unwrap();
+    frames.next().await.unwrap().unwrap();
+    assert!(!is_sent.load(SeqCst), "most of it is still to be written");
+    for _ in 0..501 {
+        frames.next().await.unwrap().unwrap();
+    }
+    assert!(is_sent.load(SeqCst));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
