@@ -7,6 +7,8 @@
 //!   batch ─────────── with a least interval: what comes after waits for the next batch
 //! ```
 
+mod look;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,7 @@ use crate::log::{Entry, Log};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
 use crate::request::Watch;
 use crate::token::{Position, Token};
+use look::{Look, look};
 
 /// One response: its token and its event, encoded.
 #[derive(Clone, Debug)]
@@ -68,16 +71,6 @@ enum Batch {
     Open,
 }
 
-/// What the view has for a cursor.
-enum Look {
-    Entry(Arc<Entry>),
-    /// What comes next belongs to the next batch.
-    Later,
-    Nothing,
-    /// Removals were dropped that the reader has not seen.
-    FellBehind,
-}
-
 impl Subscriber {
     /// Subscribes a user.
     ///
@@ -89,29 +82,18 @@ impl Subscriber {
         watch: Watch,
         snapshot_sent: Option<SnapshotSent>,
     ) -> Result<Self, Status> {
-        let Watch { filter, token, interval } = watch;
-        let attached = hubs.attach(filter, user.clone(), token).await?;
-        Ok(Self { snapshot_sent, ..Self::new(hubs, user, attached, token, interval) })
-    }
-
-    /// A subscriber of what was attached, which goes on after a token or begins with a snapshot.
-    fn new(
-        hubs: Arc<Hubs>,
-        user: Arc<str>,
-        attached: Attached,
-        from: Option<Token>,
-        interval: Duration,
-    ) -> Self {
+        let Watch { filter, token: from, interval } = watch;
+        let attached = hubs.attach(filter, user.clone(), from).await?;
         let heartbeat = hubs.config.heartbeat;
         let digest = attached.subscription.view().filter.digest();
         let floor = from.map_or(0, |token| token.floor);
         let token = Token { hub: attached.hub, position: attached.cursor, floor, filter: digest };
         let starts = from.is_none();
-        let (marker, snapshot_sent) = (Some(attached.reached), None);
+        let marker = Some(attached.reached);
         let sent = Instant::now();
         let timer = Box::pin(sleep_until(sent + heartbeat));
         let batch = Batch::Open;
-        Self {
+        Ok(Self {
             hubs,
             user,
             digest,
@@ -125,7 +107,7 @@ impl Subscriber {
             heartbeat,
             sent,
             timer,
-        }
+        })
     }
 
     /// The next response; waits for one. Cancel safe.
@@ -283,18 +265,6 @@ impl Subscriber {
         self.attached = attached;
         self.batch = Batch::Open;
         Ok(())
-    }
-}
-
-fn look(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Look {
-    if log.horizon() > cursor.max(removals_after) {
-        return Look::FellBehind;
-    }
-    let is_wanted = |entry: &&Arc<Entry>| !entry.is_removal || entry.position > removals_after;
-    match log.after(cursor).find(is_wanted) {
-        Some(entry) if batch.is_some_and(|end| entry.position > end) => Look::Later,
-        Some(entry) => Look::Entry(entry.clone()),
-        None => Look::Nothing,
     }
 }
 
