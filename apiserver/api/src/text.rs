@@ -1,5 +1,7 @@
 //! Text that others wrote, made safe and short enough for a message: cut with an ellipsis, and put in one line.
 
+use std::fmt::Display;
+
 /// What stands in the place of what was cut.
 pub const ELLIPSIS: &str = "\u{2026}";
 
@@ -34,6 +36,27 @@ fn is_hidden(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// So many of these, in words: `1 pod`, `2 pods`.
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
+    let noun = if count == N::from(1) { one } else { many };
+    format!("{count} {noun}")
+}
+
+/// All of so many, to begin a sentence: `The selected node`, `All 2 selected nodes`.
+pub fn all(count: usize, one: &str, many: &str) -> String {
+    if count == 1 { format!("The {one}") } else { format!("All {count} {many}") }
+}
+
+/// The verb that goes with so many.
+pub fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+/// How often: `once`, `2 times`.
+pub fn times<N: Display + PartialEq + From<u8>>(count: N) -> String {
+    if count == N::from(1) { "once".to_owned() } else { format!("{count} times") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +80,13 @@ mod tests {
     fn a_text_is_one_line_in_the_order_in_which_it_stands() {
         assert_eq!(one_line("a\nb\t\u{1b}[1mc"), "a b  [1mc");
         assert_eq!(one_line("a\u{202e}b\u{200b}c\u{2028}d"), "abcd");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([counted(1, "pod", "pods"), counted(2, "pod", "pods")], ["1 pod", "2 pods"]);
+        assert_eq!([all(1, "node", "nodes"), all(3, "node", "nodes")], ["The node", "All 3 nodes"]);
+        assert_eq!([are(0), are(1), are(2)], ["are", "is", "are"]);
+        assert_eq!([times(1u32), times(2u32)], ["once", "2 times"]);
     }
 }

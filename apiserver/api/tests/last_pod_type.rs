@@ -67,7 +67,10 @@ fn the_last_pod_type_is_immutable_and_static_where_it_is_absent() {
         ("DaemonSet", Some("Default")),
         ("Static", Some("Default")),
     ] {
-        let words = format!("spec.lastPodType: Invalid value: \"{new}\": field is immutable");
+        let words = format!(
+            "spec.lastPodType: Invalid value: \"{new}\": field is immutable; create a second NodeMaintenance with lastPodType: \
+             {new} for the same nodes, then delete this one, in this order, so that the nodes stay cordoned"
+        );
         assert_eq!(update(&of(Some(new)), &of(old)), [words], "{old:?}");
     }
 }

@@ -35,8 +35,8 @@ pub struct News {
     pub completed: bool,
     /// What keeps it from evicting the pod; the time is that of the entry.
     pub blocked: Option<Blocked>,
-    /// Whether the pod's owner is told of it.
-    pub is_told: bool,
+    /// What the pod's owner was told last, now or before; without the time.
+    pub told: Option<Blocked>,
 }
 
 impl News {
@@ -64,8 +64,10 @@ pub fn entry(old: &InterceptorStatus, news: &News, now: Timestamp) -> Option<Int
         .blocked
         .clone()
         .map(|blocked| Blocked { since_time: Some(since(old, &blocked, now)), ..blocked });
-    if news.is_told {
-        entry.last_blocked = entry.blocked.clone().map(Box::new);
+    if let Some(told) = &news.told {
+        let last = old.last_blocked.as_deref().filter(|last| is_same_state(last, told));
+        let since_time = last.or(entry.blocked.as_ref()).and_then(|blocked| blocked.since_time);
+        entry.last_blocked = Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..told.clone() }));
     }
     // A time that has passed may stay, but not be set.
     let expected = news.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
@@ -90,6 +92,10 @@ fn since(old: &InterceptorStatus, blocked: &Blocked, now: Timestamp) -> Timestam
     let same =
         old.blocked.as_ref().filter(|old| (&old.reason, &old.name) == (&blocked.reason, &blocked.name));
     same.and_then(|old| old.since_time).unwrap_or(now)
+}
+
+fn is_same_state(a: &Blocked, b: &Blocked) -> bool {
+    (&a.reason, &a.name, &a.state) == (&b.reason, &b.name, &b.state)
 }
 
 /// The entry that declines the turn (a completionTime without a startTime), or none if it is over already.
@@ -263,10 +269,14 @@ mod tests {
     fn what_the_owner_was_told_stays_when_nothing_blocks_any_more() {
         let queued = entry(&started(), &refused("b", "m"), at(5)).unwrap();
         assert_eq!(queued.last_blocked, None);
-        let told = News { is_told: true, ..refused("b", "m") };
+        let told = News { told: refused("b", "m").blocked, ..refused("b", "m") };
         let entry_of_told = entry(&queued, &told, at(65)).unwrap();
         assert_eq!(entry_of_told.last_blocked.as_deref(), queued.blocked.as_ref());
         assert_eq!(entry(&entry_of_told, &told, at(66)), None);
+        let mut other_state = told.clone();
+        other_state.blocked.as_mut().unwrap().state = "ShortNow".into();
+        let in_other_state = entry(&entry_of_told, &other_state, at(67)).unwrap();
+        assert_eq!(in_other_state.last_blocked, entry_of_told.last_blocked, "as it was told");
         let free = entry(&entry_of_told, &news("accepted"), at(67)).unwrap();
         assert_eq!((free.blocked.as_ref(), &free.last_blocked), (None, &entry_of_told.last_blocked));
         assert_eq!(decline(&free, "none of ours".into(), at(68)).unwrap().last_blocked, free.last_blocked);

@@ -10,10 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 /// How long a budget may let nothing go before those who wait for it are told.
 pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What blocks the eviction of a pod, and whether its owner knows. Of what has not been told, a standstill begins anew at a
+/// What blocks the eviction of a pod, and what its owner was told. Of what has not been told, a standstill begins anew at a
 /// restart.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told(Option<Cause>);
+pub(crate) struct Told {
+    /// What blocks now.
+    now: Option<Cause>,
+    /// What the owner was told last, as it was then.
+    last: Option<Blocked>,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 struct Cause {
@@ -39,17 +44,22 @@ pub(crate) enum Tell {
 impl Told {
     /// What an entry says was told.
     pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
-        let cause = |blocked: &Blocked| (blocked.reason.clone(), blocked.name.clone());
-        let last = entry.last_blocked.as_deref().map(cause);
-        Self(
-            last.filter(|last| entry.blocked.as_ref().map(cause).as_ref() == Some(last))
-                .map(|(reason, name)| Cause { reason, name, since: Timestamp::MIN, is_told: true }),
-        )
+        let last = entry.last_blocked.as_deref().cloned();
+        let is_now = |last: &&Blocked| {
+            entry.blocked.as_ref().is_some_and(|now| (&now.reason, &now.name) == (&last.reason, &last.name))
+        };
+        let now = last.as_ref().filter(is_now).map(|last| Cause {
+            reason: last.reason.clone(),
+            name: last.name.clone(),
+            since: Timestamp::MIN,
+            is_told: true,
+        });
+        Self { now, last }
     }
 
-    /// Whether the owner knows what blocks.
-    pub(crate) fn is_told(&self) -> bool {
-        self.0.as_ref().is_some_and(|cause| cause.is_told)
+    /// What the owner was told last, in the state in which it was told.
+    pub(crate) fn last(&self) -> Option<&Blocked> {
+        self.last.as_ref()
     }
 
     /// Takes in what blocks; `let_go` is when its budget let an eviction go last.
@@ -60,11 +70,11 @@ impl Told {
         now: Timestamp,
     ) -> Tell {
         let Some(blocked) = blocked else {
-            let knew = self.0.take().is_some_and(|cause| cause.is_told);
+            let knew = self.now.take().is_some_and(|cause| cause.is_told);
             return if knew { Tell::Unblocked } else { Tell::Nothing };
         };
         let is_same = |cause: &Cause| (&cause.reason, &cause.name) == (&blocked.reason, &blocked.name);
-        let cause = match self.0.take().filter(is_same) {
+        let cause = match self.now.take().filter(is_same) {
             Some(cause) => cause,
             None => Cause {
                 reason: blocked.reason.clone(),
@@ -73,7 +83,7 @@ impl Told {
                 is_told: false,
             },
         };
-        let cause = self.0.insert(cause);
+        let cause = self.now.insert(cause);
         if cause.is_told {
             return Tell::Nothing;
         }
@@ -83,14 +93,17 @@ impl Told {
             return Tell::Later(due);
         }
         cause.is_told = true;
+        self.last = Some(blocked.clone());
         Tell::Blocked
     }
 }
 
-/// Whether somebody has to do something for it to end.
+/// Whether somebody has to do something for it to end. Several budgets whose names the cache does not have yet are told of when
+/// it has.
 fn lasts(blocked: &Blocked) -> bool {
+    let are_named = || blocked.state != SEVERAL_BUDGETS || !blocked.name.is_empty();
     [ADMISSION_WEBHOOK, FINALIZER, OTHER].contains(&blocked.reason.as_str())
-        || [NEVER_ALLOWS, SEVERAL_BUDGETS].contains(&blocked.state.as_str())
+        || ([NEVER_ALLOWS, SEVERAL_BUDGETS].contains(&blocked.state.as_str()) && are_named())
 }
 
 #[cfg(test)]
@@ -150,9 +163,30 @@ mod tests {
         for (stored, expected) in [("w", Tell::Nothing), ("another", Tell::Blocked)] {
             let mut told = Told::stored(&entry("w", stored));
             assert_eq!(told.look(Some(&webhook), None, at(0)), expected);
-            assert!(told.is_told());
+            assert_eq!(told.last(), Some(&webhook));
         }
         let free = InterceptorStatus { blocked: None, ..entry("w", "w") };
-        assert!(!Told::stored(&free).is_told());
+        let mut told = Told::stored(&free);
+        assert_eq!(told.look(None, None, at(0)), Tell::Nothing);
+        assert_eq!(told.last(), Some(&webhook));
+    }
+
+    /// The state was that of now, which the event had not said.
+    #[test]
+    fn what_was_told_stays_as_it_was_told() {
+        let mut told = Told::default();
+        let state = |state| by(POD_DISRUPTION_BUDGET, "b", state);
+        assert_eq!(told.look(Some(&state(NEVER_ALLOWS)), None, at(0)), Tell::Blocked);
+        assert_eq!(told.look(Some(&state(SHORT_NOW)), None, at(1)), Tell::Nothing);
+        assert_eq!(told.look(None, None, at(2)), Tell::Unblocked);
+        assert_eq!(told.last(), Some(&state(NEVER_ALLOWS)));
+    }
+
+    #[test]
+    fn several_budgets_are_told_of_with_their_names() {
+        let several = |names| by(POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS);
+        let mut told = Told::default();
+        assert_eq!(told.look(Some(&several("")), None, at(0)), Tell::Later(at(60)));
+        assert_eq!(told.look(Some(&several("a,b")), None, at(1)), Tell::Blocked);
     }
 }

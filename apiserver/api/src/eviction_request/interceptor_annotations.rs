@@ -4,8 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::text::cut;
-
 /// All annotations with this prefix are about interceptors.
 pub const PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
 /// Annotations `PREFIX + PRIORITY + NAME: "PRIORITY/ROLE"` register interceptors on hosts without the pod field.
@@ -16,8 +14,11 @@ const CONTROLLER: &str = "controller";
 const INTERCEPTOR: &str = "interceptor";
 /// Most digits of a priority, which is an int32.
 const MAX_DIGITS: usize = 10;
-/// Most characters of a wrong value that a warning repeats.
-const MAX_SHOWN: usize = 64;
+
+/// What is said of an interceptor that an annotation names and that is none, in the words of the policy.
+pub(super) fn ignored(name: &str, why: &str) -> String {
+    format!("annotation {PREFIX}{PRIORITY}{name} is ignored: {why}")
+}
 
 /// The names in the order of their turns, and a warning for each annotation that is wrong. One whose meaning is clear all the
 /// same is taken: a pod must not lose its interceptor to a misspelt role.
@@ -29,22 +30,21 @@ pub(super) fn named_by<'a>(
     for (key, value) in annotations {
         let Some(rest) = key.strip_prefix(PREFIX) else { continue };
         let Some(name) = rest.strip_prefix(PRIORITY) else {
-            warnings.push(format!("Ignoring annotation {key:?}: its name must begin with {PRIORITY}"));
+            warnings.push(format!("annotation {key} is ignored: its name must begin with {PRIORITY}"));
             continue;
         };
         let Some((priority, role)) = parse(value) else {
-            let shown = cut(value, MAX_SHOWN);
-            warnings
-                .push(format!("Ignoring interceptor {name:?}: {shown:?} is not of the form INTEGER/ROLE"));
+            warnings.push(format!(
+                "annotation {key} is ignored: its value must be PRIORITY/ROLE, as 10000/controller"
+            ));
             continue;
         };
         if priority < 0 {
-            warnings.push(format!("Interceptor {name:?} has a negative priority: {priority}"));
+            warnings.push(format!("annotation {key} has a negative priority"));
         }
         if ![CONTROLLER, INTERCEPTOR].contains(&role) {
-            let shown = cut(role, MAX_SHOWN);
             warnings.push(format!(
-                "Interceptor {name:?} has the unknown role {shown:?}: it is taken for {INTERCEPTOR}; known are {CONTROLLER} and {INTERCEPTOR}"
+                "annotation {key} has an unknown role: known are {CONTROLLER} and {INTERCEPTOR}"
             ));
         }
         ranked.push((Reverse(priority), role == CONTROLLER, name));

@@ -95,16 +95,23 @@ pub struct Selection {
 pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
     let mut warnings = Vec::new();
     let mut targets: Vec<String> = Vec::new();
+    let is_of_spec = !pod.eviction_interceptors.is_empty() || !pod.eviction_responders.is_empty();
+    let ignored = |name: &str, why: &str| match is_of_spec {
+        true => format!("interceptor {name:?} is ignored: {why}"),
+        false => interceptor_annotations::ignored(name, why),
+    };
     for name in named_by(pod, &mut warnings) {
         if let Some(why) = refusal(name, &targets, allowed) {
-            warnings.push(format!("Ignoring interceptor {name:?}: {why}"));
+            warnings.push(ignored(name, &why));
         } else if name != IMPERATIVE_EVICTION {
             targets.push(name.to_owned());
         }
     }
     for beyond in targets.drain(targets.len().min(MAX_POD_INTERCEPTORS)..) {
-        let why = format!("only the first {MAX_POD_INTERCEPTORS} are taken");
-        warnings.push(format!("Ignoring interceptor {beyond:?}: {why}"));
+        let why = format!(
+            "a pod may have at most {MAX_POD_INTERCEPTORS} interceptors, and those of the lowest priority are beyond"
+        );
+        warnings.push(ignored(&beyond, &why));
     }
     let default = pod.of_daemon_set.then_some(DAEMON_SET).or(pod.mirror.then_some(KUBELET));
     targets.extend(default.filter(|d| !targets.iter().any(|t| t == d)).map(str::to_owned));
@@ -127,14 +134,14 @@ fn named_by<'a>(pod: &PodFacts<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> 
         .unwrap_or_default()
 }
 
-fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<&'static str> {
+fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<String> {
     if !is_fully_qualified_domain_name(name) {
-        return Some("it is not a fully qualified domain name");
+        return Some(format!("{name} is not a domain name of two or more labels"));
     }
     if !allowed.allows(name) {
-        return Some("names under k8s.io are reserved and this one is not on the list of those allowed");
+        return Some("names under k8s.io are reserved".to_owned());
     }
-    before.iter().any(|b| b == name).then_some("it is named twice")
+    before.iter().any(|b| b == name).then(|| "it is named twice".to_owned())
 }
 
 /// Whether an interceptor is one of those that are added to a pod's own: Drydock's, or the node agent's. What it says of itself is

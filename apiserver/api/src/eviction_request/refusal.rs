@@ -1,9 +1,10 @@
 //! The message with which imperative eviction says that the host refuses (KEP-4563, Eviction): how it is written, and how
 //! others quote it. It is for people: programs read `blocked`.
 
-const RETRIES: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
+/// The words of KEP-4563, behind the cause.
+const RETRIES: &str = ". Could not evict a pod due to failing eviction requests, number of retries: ";
 const BUDGET: &str = "PodDisruptionBudget ";
-const SEVERAL: &str = "more than one PodDisruptionBudget covers the pod";
+const SEVERAL: &str = "The pod is covered by more than one PodDisruptionBudget";
 
 /// What refuses to let a pod be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,21 +17,20 @@ pub enum RefusedBy {
     ApiServer,
 }
 
-/// The message of an eviction that was refused so often, the last time by this and for that reason.
+/// The message of an eviction that was refused so often, the last time by this and for that reason, which comes first.
 pub fn message(retries: u32, by: RefusedBy, why: &str) -> String {
     let by = match by {
         RefusedBy::Budget => "",
-        RefusedBy::Admission => "an admission webhook or policy refused: ",
-        RefusedBy::ApiServer => "the API server refused: ",
+        RefusedBy::Admission => "An admission webhook or policy refused: ",
+        RefusedBy::ApiServer => "The API server refused: ",
     };
-    format!("{RETRIES}{retries}: {by}{why}")
+    format!("{by}{}{RETRIES}{retries}", why.trim_end_matches('.'))
 }
 
 /// A [`message`] without the number of retries, which rises while nothing else changes. Any other text stays as it is.
 pub fn without_retries(message: &str) -> &str {
-    let rest = message.strip_prefix(RETRIES).and_then(|rest| rest.split_once(": "));
-    match rest {
-        Some((retries, why)) if retries.bytes().all(|b| b.is_ascii_digit()) => why,
+    match message.rsplit_once(RETRIES) {
+        Some((why, retries)) if retries.bytes().all(|b| b.is_ascii_digit()) => why,
         _ => message,
     }
 }
@@ -81,11 +81,12 @@ mod tests {
             assert!(
                 without_retries(&quoted).ends_with("no: never") && !without_retries(&quoted).contains('1')
             );
+            assert!(quoted.starts_with(without_retries(&quoted)), "the cause comes first: {quoted}");
         }
         for other in [
             "",
             "b allows 0",
-            "Could not evict a pod due to failing eviction requests, number of retries: x: y",
+            "y. Could not evict a pod due to failing eviction requests, number of retries: x",
         ] {
             assert_eq!(without_retries(other), other);
         }

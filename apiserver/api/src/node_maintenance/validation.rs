@@ -51,7 +51,14 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     if last != old.spec.last_pod_type {
         // The entries that are inserted follow from it: that the plan is another one would say the same again.
         let known = Some(last).filter(|last| *last != PodType::Unknown);
-        errors.extend(known.map(|last| immutable(path.child("lastPodType"), last.as_str())));
+        let rule = |last: PodType| {
+            format!(
+                "field is immutable; create a second NodeMaintenance with lastPodType: {} for the same nodes, then delete this \
+                 one, in this order, so that the nodes stay cordoned",
+                last.as_str()
+            )
+        };
+        errors.extend(known.map(|last| Error::invalid(path.child("lastPodType"), last.as_str(), rule(last))));
     } else if !same_plan(&new.spec.drain_plan, &old.spec.drain_plan) {
         let value = serde_json::to_value(&new.spec.drain_plan).unwrap_or(Value::Null);
         errors.push(immutable(path.child("drainPlan"), value));

@@ -8,6 +8,7 @@ use drydock_api::eviction_request::blocked::{
 };
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
+use drydock_api::text::times as in_words;
 use drydock_api::time::format_seconds;
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod};
@@ -100,10 +101,10 @@ impl Reporter {
         let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
         let tell = self.remember(request, |memory| {
             let tell = memory.told.look(blocked, None, now);
-            (tell, memory.told.is_told())
+            (tell, memory.told.last().cloned())
         });
-        let (tell, is_told) = tell;
-        news.is_told = is_told;
+        let (tell, told) = tell;
+        news.told = told;
         match tell {
             Tell::Nothing => None,
             Tell::Later(at) => Some(at),
@@ -112,7 +113,7 @@ impl Reporter {
                 None
             }
             Tell::Unblocked => {
-                context.recorder.normal(request, "EvictionUnblocked", news.message.clone());
+                context.recorder.tell_readers(request, Severity::Normal, "EvictionUnblocked", &news.message);
                 None
             }
         }
@@ -216,8 +217,9 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
         Awaited { taken: Some((times, began)), .. } => (
             OTHER,
             format!(
-                "Others have taken it away {times} times since {}; it is set again, later each time. Whoever manages the \
+                "Others have taken it away {} since {}; it is set again, later each time. Whoever manages the \
                  node's taints should leave this one alone.",
+                in_words(*times),
                 format_seconds(*began)
             ),
         ),
@@ -251,8 +253,9 @@ pub(super) fn refused(error: &kube::Error) -> Option<News> {
 /// The DaemonSet comes back as fast as its pods go, and the next deletion waits. Said of those only that tolerate our taint: the others do what they are
 /// for until it stands.
 pub(super) fn returned(pod: &Pod, times: u32) -> Option<News> {
+    let in_a_row = if times == 1 { String::new() } else { format!(", {} in a row", in_words(times)) };
     let message = format!(
-        "DaemonSet {} has put a new pod on the node after its pod was deleted, {times} times in a row: it tolerates the \
+        "DaemonSet {} has put a new pod on the node after its pod was deleted{in_a_row}: it tolerates the \
          taint {TAINT}. It is deleted again, later each time; a nodeAffinity or a narrower toleration of the DaemonSet \
          ends this.",
         owner(pod)

@@ -17,7 +17,9 @@ pub(super) struct Refused {
     /// How many in a row were of this kind.
     pub(super) in_a_row: u32,
     /// What the cache knew of the budget then, with its numbers.
-    why: Option<String>,
+    why: Option<(ObjectKey, String)>,
+    /// The budgets that were last seen to cover the pod together.
+    several: Option<[ObjectKey; 2]>,
     /// The budget that was last seen closed, and its state.
     closed: Option<(ObjectKey, &'static str)>,
 }
@@ -28,19 +30,24 @@ impl Refused {
         let in_a_row =
             before.as_ref().filter(|before| before.answer.kind() == answer.kind()).map_or(0, |b| b.in_a_row);
         let why = match asked_at {
-            Gate::Closed { why, .. } => Some(why.clone()),
+            Gate::Closed { budget, why, .. } => Some((budget.key.clone(), why.clone())),
             _ => None,
         };
-        let closed = before.and_then(|before| before.closed);
-        let mut refused = Self { answer: answer.clone(), in_a_row: in_a_row.saturating_add(1), why, closed };
+        let several = before.as_ref().and_then(|before| before.several.clone());
+        // One that had room when it was asked is not in its old state any more, whatever that was.
+        let closed = before.and_then(|before| before.closed).filter(|_| asked_at.is_closed());
+        let in_a_row = in_a_row.saturating_add(1);
+        let mut refused = Self { answer: answer.clone(), in_a_row, why, several, closed };
         refused.look(asked_at);
         refused
     }
 
     /// Takes in how the budgets stand.
     pub(super) fn look(&mut self, gate: &Gate) {
-        if let Gate::Closed { budget, state, .. } = gate {
-            self.closed = Some((budget.key.clone(), state));
+        match gate {
+            Gate::Closed { budget, state, .. } => self.closed = Some((budget.key.clone(), state)),
+            Gate::Many(budgets) => self.several = Some(budgets.clone()),
+            Gate::Open(_) => {}
         }
     }
 
@@ -50,15 +57,23 @@ impl Refused {
         refusal::message(retries, by, &words)
     }
 
-    /// Who refuses, and in which words.
+    /// Who refuses, and in which words: of the same budgets as [`Refused::blocked`] names.
     pub(super) fn why(&self, gate: &Gate) -> (RefusedBy, String) {
         match (&self.answer, gate) {
             (Answer::Admission(words), _) => (RefusedBy::Admission, words.clone()),
             (Answer::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),
-            (Answer::Budget(words), _) => (RefusedBy::Budget, self.why.as_ref().unwrap_or(words).clone()),
+            (_, Gate::Many(budgets)) => (RefusedBy::Budget, several(Some(budgets))),
+            (Answer::Budget(words), Gate::Closed { budget, why, .. }) => {
+                let same = self.why.as_ref().filter(|(key, _)| *key == budget.key).map(|(_, why)| why);
+                let by_host = Some(words).filter(|words| named_budget(words) == &*budget.key.name);
+                (RefusedBy::Budget, same.or(by_host).unwrap_or(why).clone())
+            }
+            (Answer::Budget(words), _) => {
+                (RefusedBy::Budget, self.why.as_ref().map_or(words, |(_, why)| why).clone())
+            }
             // The one that is left.
             (_, Gate::Closed { why, .. }) => (RefusedBy::Budget, why.clone()),
-            _ => (RefusedBy::Budget, several(gate)),
+            _ => (RefusedBy::Budget, several(self.several.as_ref())),
         }
     }
 
@@ -67,13 +82,14 @@ impl Refused {
         let (reason, name, state) = match (&self.answer, gate) {
             (Answer::Admission(words), _) => (ADMISSION_WEBHOOK, named_webhook(words).to_owned(), ""),
             (Answer::Refused(_), _) => (OTHER, String::new(), ""),
-            (_, Gate::Many([first, second])) => {
-                (POD_DISRUPTION_BUDGET, format!("{},{}", first.name, second.name), SEVERAL_BUDGETS)
-            }
+            (_, Gate::Many(budgets)) => (POD_DISRUPTION_BUDGET, joined(budgets), SEVERAL_BUDGETS),
             (_, Gate::Closed { budget, state, .. }) => {
                 (POD_DISRUPTION_BUDGET, budget.key.name.to_string(), *state)
             }
-            (Answer::ManyBudgets, Gate::Open(_)) => (POD_DISRUPTION_BUDGET, String::new(), SEVERAL_BUDGETS),
+            (Answer::ManyBudgets, Gate::Open(_)) => {
+                let names = self.several.as_ref().map(joined).unwrap_or_default();
+                (POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS)
+            }
             // It has room, and the next eviction may take it; or the cache does not have it yet.
             (Answer::Budget(words), Gate::Open(_)) => {
                 let name =
@@ -88,10 +104,10 @@ impl Refused {
     }
 }
 
-fn several(gate: &Gate) -> String {
-    let names = match gate {
-        Gate::Many([first, second]) => Some((&*first.name, &*second.name)),
-        _ => None,
-    };
-    refusal::by_several(names)
+fn joined([first, second]: &[ObjectKey; 2]) -> String {
+    format!("{},{}", first.name, second.name)
+}
+
+fn several(budgets: Option<&[ObjectKey; 2]>) -> String {
+    refusal::by_several(budgets.map(|[first, second]| (&*first.name, &*second.name)))
 }

@@ -38,7 +38,7 @@ impl Worker {
                 None
             }
             Tell::Unblocked => {
-                recorder.normal(request, "EvictionUnblocked", words);
+                recorder.tell_readers(request, Severity::Normal, "EvictionUnblocked", &words);
                 None
             }
         }
@@ -56,7 +56,7 @@ impl Worker {
         let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
         let memory = board.get_mut(key)?;
         let tell = memory.told.look(news.blocked.as_ref(), let_go, now);
-        news.is_told = memory.told.is_told();
+        news.told = memory.told.last().cloned();
         let refused = memory.tried.refused.as_ref().filter(|_| !is_terminating(seen));
         let words = match (tell, refused) {
             (Tell::Nothing | Tell::Later(_), _) => String::new(),

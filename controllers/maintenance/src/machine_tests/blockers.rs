@@ -88,7 +88,7 @@ fn blockers_say_what_blocks_and_since_when() {
     sim.pod("a", "p", &json!({}));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
-    let text = "Could not evict a pod due to failing eviction requests, number of retries: 7: PodDisruptionBudget b allows 0";
+    let text = "PodDisruptionBudget b allows 0. Could not evict a pod due to failing eviction requests, number of retries: 7";
     let eviction = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
         "interceptors": [{ "name": "imperative-eviction.k8s.io", "message": text,
             "blocked": { "reason": "PodDisruptionBudget", "name": "b", "state": "ShortNow" } }] });

@@ -93,8 +93,11 @@ fn pods_that_a_workload_puts_back_are_counted() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     sim.remove_pod("w0");
-    sim.pod("a", "w1", &of_workload);
-    sim.pod("a", "w2", &of_workload);
+    let mut new = of_workload.clone();
+    sim.now += jiff::SignedDuration::from_secs(1);
+    new["metadata"]["creationTimestamp"] = sim.now.to_string().into();
+    sim.pod("a", "w1", &new);
+    sim.pod("a", "w2", &new);
     sim.settle();
     assert_eq!(outcomes(&sim, "m"), [1, 0, 0, 2]);
 }

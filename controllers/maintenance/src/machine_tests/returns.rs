@@ -10,12 +10,20 @@ fn web(namespace: &str) -> Value {
         { "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4", "uid": "rs", "controller": true }] } })
 }
 
-/// A node that is drained, with so many pods of a Deployment.
+/// The same, made now.
+fn made_now(sim: &mut Sim, name: &str) {
+    let mut pod = web("ns");
+    pod["metadata"]["creationTimestamp"] = sim.now.to_string().into();
+    sim.pod("a", name, &pod);
+}
+
+/// A node that has been drained for a second, with so many pods of a Deployment.
 fn draining(pods: usize) -> Sim {
     let mut sim = Sim::new(&["a"]);
     (0..pods).for_each(|n| sim.pod("a", &format!("w{n}"), &web("ns")));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
+    sim.now += SignedDuration::from_secs(1);
     sim
 }
 
@@ -33,7 +41,7 @@ fn a_workload_that_comes_back_is_named_and_asked_to_leave_with_backoff() {
     let mut waits = Vec::new();
     for round in 1..5 {
         sim.remove_pod(&format!("w{}", round - 1));
-        sim.pod("a", &format!("w{round}"), &web("ns"));
+        made_now(&mut sim, &format!("w{round}"));
         sim.settle();
         assert!(sim.requested().is_empty(), "{round}");
         let (reason, message) = blocker(&sim).unwrap();
@@ -58,7 +66,7 @@ fn a_workload_that_comes_back_is_named_and_asked_to_leave_with_backoff() {
 fn a_pod_that_came_back_and_was_asked_to_leave_is_blocked_by_what_keeps_it_now() {
     let mut sim = draining(2);
     sim.remove_pod("w0");
-    sim.pod("a", "w2", &web("ns"));
+    made_now(&mut sim, "w2");
     sim.settle();
     assert!(blocker(&sim).is_some_and(|(reason, _)| reason == "WorkloadReturns"));
     sim.now += SignedDuration::from_secs(10);
@@ -71,7 +79,7 @@ fn a_pod_that_came_back_and_was_asked_to_leave_is_blocked_by_what_keeps_it_now()
     sim.settle();
     assert_eq!(blocker(&sim), pair("PodDisruptionBudget", "b allows 0"));
     sim.remove_pod("w1");
-    sim.pod("a", "w3", &web("ns"));
+    made_now(&mut sim, "w3");
     sim.settle();
     assert_eq!(blocker(&sim), pair("PodDisruptionBudget", "b allows 0"), "also when another one comes back");
     assert_eq!(sim.status("m").node_statuses[0].blockers[1].reason, "WorkloadReturns");
@@ -93,7 +101,7 @@ fn a_pod_that_is_put_there_while_the_one_before_terminates_is_a_return() {
     let mut pod = (*pods[0]).clone();
     pod.deletion_timestamp = Some(now + SignedDuration::from_secs(30));
     pods[0] = Arc::new(pod);
-    sim.pod("a", "w1", &web("ns"));
+    made_now(&mut sim, "w1");
     sim.settle();
     assert!(blocker(&sim).is_some_and(|(reason, _)| reason == "WorkloadReturns"));
     assert_eq!(sim.requested(), ["w0"]);
@@ -106,6 +114,29 @@ fn pods_that_were_there_before_are_no_returns() {
     sim.remove_pod("w0");
     sim.settle();
     assert_eq!((sim.requested().len(), blocker(&sim)), (2, None));
+}
+
+/// One that was bound before the node was cordoned and showed late was told of as put back, and waited.
+#[test]
+fn a_pod_that_is_older_than_the_drain_is_no_return() {
+    let mut sim = draining(1);
+    let begun = sim.now - SignedDuration::from_secs(1);
+    sim.remove_pod("w0");
+    let mut old = web("ns");
+    old["metadata"]["creationTimestamp"] = begun.to_string().into();
+    sim.pod("a", "w1", &old);
+    sim.settle();
+    assert_eq!((sim.requested(), blocker(&sim)), (vec!["w1".to_owned()], None));
+    made_now(&mut sim, "w2");
+    sim.settle();
+    assert_eq!(sim.requested(), ["w1"]);
+    assert_eq!(
+        (
+            sim.notes.iter().filter(|n| n.reason == "WorkloadReturns").count(),
+            sim.status("m").outcomes.returned
+        ),
+        (1, 1)
+    );
 }
 
 /// Whoever may write pods names any owner.
@@ -126,7 +157,7 @@ fn a_workload_is_forgotten_after_an_hour_without_pods_on_the_node() {
     sim.settle();
     sim.now += SignedDuration::from_mins(61);
     sim.settle();
-    sim.pod("a", "w1", &web("ns"));
+    made_now(&mut sim, "w1");
     sim.settle();
     assert_eq!((sim.requested(), blocker(&sim)), (vec!["w1".to_owned()], None));
 }

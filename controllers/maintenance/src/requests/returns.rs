@@ -140,14 +140,14 @@ impl OnNode {
         let mut returned = Vec::new();
         for ((namespace, uid), seen) in &mut self.known {
             let pods = present.remove(&(namespace.as_str(), uid.as_str())).unwrap_or_default();
-            let (again, new) = (seen.again, seen.look(view, &pods));
+            let (again, new) = (seen.again, seen.look(view, self.since, &pods));
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
                 tell(view, pod, seen, decision);
             }
             returned.extend(new.into_iter().map(|pod| Located::of(pod)));
         }
         let new = present.into_iter().map(|((namespace, uid), pods)| {
-            ((namespace.to_owned(), uid.to_owned()), Seen::new(view, uid == STRAYS, &pods))
+            ((namespace.to_owned(), uid.to_owned()), Seen::new(view, self.since, uid == STRAYS, &pods))
         });
         let new: Vec<((String, String), Seen)> = new.collect();
         self.known.retain(|_, seen| view.now.duration_since(seen.last) < REMEMBERED);
@@ -178,7 +178,7 @@ impl OnNode {
 
     /// Whether a pod was made after the node was seen first.
     fn has_come(&self, pod: &Pod) -> bool {
-        pod.creation_timestamp.is_some_and(|made| self.since < made)
+        is_made_after(self.since, pod)
     }
 
     /// The workload of this UID in the namespace of a pod.
@@ -189,20 +189,23 @@ impl OnNode {
 
 impl Seen {
     /// Seen for the first time: the pods were there before, or are the first strays.
-    fn new(view: &View<'_>, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
+    fn new(view: &View<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
         let (again, last) = (Timestamp::MIN, view.now);
         let mut seen = Self { are_strays, pods: HashMap::new(), left: false, times: 0, again, last };
-        seen.look(view, pods);
+        seen.look(view, since, pods);
         seen
     }
 
-    /// Takes in the pods that are there; returns those that were put there after another one had begun to leave.
-    fn look<'p>(&mut self, view: &View<'_>, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
+    /// Takes in the pods that are there; returns those that were put there after another one had begun to leave. A pod that is
+    /// older than the drain, `since`, was not put back, however late it shows.
+    fn look<'p>(&mut self, view: &View<'_>, since: Timestamp, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
         let staying: HashSet<&str> =
             pods.iter().filter(|pod| !pod.is_terminating()).map(|pod| pod.uid.as_str()).collect();
         self.left |= self.pods.iter().any(|(uid, state)| state.targeted && !staying.contains(uid.as_str()));
-        let is_new =
-            |pod: &&&Arc<Pod>| staying.contains(pod.uid.as_str()) && !self.pods.contains_key(&pod.uid);
+        let is_new = |pod: &&&Arc<Pod>| {
+            let is_unknown = staying.contains(pod.uid.as_str()) && !self.pods.contains_key(&pod.uid);
+            is_unknown && is_made_after(since, pod)
+        };
         let returned: Vec<_> = pods.iter().filter(is_new).filter(|_| self.left).copied().collect();
         if !returned.is_empty() && self.again <= view.now {
             let in_a_row = self.times > 0 && view.now.duration_since(self.again) <= REMEMBERED;
@@ -216,7 +219,8 @@ impl Seen {
             match self.pods.get_mut(&pod.uid) {
                 Some(state) => state.targeted |= targeted,
                 None => {
-                    let returned = (!returned.is_empty() && !pod.is_terminating()).then_some(self.again);
+                    let is_returned = returned.iter().any(|new| new.uid == pod.uid);
+                    let returned = is_returned.then_some(self.again);
                     self.pods.insert(pod.uid.clone(), State { targeted, returned });
                 }
             }
@@ -226,6 +230,10 @@ impl Seen {
         }
         returned
     }
+}
+
+fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
+    pod.creation_timestamp.is_some_and(|made| since < made)
 }
 
 fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decision) {

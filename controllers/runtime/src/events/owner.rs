@@ -15,11 +15,23 @@ impl Recorder {
         reason: &'static str,
         message: &str,
     ) {
+        self.tell_readers(request, severity, reason, message);
         let message = format!("{}: {message}", subject(request));
-        self.publish(Regarding::of(request), severity, reason, message.clone());
         if let Some(pod) = target(request) {
             self.publish_related(pod, Some(Regarding::of(request)), severity, reason, message);
         }
+    }
+
+    /// Records it on the request alone, in the same words.
+    pub fn tell_readers(
+        &self,
+        request: &EvictionRequest,
+        severity: Severity,
+        reason: &'static str,
+        message: &str,
+    ) {
+        let message = format!("{}: {message}", subject(request));
+        self.publish(Regarding::of(request), severity, reason, message);
     }
 }
 
@@ -67,14 +79,16 @@ mod tests {
         let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
         request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
         recorder.tell_owner(&request, Severity::Normal, "R", "it goes");
+        recorder.tell_readers(&request, Severity::Normal, "R", "it goes");
         let mut waiting = recorder.queue.waiting.lock();
         let notes: Vec<_> = std::iter::from_fn(|| waiting.pop()).collect();
         let words: Vec<&str> = notes.iter().map(|note| note.message.as_str()).collect();
         let plain = "Eviction of pod web-0 on node n1: it goes";
         let full = "Eviction of pod web-0 for NodeMaintenance tidy (RAM swap) on node n1: it goes";
-        assert_eq!(words, [plain, plain, full, full]);
+        assert_eq!(words, [plain, plain, full, full, full]);
         let about: Vec<_> = notes.iter().map(|note| (note.regarding.kind, &*note.regarding.uid)).collect();
-        assert_eq!(about[..2], [("EvictionRequest", "r1"), ("Pod", "u1")]);
+        let (request, pod) = (("EvictionRequest", "r1"), ("Pod", "u1"));
+        assert_eq!(about, [request, pod, request, pod, request]);
         let related = notes[1].related.as_ref().map(|related| (related.kind, &*related.uid));
         assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
     }
