@@ -48,6 +48,7 @@ pub struct StatusStream {
     case: Case,
     subscribers: usize,
     time: Duration,
+    stalled_for: Duration,
     watchers: FanOut,
     objects: RefCell<Option<Rc<Objects>>>,
     /// KiB that a subscriber took in the first round: what the server has freed since is not given back at once.
@@ -59,11 +60,11 @@ pub struct StatusStream {
 impl StatusStream {
     /// One case.
     pub fn new(case: Case, arguments: &Arguments, limit: Limit) -> Self {
-        let stalled_for = Duration::from_secs(arguments.stalled_seconds.max(1));
         Self {
             case,
             subscribers: arguments.subscribers.max(1),
-            time: if case == Case::Stalled { stalled_for } else { limit.time },
+            time: limit.time,
+            stalled_for: Duration::from_secs(arguments.stalled_seconds.max(1)),
             watchers: FanOut::new(RATE, limit),
             objects: RefCell::default(),
             memory: Cell::default(),
@@ -85,7 +86,8 @@ impl StatusStream {
     async fn run(&self, subject: &Subject, healthy: usize, stalled: usize) -> Result<Sample> {
         let objects = self.objects.borrow().clone().context("the objects were not made")?;
         let (rate, interval) = self.rate_and_interval();
-        let round = Round { objects, rate, time: self.time, interval, healthy, stalled };
+        let time = if stalled > 0 { self.stalled_for } else { self.time };
+        let round = Round { objects, rate, time, interval, healthy, stalled };
         let Outcome { mut sample, memory, lost } = round.run(subject).await?;
         self.lost.borrow_mut().extend(lost);
         if self.memory.get().is_none() {
@@ -127,7 +129,7 @@ impl Row for StatusStream {
             Case::Each => stream,
             Case::Coalesced => format!("{stream} of {} objects, told every {interval:?}", FAST.2),
             Case::Stalled => {
-                format!("{stream}, while {} of them do not read for {:?}", self.stalled(), self.time)
+                format!("{stream}, while {} of them do not read for {:?}", self.stalled(), self.stalled_for)
             }
         }
     }
