@@ -51,6 +51,12 @@ pub struct Arguments {
     /// MiB of objects in the row that restarts
     #[arg(long, default_value_t = 1024)]
     pub stored_mib: usize,
+    /// Subscribers in the rows of the status stream
+    #[arg(long, default_value_t = 1000)]
+    pub subscribers: usize,
+    /// How long some of them do not read
+    #[arg(long, default_value_t = 60)]
+    pub stalled_seconds: u64,
     /// Measure Drydock with every access check on: who writes an object must be allowed to delete its pod
     #[arg(long)]
     pub access_checks: bool,

@@ -25,6 +25,8 @@ pub struct Windows {
 impl Windows {
     /// Those of client-go (golang.org/x/net/http2).
     pub const USUAL: Windows = Windows { stream: 4 << 20, connection: 1 << 30 };
+    /// So small for a stream that one which is not read is soon felt, while its connection goes on.
+    pub const NARROW: Windows = Windows { stream: 65_535, connection: 1 << 30 };
     /// So small that a client who does not read is soon felt (RFC 9113, 6.9.2: the initial ones).
     pub const SMALL: Windows = Windows { stream: 65_535, connection: 65_535 };
 }

@@ -70,6 +70,30 @@ impl HttpClient {
         status(self.send(lane, "GET", &format!("{}/{name}", self.collection), Bytes::new()).await?).await
     }
 
+    /// Replaces the status of an object at its revision; the new one.
+    pub async fn report(&self, lane: usize, name: &str, object: Bytes) -> Result<String> {
+        let path = format!("{}/{name}/status", self.collection);
+        revision(&self.ask(lane, "PUT", &path, object).await?.into_body().collect().await?.to_bytes())
+    }
+
+    /// The answer to a gRPC call, whose body is a message in its frame.
+    pub async fn call(&self, lane: usize, method: &str, body: Bytes) -> Result<Incoming> {
+        let request = http::Request::post(format!("https://{}{method}", self.authority))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(Full::new(body))?;
+        let mut sender = self.lanes[lane % self.lanes.len()].clone();
+        sender.ready().await?;
+        let answer = sender.send_request(request).await?;
+        ensure!(
+            answer.status() == StatusCode::OK && !answer.headers().contains_key("grpc-status"),
+            "{method}: {}: {:?}",
+            answer.status(),
+            answer.headers()
+        );
+        Ok(answer.into_body())
+    }
+
     /// The answer to a request that is not refused.
     async fn ask(
         &self,

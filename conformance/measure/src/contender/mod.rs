@@ -142,7 +142,8 @@ impl Contender {
         HttpClient::connect(self.port, &credentials, self.api, lanes, Windows::USUAL).await
     }
 
-    async fn http(&self, lanes: usize, windows: Windows) -> Result<HttpClient> {
+    /// Opens connections to an API server, with everything that can be asked by HTTP.
+    pub async fn http(&self, lanes: usize, windows: Windows) -> Result<HttpClient> {
         HttpClient::connect(self.port, &self.credentials, self.api, lanes, windows).await
     }
 

@@ -15,6 +15,7 @@ mod refused;
 mod restart;
 mod slow_disk;
 mod stalled;
+mod status_stream;
 mod swap;
 mod writer_among_readers;
 
@@ -29,6 +30,7 @@ use crate::client::Client;
 use crate::contender::{Contender, Used, Who};
 use crate::load::{Limit, Load};
 use crate::sample::{Figure, Sample};
+use status_stream::{Case, StatusStream};
 
 /// A contender and connections to it.
 pub struct Subject {
@@ -133,6 +135,9 @@ pub fn all(arguments: &Arguments) -> Vec<Box<dyn Row>> {
         Box::new(reconnect::Reconnect::from_the_start()),
         Box::new(memory::Memory::new(2 * arguments.objects)),
         Box::new(restart::Restart::new(arguments.stored_mib)),
+        Box::new(StatusStream::new(Case::Each, arguments, limit)),
+        Box::new(StatusStream::new(Case::Coalesced, arguments, limit)),
+        Box::new(StatusStream::new(Case::Stalled, arguments, limit)),
         Box::new(apply::Apply::new(limit)),
         Box::new(noisy_user::NoisyUser::new(limit)),
         Box::new(refused::Refused::new(limit)),

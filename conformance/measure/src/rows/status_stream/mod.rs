@@ -1,0 +1,181 @@
+//! Row 15: the gRPC status stream, and how it compares with row 9: as many watchers of the same server.
+//!
+//! The objects are the EvictionRequests of row 9. A write is a status update, as an interceptor's report in a drain is: a
+//! message of an object is what is current, and only a write that comes after another one of the object shows whether the
+//! last one arrives.
+
+mod frames;
+mod objects;
+mod round;
+mod seen;
+mod subscriber;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use async_trait::async_trait;
+
+use super::fan_out::{FanOut, Watchers};
+use super::{Goal, Row, Subject};
+use crate::Arguments;
+use crate::client::Windows;
+use crate::contender::Who;
+use crate::load::Limit;
+use crate::sample::{Figure, Sample};
+use objects::Objects;
+use round::{Outcome, Round};
+
+/// Writes a second of many objects.
+const RATE: u32 = 100;
+/// Writes a second of few objects, the least interval between two updates of each, and how many there are.
+const FAST: (u32, Duration, usize) = (200, Duration::from_millis(100), 10);
+
+/// What is measured of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// Many objects: each write is delivered.
+    Each,
+    /// Few objects, written more often than the subscribers ask to be told.
+    Coalesced,
+    /// Many objects, while some subscribers do not read.
+    Stalled,
+}
+
+/// Subscribers of one filter.
+pub struct StatusStream {
+    case: Case,
+    subscribers: usize,
+    time: Duration,
+    stalled_for: Duration,
+    watchers: FanOut,
+    objects: RefCell<Option<Rc<Objects>>>,
+    /// KiB that a subscriber took in the first round: what the server has freed since is not given back at once.
+    memory: Cell<Option<f64>>,
+    /// What was lost in any round.
+    lost: RefCell<Vec<String>>,
+}
+
+impl StatusStream {
+    /// One case.
+    pub fn new(case: Case, arguments: &Arguments, limit: Limit) -> Self {
+        Self {
+            case,
+            subscribers: arguments.subscribers.max(1),
+            time: limit.time,
+            stalled_for: Duration::from_secs(arguments.stalled_seconds.max(1)),
+            watchers: FanOut::new(RATE, limit),
+            objects: RefCell::default(),
+            memory: Cell::default(),
+            lost: RefCell::default(),
+        }
+    }
+
+    fn stalled(&self) -> usize {
+        self.subscribers.div_ceil(10)
+    }
+
+    fn rate_and_interval(&self) -> (u32, Duration) {
+        match self.case {
+            Case::Each | Case::Stalled => (RATE, Duration::ZERO),
+            Case::Coalesced => (FAST.0, FAST.1),
+        }
+    }
+
+    async fn run(&self, subject: &Subject, healthy: usize, stalled: usize) -> Result<Sample> {
+        let objects = self.objects.borrow().clone().context("the objects were not made")?;
+        let (rate, interval) = self.rate_and_interval();
+        let time = if stalled > 0 { self.stalled_for } else { self.time };
+        let round = Round { objects, rate, time, interval, healthy, stalled };
+        let Outcome { mut sample, memory, lost } = round.run(subject).await?;
+        self.lost.borrow_mut().extend(lost);
+        if self.memory.get().is_none() {
+            self.memory.set(Some(memory));
+        }
+        sample.more.insert("KiB_a_subscriber", self.memory.get().unwrap_or_default());
+        Ok(sample)
+    }
+
+    /// Subscribers, then as many watchers of the server.
+    async fn beside_watchers(&self, subject: &Subject) -> Result<Sample> {
+        let healthy = self.subscribers;
+        let mut told = self.run(subject, healthy, 0).await?;
+        let watched = self.watchers.run(subject, Watchers { healthy, stalled: 0 }).await?;
+        told.more.insert("CPU_us_of_row_9", watched.cpu_us);
+        told.more.insert("CPU_times_that_of_row_9", told.cpu_us / watched.cpu_us);
+        Ok(told)
+    }
+
+    async fn beside_stalled(&self, subject: &Subject) -> Result<Sample> {
+        let (stalled, healthy) = (self.stalled(), self.subscribers - self.stalled());
+        let without = self.run(subject, healthy, 0).await?;
+        let mut with = self.run(subject, healthy, stalled).await?;
+        with.more.insert("p99_times_that_without", with.p99_us / without.p99_us);
+        Ok(with)
+    }
+}
+
+#[async_trait(?Send)]
+impl Row for StatusStream {
+    fn number(&self) -> u8 {
+        15
+    }
+
+    fn title(&self) -> String {
+        let (subscribers, (rate, interval)) = (self.subscribers, self.rate_and_interval());
+        let stream = format!("status stream to {subscribers} subscribers, {rate} writes/s");
+        match self.case {
+            Case::Each => stream,
+            Case::Coalesced => format!("{stream} of {} objects, told every {interval:?}", FAST.2),
+            Case::Stalled => {
+                format!("{stream}, while {} of them do not read for {:?}", self.stalled(), self.stalled_for)
+            }
+        }
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let goal = |figure, at_most| Goal::number(Who::Sqlite, figure, at_most);
+        let more = |name, at_most| goal(Figure::More(name), at_most);
+        let mut goals = vec![more("undelivered", 0.0), more("last_states_missing", 0.0), more("closed", 0.0)];
+        match self.case {
+            Case::Each => goals.extend([goal(Figure::P99, 50_000.0), more("CPU_times_that_of_row_9", 1.3)]),
+            Case::Coalesced => goals.push(goal(Figure::P99, 150_000.0)),
+            Case::Stalled => goals.push(more("p99_times_that_without", 1.05)),
+        }
+        goals
+    }
+
+    fn takes(&self, who: Who) -> bool {
+        who == Who::Sqlite
+    }
+
+    fn lanes(&self) -> usize {
+        self.watchers.lanes()
+    }
+
+    async fn prepare(&self, subject: &Subject) -> Result<()> {
+        self.watchers.prepare(subject).await?;
+        let count = if self.case == Case::Coalesced { FAST.2 } else { self.subscribers };
+        let client = subject.contender.http(1, Windows::USUAL).await?;
+        let objects = Objects::create(&client, count).await?;
+        self.objects.replace(Some(Rc::new(objects)));
+        Ok(())
+    }
+
+    async fn measure(&self, subject: &Subject) -> Result<Sample> {
+        subject.contender.forget_peak()?;
+        match self.case {
+            Case::Each => self.beside_watchers(subject).await,
+            Case::Coalesced => self.run(subject, self.subscribers, 0).await,
+            Case::Stalled => self.beside_stalled(subject).await,
+        }
+    }
+
+    /// Nothing was lost, and no stream was ended.
+    async fn verify(&self, _: &Subject) -> Result<()> {
+        let lost = self.lost.borrow();
+        ensure!(lost.is_empty(), "{}", lost.join("\n"));
+        Ok(())
+    }
+}

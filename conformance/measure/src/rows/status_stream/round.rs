@@ -1,0 +1,155 @@
+//! One measurement: streams are opened, objects written, and what came to whom is counted.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tokio::task::{JoinHandle, LocalSet};
+
+use super::objects::Objects;
+use super::seen::{Ledger, Seen};
+use super::subscriber::{Subscriber, request};
+use crate::client::{HttpClient, Windows};
+use crate::load::Load;
+use crate::rows::{Subject, sample};
+use crate::sample::Sample;
+
+/// Connections that the subscribers share; one more is for the writes.
+pub const CONNECTIONS: usize = 20;
+/// Connections that nobody reads.
+const STALLED_CONNECTIONS: usize = 2;
+/// How long the last states may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is written, and who subscribes.
+pub struct Round {
+    /// The objects.
+    pub objects: Rc<Objects>,
+    /// Writes a second.
+    pub rate: u32,
+    /// For how long.
+    pub time: Duration,
+    /// Least time between two updates of an object that subscribers ask for; with none each write is due to each of them.
+    pub interval: Duration,
+    /// Subscribers who read.
+    pub healthy: usize,
+    /// Subscribers who do not read until all has been written.
+    pub stalled: usize,
+}
+
+/// What a round came to.
+pub struct Outcome {
+    /// The figures.
+    pub sample: Sample,
+    /// KiB by which the server grew for each subscriber after the first.
+    pub memory: f64,
+    /// What did not come, or ended.
+    pub lost: Option<String>,
+}
+
+impl Round {
+    /// Runs it.
+    pub async fn run(&self, subject: &Subject) -> Result<Outcome> {
+        LocalSet::new().run_until(self.write_and_follow(subject)).await
+    }
+
+    async fn write_and_follow(&self, subject: &Subject) -> Result<Outcome> {
+        let (writes, count) = (self.writes(), self.objects.count());
+        let seen = Rc::new(Seen::new(self.objects.take_beats(writes), writes, count)?);
+        // A stream that nobody reads is felt soon, and its connection is not.
+        let windows = if self.stalled > 0 { Windows::NARROW } else { Windows::USUAL };
+        let client = Rc::new(subject.contender.http(CONNECTIONS + 1, windows).await?);
+        let (healthy, memory) = self.open_healthy(subject, &client).await?;
+        let stalled = self.open_stalled(subject, &client).await?;
+        stalled.iter().for_each(|subscriber| subscriber.ledger.stall());
+        let all = healthy.iter().chain(&stalled);
+        let ledgers: Vec<Rc<Ledger>> = all.map(|subscriber| subscriber.ledger.clone()).collect();
+        ledgers.iter().for_each(|ledger| seen.begin(ledger));
+        let follow = |subscriber: Subscriber| tokio::task::spawn_local(subscriber.follow(seen.clone()));
+        let (before, began) = (subject.contender.used()?, Instant::now());
+        let mut readers: Vec<_> = healthy.into_iter().map(follow).collect();
+        self.objects.write(&client, CONNECTIONS, self.rate, &seen).await?;
+        readers.extend(stalled.into_iter().map(follow));
+        ended(readers).await?;
+        let load = Load { latency: seen.latency(), elapsed: began.elapsed() };
+        self.judge(sample(subject, before, &load)?, memory, &ledgers)
+    }
+
+    fn writes(&self) -> usize {
+        (self.time.as_secs_f64() * f64::from(self.rate)) as usize
+    }
+
+    /// Subscribes one after another; and KiB by which the server grew for each after the first, for whom it read the objects.
+    async fn open_healthy(&self, subject: &Subject, client: &HttpClient) -> Result<(Vec<Subscriber>, f64)> {
+        let resident = || anyhow::Ok(subject.contender.memory()?.resident);
+        let mut opened = self.open(client, 0..self.healthy.min(1), CONNECTIONS).await?;
+        let before = resident()?;
+        opened.extend(self.open(client, 1..self.healthy, CONNECTIONS).await?);
+        let grown = resident()?.saturating_sub(before) as f64;
+        Ok((opened, grown / self.healthy.saturating_sub(1).max(1) as f64))
+    }
+
+    /// Half of them on connections that nobody reads, and half beside healthy ones.
+    async fn open_stalled(&self, subject: &Subject, client: &HttpClient) -> Result<Vec<Subscriber>> {
+        let half = self.stalled / 2;
+        let unread = subject.contender.http(STALLED_CONNECTIONS.min(half), Windows::SMALL).await?;
+        let mut opened = self.open(&unread, 0..half, STALLED_CONNECTIONS).await?;
+        opened.extend(self.open(client, half..self.stalled, CONNECTIONS).await?);
+        Ok(opened)
+    }
+
+    async fn open(
+        &self,
+        client: &HttpClient,
+        numbers: std::ops::Range<usize>,
+        lanes: usize,
+    ) -> Result<Vec<Subscriber>> {
+        let (request, mut opened) = (request(self.interval)?, Vec::with_capacity(numbers.len()));
+        for number in numbers {
+            let count = self.objects.count();
+            opened.push(Subscriber::open(client, number % lanes, request.clone(), count).await?);
+        }
+        Ok(opened)
+    }
+
+    fn judge(&self, mut sample: Sample, memory: f64, ledgers: &[Rc<Ledger>]) -> Result<Outcome> {
+        let delivered = |to: &[Rc<Ledger>]| to.iter().map(|ledger| ledger.delivered.get()).sum::<u64>();
+        let (healthy, stalled) = ledgers.split_at(self.healthy);
+        let due = (self.healthy * self.writes()) as u64;
+        ensure!(delivered(healthy) <= due, "{} states came of {due} writes", delivered(healthy));
+        let undelivered = if self.interval.is_zero() { due - delivered(healthy) } else { 0 };
+        let behind: usize = ledgers.iter().map(|ledger| ledger.behind()).sum();
+        let ended: Vec<String> = ledgers.iter().filter_map(|ledger| ledger.ended.borrow().clone()).collect();
+        // The histogram has the writes; CPU is for each state that was delivered.
+        let scale = sample.operations as f64 / delivered(ledgers).max(1) as f64;
+        sample.operations = delivered(ledgers);
+        sample.cpu_us *= scale;
+        sample.server_cpu_us *= scale;
+        sample.more.insert("undelivered", undelivered as f64);
+        sample.more.insert("last_states_missing", behind as f64);
+        sample.more.insert("closed", ended.len() as f64);
+        if !stalled.is_empty() {
+            let each = delivered(stalled) as f64 / stalled.len() as f64;
+            sample.more.insert("states_to_a_stalled_one", each);
+        }
+        let is_lost = undelivered > 0 || behind > 0 || !ended.is_empty();
+        let lost = is_lost.then(|| {
+            format!(
+                "{undelivered} states and {behind} last states did not come; streams that ended: {ended:?}"
+            )
+        });
+        Ok(Outcome { sample, memory, lost })
+    }
+}
+
+/// Waits for the readers, but not for ever.
+async fn ended(readers: Vec<JoinHandle<Result<()>>>) -> Result<()> {
+    let late = tokio::time::Instant::now() + PATIENCE;
+    for mut reader in readers {
+        match tokio::time::timeout_at(late, &mut reader).await {
+            Ok(ended) => ended??,
+            Err(_) => reader.abort(),
+        }
+    }
+    Ok(())
+}
