@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
 use crate::blockers::{Blocked, Group};
-use crate::nodes::conditions::named;
+use crate::nodes::conditions::{named, node_drained};
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::is_drained;
 use crate::requests::returns::Returns;
@@ -169,6 +169,9 @@ impl Step<'_, '_> {
                         settling.insert(node.name.clone(), until);
                         continue;
                     }
+                    if self.speaks_for(&node.name) {
+                        self.decision.notes.push(node_drained(&node.name, last));
+                    }
                 }
                 drained.insert(node.name.clone());
                 let message = format!("All pods{} have left node {}", named(last), node.name);
@@ -176,6 +179,13 @@ impl Step<'_, '_> {
             }
         }
         (told.drained, told.settling) = (drained, settling);
+    }
+
+    /// Whether it is the oldest of those whose pods are the last ones that leave a node.
+    fn speaks_for(&self, node: &str) -> bool {
+        let last = self.view.last_type_on(node);
+        let mut widest = self.view.drains_of(node).filter(|m| Some(m.spec.last_pod_type) == last);
+        widest.next().is_some_and(|first| first.metadata.uid == self.maintenance.metadata.uid)
     }
 
     fn note(&mut self, warning: bool, reason: &'static str, message: String) {

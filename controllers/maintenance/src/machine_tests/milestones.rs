@@ -81,7 +81,7 @@ fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while()
     sim.now += SignedDuration::from_secs(100);
     sim.settle();
     assert_eq!(reasons(&sim).last(), Some(&"NodeDrained"));
-    assert_eq!(all(&sim), 1, "{:?}", sim.notes);
+    assert_eq!(all(&sim), 2, "of the maintenance, and of the node: {:?}", sim.notes);
 }
 
 #[test]

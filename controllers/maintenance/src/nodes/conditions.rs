@@ -37,7 +37,7 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, returns: &Returns, deci
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
-            // Where pods are put back the maintenance tells of it, when none is for a while.
+            // Where pods are put back it is told when none is for a while, with the event of the maintenance.
             let is_told = !returns.may_come_back(view, &node.name);
             let notes = tell_drained(view, node, before, now).filter(|_| is_told).into_iter().collect();
             let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
@@ -145,6 +145,11 @@ pub(crate) fn named(last: PodType) -> String {
 /// What is told of a node that is recorded as drained for all its maintenances. (Each of them tells of its own pods.)
 fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Option<Note> {
     let last = view.last_type_on(&node.name).filter(|last| before < Some(*last) && Some(*last) <= now)?;
+    Some(node_drained(&node.name, last))
+}
+
+/// What is told of a node that no pod up to a type is left on.
+pub(crate) fn node_drained(node: &str, last: PodType) -> Note {
     let message = format!("All pods{} have left the node", named(last));
-    Some(Note { about: About::Node(node.name.clone()), warning: false, reason: "NodeDrained", message })
+    Note { about: About::Node(node.to_owned()), warning: false, reason: "NodeDrained", message }
 }
