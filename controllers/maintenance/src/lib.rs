@@ -15,7 +15,6 @@
 
 // What is seen, in the caches and between two looks at them.
 mod observed;
-mod words;
 mod world;
 
 // What is decided from it.

@@ -106,9 +106,9 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     memory.outcomes.look(&view, &returned);
     let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
     memory.blocked.look(&view, &known, &mut decision);
-    memory.milestones.look(&view, &memory.blocked, &memory.emptied, &mut decision);
+    memory.milestones.look(&view, &memory.blocked, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
-    conditions::decide(&view, &memory.emptied, &mut decision);
+    conditions::decide(&view, &memory.emptied, &memory.returns, &mut decision);
     status::decide(&view, memory, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
     memory.repeats.look(&view, &mut decision);

@@ -7,17 +7,21 @@ use std::sync::Arc;
 use drydock_api::meta::is_condition_true;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, Stage};
+use drydock_api::text::{all, are, counted};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
 use crate::blockers::{Blocked, Group};
-use crate::nodes::conditions::named;
+use crate::nodes::conditions::{named, node_drained};
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::is_drained;
-use crate::words::{are, counted};
+use crate::requests::returns::Returns;
 use crate::world::View;
 
 /// Causes of one drain that are told of. Tenants choose their names.
 const MAX_CAUSES: usize = 100;
+/// How long a node must have no pods to be told of as drained, where workloads put pods back: they need a moment.
+const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 
 /// What has been told of each maintenance in Cordon or Drain, by its UID.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,8 @@ struct Told {
     causes: Option<HashSet<(String, String)>>,
     /// Names of the nodes that are drained.
     drained: BTreeSet<String>,
+    /// When nodes are told of to which pods may be put back, by name.
+    settling: HashMap<String, Timestamp>,
 }
 
 impl Milestones {
@@ -40,6 +46,7 @@ impl Milestones {
         view: &View<'_>,
         blocked: &Blocked,
         emptied: &Emptied,
+        returns: &Returns,
         decision: &mut Decision,
     ) {
         let mut before = std::mem::take(&mut self.0);
@@ -48,7 +55,7 @@ impl Milestones {
         for (i, maintenance) in all.filter(|(_, maintenance)| holds(maintenance)) {
             let uid = &maintenance.metadata.uid;
             let mut told = before.remove(uid).unwrap_or_else(|| Told::stored(maintenance));
-            Step { view, i, maintenance, decision }.tell(&mut told, blocked, emptied);
+            Step { view, i, maintenance, decision }.tell(&mut told, blocked, emptied, returns);
             self.0.insert(uid.clone(), told);
         }
     }
@@ -73,6 +80,7 @@ impl Told {
             drain,
             causes: (!drain).then(HashSet::new),
             drained: drained.filter(|_| drain).map(|s| s.node_ref.name.clone()).collect(),
+            settling: HashMap::new(),
         }
     }
 }
@@ -85,12 +93,14 @@ struct Step<'s, 'a> {
 }
 
 impl Step<'_, '_> {
-    fn tell(&mut self, told: &mut Told, blocked: &Blocked, emptied: &Emptied) {
+    fn tell(&mut self, told: &mut Told, blocked: &Blocked, emptied: &Emptied, returns: &Returns) {
         let nodes = self.view.nodes_of(self.i);
         let is_told = told.cordoned || told.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
             told.cordoned = true;
-            self.note(false, "Cordoned", format!("All {} selected nodes are unschedulable", nodes.len()));
+            let nodes = nodes.len();
+            let which = all(nodes, "selected node", "selected nodes");
+            self.note(false, "Cordoned", format!("{which} {} unschedulable", are(nodes)));
         }
         if self.maintenance.spec.stage != Stage::Drain {
             return;
@@ -109,7 +119,7 @@ impl Step<'_, '_> {
         }
         if told.drain {
             self.tell_of_causes(told, blocked);
-            self.tell_of_drained(told, emptied);
+            self.tell_of_drained(told, emptied, returns);
         }
     }
 
@@ -142,20 +152,40 @@ impl Step<'_, '_> {
     }
 
     /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
-    fn tell_of_drained(&mut self, told: &mut Told, emptied: &Emptied) {
+    /// A node to which a workload puts pods back is none in the moment before the next one comes.
+    fn tell_of_drained(&mut self, told: &mut Told, emptied: &Emptied, returns: &Returns) {
         let last = self.maintenance.spec.last_pod_type;
-        let mut drained = BTreeSet::new();
+        let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {
             let is_empty = self.view.pods_up_to(&node.name, last).is_empty();
             if is_empty && told.drained.contains(&node.name) {
                 drained.insert(node.name.clone());
             } else if is_drained(self.view, emptied, node, last) {
+                if returns.may_come_back(self.view, &node.name) {
+                    let settled = self.view.now.checked_add(SETTLES).unwrap_or(Timestamp::MAX);
+                    let until = told.settling.get(&node.name).copied().unwrap_or(settled);
+                    if self.view.now < until {
+                        self.decision.wake_at(until);
+                        settling.insert(node.name.clone(), until);
+                        continue;
+                    }
+                    if self.speaks_for(&node.name) {
+                        self.decision.notes.push(node_drained(&node.name, last));
+                    }
+                }
                 drained.insert(node.name.clone());
                 let message = format!("All pods{} have left node {}", named(last), node.name);
                 self.note(false, "NodeDrained", message);
             }
         }
-        told.drained = drained;
+        (told.drained, told.settling) = (drained, settling);
+    }
+
+    /// Whether it is the oldest of those whose pods are the last ones that leave a node.
+    fn speaks_for(&self, node: &str) -> bool {
+        let last = self.view.last_type_on(node);
+        let mut widest = self.view.drains_of(node).filter(|m| Some(m.spec.last_pod_type) == last);
+        widest.next().is_some_and(|first| first.metadata.uid == self.maintenance.metadata.uid)
     }
 
     fn note(&mut self, warning: bool, reason: &'static str, message: String) {

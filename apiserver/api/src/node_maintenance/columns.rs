@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::blocker::{Blocker, POD_DISRUPTION_BUDGET, PodReference};
-use super::status::{DRAINED, NodeMaintenanceNodeStatus, NodeMaintenanceStatus};
+use super::status::{CORDONED, DRAINED, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PODS_WILL_BE_LOST};
 use super::types::NodeMaintenance;
 use crate::cells::{NONE, age};
 use crate::eviction_request::refusal::budget_of;
 use crate::meta::find_condition;
+use crate::text::counted;
 
 const fn column(name: &'static str, type_: &'static str, description: &'static str, priority: i32) -> Column {
     Column { name, type_, format: "", description, priority }
@@ -33,7 +34,12 @@ pub const COLUMNS: &[Column] = &[
     column("Blocked", "integer", "Pods that something keeps from leaving", 0),
     column("Reason", "string", "Reason for the maintenance", 0),
     column("Age", "string", "Time since the maintenance was made", 0),
-    column("Message", "string", "What has blocked for the longest time, or else the state of the drain", 1),
+    column(
+        "Message",
+        "string",
+        "What has blocked for the longest time, or else the state of the drain, or what is to be known before it",
+        1,
+    ),
 ];
 
 /// One cell per column.
@@ -54,9 +60,20 @@ pub fn cells(maintenance: &NodeMaintenance, now: Timestamp) -> Vec<Value> {
         maintenance.spec.reason.as_str().into(),
         age(maintenance.metadata.creation_timestamp, now).into(),
         blocked(status, now)
-            .unwrap_or_else(|| drained.map_or_else(String::new, |c| c.message.clone()))
+            .or_else(|| drained.map(|drained| drained.message.clone()))
+            .unwrap_or_else(|| before_drain(status))
             .into(),
     ]
+}
+
+/// What people are to know before they drain: that nodes are not cordoned, or else which pods will be lost.
+fn before_drain(status: &NodeMaintenanceStatus) -> String {
+    let says = |type_, is| {
+        let condition = find_condition(&status.conditions, type_);
+        condition.filter(|condition| condition.is_true() == is).map(|condition| condition.message.clone())
+    };
+    let open = says(CORDONED, false).or_else(|| says(PODS_WILL_BE_LOST, true));
+    open.or_else(|| says(CORDONED, true)).unwrap_or_default()
 }
 
 /// How many pods are blocked, and by what for the longest time: what is stored tells since when, never how long.
@@ -69,9 +86,10 @@ fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
     let count = sum(blocked_pods);
     let left = sum(|n| n.pods_pending_evacuation) + sum(|n| n.pods_evacuating);
     let be = if count == 1 { "is" } else { "are" };
+    let left = counted(left, "pod", "pods");
     let PodReference { namespace, name, .. } = &oldest.pod;
     let (cause, age) = (cause(oldest), age(oldest.since_time, now));
-    Some(format!("{count} of {left} pods {be} blocked; oldest: {namespace}/{name} by {cause} ({age})"))
+    Some(format!("{count} of {left} {be} blocked; oldest: {namespace}/{name} by {cause} ({age})"))
 }
 
 /// Blockers of a node without the node itself, which stands first among them where it blocks.
@@ -135,7 +153,7 @@ mod tests {
             (POD_DISRUPTION_BUDGET, by_several(None)),
         ] {
             let nodes = json!([{"podsEvacuating": 1, "blockedPods": 1, "blockers": [blocker("p", reason, &said, "59")]}]);
-            let words = format!("1 of 1 pods is blocked; oldest: block/p by {reason} (1s)");
+            let words = format!("1 of 1 pod is blocked; oldest: block/p by {reason} (1s)");
             assert_eq!(message(json!({"nodeStatuses": nodes})), words);
         }
     }
@@ -147,7 +165,7 @@ mod tests {
             "sinceTime": "2026-01-01T00:00:00Z"});
         let blockers = json!([node, blocker("p", "Terminating", "late", "59")]);
         let nodes = json!([{"podsEvacuating": 1, "blockedPods": 2, "blockers": blockers}]);
-        let words = "1 of 1 pods is blocked; oldest: block/p by Terminating (1s)";
+        let words = "1 of 1 pod is blocked; oldest: block/p by Terminating (1s)";
         assert_eq!(message(json!({"nodeStatuses": nodes})), words);
     }
 
@@ -157,5 +175,23 @@ mod tests {
             json!({"type": DRAINED, "status": "False", "reason": "Draining", "message": "2 pods are left"});
         assert_eq!(message(json!({"conditions": [drained]})), "2 pods are left");
         assert_eq!(message(json!({})), "");
+    }
+
+    /// It was empty, when people decide whether to drain.
+    #[test]
+    fn the_message_before_the_drain_is_what_is_to_be_known() {
+        let condition =
+            |type_: &str, is: &str, words: &str| json!({"type": type_, "status": is, "message": words});
+        let cordoned = condition(CORDONED, "True", "The selected node is unschedulable");
+        let lost = condition(PODS_WILL_BE_LOST, "True", "1 pod has no controller");
+        let not_lost = condition(PODS_WILL_BE_LOST, "False", "nothing is lost");
+        let no_nodes = condition(CORDONED, "False", "The node selector selects no node");
+        for (conditions, words) in [
+            (json!([cordoned, lost]), "1 pod has no controller"),
+            (json!([cordoned, not_lost]), "The selected node is unschedulable"),
+            (json!([no_nodes, lost]), "The node selector selects no node"),
+        ] {
+            assert_eq!(message(json!({"conditions": conditions})), words);
+        }
     }
 }

@@ -15,7 +15,7 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
-use super::why::Why;
+use super::why::{ForOwner, Why};
 use crate::actions::{About, Decision, Note};
 use crate::world::View;
 
@@ -36,7 +36,8 @@ pub(super) fn why_refused(request: &EvictionRequest) -> Option<Why> {
     let blocked = active.blocked.as_ref()?;
     if !is_default(&active.name) {
         let says = format!("{} says:", active.name);
-        return Some(Why::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name));
+        let why = Why::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name);
+        return Some(why.for_owner(ForOwner::SaysBlocked));
     }
     let known = [POD_DISRUPTION_BUDGET, ADMISSION_WEBHOOK, NODE_UPDATE_REFUSED, DAEMON_SET_RETURNS];
     let reason = known.into_iter().find(|known| *known == blocked.reason).unwrap_or(OTHER);
@@ -74,26 +75,29 @@ pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) ->
         return None;
     }
     let message = format!("No node agent on {} responds to the eviction of static pods", pod.node_name);
-    Some(Why::new(NO_NODE_AGENT, message))
+    Some(Why::new(NO_NODE_AGENT, message).for_owner(ForOwner::NoAgent))
 }
 
-/// The pod's owner is told at once, as nobody else tells it: what the imperative eviction is blocked by, that tells itself.
-pub(super) fn tell_of_missing_agent(pod: &Pod, why: &Why, decision: &mut Decision) {
-    if why.reason == NO_NODE_AGENT {
-        let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
-        let message = why.text.words.clone();
-        decision.notes.push(Note { about, warning: true, reason: "EvictionBlocked", message });
-    }
+/// The pod's owner is told at once, as nobody else tells it: the imperative eviction and the interceptor of DaemonSets tell of
+/// what blocks them.
+pub(super) fn tell_owner(pod: &Pod, why: &Why, decision: &mut Decision) {
+    let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
+    decision.notes.push(Note { about, warning: true, reason: "EvictionBlocked", message: why.text.brief() });
 }
 
-/// Whether the leader before this one has told it: the agent was missing for so long that it must have looked.
-pub(super) fn was_told_of_missing_agent(view: &View<'_>, pod: &Pod) -> bool {
+/// Whether the leader before this one has told it: it is so for so long that it must have looked.
+pub(super) fn was_told(view: &View<'_>, pod: &Pod, cause: ForOwner) -> bool {
     let Some(request) = view.world.request(pod) else { return false };
-    let passed_over = transitions::passed_over(request).any(|name| name == KUBELET);
-    let active = request.active_interceptor_status().filter(|active| active.name == KUBELET);
-    let missing_at = active.and_then(|active| silent_at(view, request, active));
-    let told_by = missing_at.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
-    passed_over || told_by.is_some_and(|at| at <= view.now)
+    let active = request.active_interceptor_status();
+    let since = match cause {
+        ForOwner::NoAgent if transitions::passed_over(request).any(|name| name == KUBELET) => return true,
+        ForOwner::NoAgent | ForOwner::NeverReported => {
+            active.and_then(|active| silent_at(view, request, active))
+        }
+        ForOwner::SaysBlocked => active.and_then(|active| active.blocked.as_ref()?.since_time),
+    };
+    let told_by = since.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
+    told_by.is_some_and(|at| at <= view.now)
 }
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.
@@ -171,7 +175,8 @@ fn never_reported(
          completionTime: '$(date -u +%FT%TZ)'}}]}}'",
         meta.name, meta.namespace,
     );
-    Why::new(INTERCEPTOR, message).of(name).with_note(role).with_command("To go on now", command)
+    let why = Why::new(INTERCEPTOR, message).of(name).for_owner(ForOwner::NeverReported);
+    why.with_note(role).with_command("To go on now", command)
 }
 
 /// Who was passed over before, behind the words about whoever has the turn now.

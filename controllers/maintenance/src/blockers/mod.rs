@@ -3,6 +3,7 @@
 pub(crate) mod guide;
 mod interceptor;
 mod request;
+mod shown;
 mod terminating;
 mod text;
 mod why;
@@ -13,7 +14,7 @@ use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::actions::Decision;
 use crate::nodes::uncordoned;
@@ -21,13 +22,9 @@ use crate::status::number;
 use crate::status::ways_out::may_stay;
 use crate::world::View;
 
-use text::Text;
+use shown::{Shown, show};
 use why::why;
 pub(crate) use why::{Known, Why};
-
-/// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
-/// those of anybody.
-const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// What blocks, with memory of since when.
 #[derive(Clone, Debug, Default)]
@@ -40,24 +37,6 @@ pub(crate) struct Blocked {
     unexplained: HashMap<String, Timestamp>,
 }
 
-/// A blocker as it is shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    /// With the whole message.
-    pub(crate) blocker: Blocker,
-    /// What the message is made of.
-    text: Text,
-    /// Of a budget: in what way it blocks.
-    pub(crate) state: &'static str,
-    /// Whether it is worth an event.
-    is_due: bool,
-    /// Type of the pod; the first one if it is the node that blocks.
-    pod_type: PodType,
-    about: String,
-    /// When its message was taken.
-    worded: Timestamp,
-}
-
 /// Pods that one cause keeps.
 pub(crate) struct Group<'b> {
     /// How many.
@@ -68,23 +47,6 @@ pub(crate) struct Group<'b> {
     pub(crate) node: &'b str,
     /// Whether one of them is worth an event.
     pub(crate) is_due: bool,
-}
-
-impl Shown {
-    /// Whether the message has a command.
-    pub(crate) fn has_command(&self) -> bool {
-        self.text.command.is_some()
-    }
-
-    /// Whether it is a pod that is blocked, of a type up to this.
-    fn is_pod_up_to(&self, last: PodType) -> bool {
-        self.pod_type <= last && !self.blocker.pod.uid.is_empty()
-    }
-
-    /// The longest blocked first.
-    fn order(&self) -> (Option<Timestamp>, &PodReference) {
-        (self.blocker.since_time, &self.blocker.pod)
-    }
 }
 
 /// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
@@ -111,9 +73,11 @@ impl Blocked {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                let is_new = before.is_none_or(|before| before.blocker.reason != why.reason);
-                if is_new && !(is_first && interceptor::was_told_of_missing_agent(view, pod)) {
-                    interceptor::tell_of_missing_agent(pod, &why, decision);
+                let is_told = before.is_some_and(|before| before.tells_of(&why));
+                if let Some(cause) = why.for_owner.filter(|_| !is_told)
+                    && !(is_first && interceptor::was_told(view, pod, cause))
+                {
+                    interceptor::tell_owner(pod, &why, decision);
                 }
                 let shown = show(view, before, reference(pod), why, decision);
                 blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
@@ -219,17 +183,8 @@ impl Blocked {
         }
         let statuses = view.world.maintenances.iter().flat_map(|m| &m.status.node_statuses);
         for status in statuses {
-            let shown = |blocker: &Blocker| Shown {
-                blocker: blocker.clone(),
-                text: Text::default(),
-                state: "",
-                is_due: false,
-                pod_type: PodType::default(),
-                about: String::new(),
-                worded: Timestamp::MIN,
-            };
             let known = self.nodes.entry(status.node_ref.name.clone()).or_default();
-            known.extend(status.blockers.iter().map(shown));
+            known.extend(status.blockers.iter().map(Shown::stored));
         }
     }
 
@@ -247,31 +202,4 @@ impl Blocked {
 
 fn reference(pod: &Pod) -> PodReference {
     PodReference { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() }
-}
-
-/// A blocker, after what was shown of the same pod or node before.
-fn show(
-    view: &View<'_>,
-    before: Option<&Shown>,
-    pod: PodReference,
-    why: Why,
-    decision: &mut Decision,
-) -> Shown {
-    let Why { reason, about, state, is_due, text } = why;
-    let before = before.filter(|before| before.blocker.reason == reason);
-    let since = before.and_then(|before| before.blocker.since_time);
-    let (mut shown, mut worded) = (text, view.now);
-    if let Some(before) = before.filter(|before| before.about == about) {
-        let until = before.worded.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
-        let differs = before.text != shown;
-        if differs && view.now < until {
-            decision.wake_at(until);
-        }
-        if !differs || view.now < until {
-            (shown, worded) = (before.text.clone(), before.worded);
-        }
-    }
-    let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
-    let blocker = Blocker { pod, reason: reason.to_owned(), message: shown.message(None), since_time };
-    Shown { blocker, text: shown, state, is_due, pod_type: PodType::default(), about, worded }
 }

@@ -41,6 +41,11 @@ impl Text {
         self.head(room) + &tail
     }
 
+    /// The words alone, for an event.
+    pub(crate) fn brief(&self) -> String {
+        self.head(MAX_MESSAGE)
+    }
+
     /// The words and the quotation, of which the latter is cut first.
     fn head(&self, room: usize) -> String {
         let words = plain(&self.words);

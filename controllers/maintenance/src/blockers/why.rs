@@ -23,6 +23,17 @@ pub(crate) struct Known<'m> {
     pub(crate) flips: &'m Flips,
 }
 
+/// What the owner of a pod is told of, by nobody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForOwner {
+    /// No agent stops the static pod.
+    NoAgent,
+    /// An interceptor of others has never reported.
+    NeverReported,
+    /// An interceptor of others says that it is blocked.
+    SaysBlocked,
+}
+
 /// Why a pod does not leave.
 pub(crate) struct Why {
     pub(crate) reason: &'static str,
@@ -32,6 +43,8 @@ pub(crate) struct Why {
     pub(crate) state: &'static str,
     /// Whether it is worth an event. Of a budget that lets other evictions go it is not.
     pub(crate) is_due: bool,
+    /// What the pod's owner is to be told.
+    pub(crate) for_owner: Option<ForOwner>,
     /// The message.
     pub(crate) text: Text,
 }
@@ -39,12 +52,17 @@ pub(crate) struct Why {
 impl Why {
     pub(crate) fn new(reason: &'static str, words: impl Into<String>) -> Self {
         let text = Text { words: words.into(), heading: heading(reason, ""), ..Text::default() };
-        Self { reason, about: String::new(), state: "", is_due: true, text }
+        Self { reason, about: String::new(), state: "", is_due: true, for_owner: None, text }
     }
 
     /// The same, of somebody of this name.
     pub(crate) fn of(self, about: impl Into<String>) -> Self {
         Self { about: about.into(), ..self }
+    }
+
+    /// The same, of which the pod's owner is told.
+    pub(super) fn for_owner(self, cause: ForOwner) -> Self {
+        Self { for_owner: Some(cause), ..self }
     }
 
     /// The same, in this state of a budget.

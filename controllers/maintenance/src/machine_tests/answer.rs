@@ -93,7 +93,7 @@ fn one_that_waits_for_another_maintenance_tells_what_that_waits_for() {
     sim.maintenance("late", "Drain", &["a", "b"]);
     sim.settle();
     assert_eq!(sim.requested(), ["high"]);
-    let waits = "1 pod is left on 1 of 1 nodes. They wait for node b, which another maintenance drains; ";
+    let waits = "1 pod is left on 1 of 1 node. They wait for node b, which another maintenance drains; ";
     assert_eq!(message(&sim, "early"), format!("{waits}1 pod is left there"));
     refuse(&mut sim, "high", "PodDisruptionBudget", "Budget b allows none");
     sim.settle();

@@ -234,41 +234,6 @@ fn a_pod_with_finalizers_on_a_node_that_is_not_ready_says_so() {
     assert_eq!(message, told);
 }
 
-#[test]
-fn an_interceptor_that_works_is_no_blocker_and_one_that_is_silent_says_when_it_is_passed_over() {
-    let mut sim = Sim::new(&["a"]);
-    sim.pod("a", "p", &json!({}));
-    sim.maintenance("m", "Drain", &["a"]);
-    sim.settle();
-    let begun = sim.now;
-    sim.request("p", |r| {
-        r.status.active_interceptors = vec!["a.b".into()];
-        r.status.activation_time = Some(begun);
-        r.status.interceptors = serde_json::from_value(json!([{ "name": "a.b", "message": "" }])).unwrap();
-    });
-    let blocked = |sim: &mut Sim, second: i64| {
-        sim.now = begun + jiff::SignedDuration::from_secs(second);
-        sim.settle();
-        sim.status("m").node_statuses[0].blockers.iter().map(|b| b.message.clone()).collect::<Vec<_>>()
-    };
-    let said = |told: Vec<String>| told.iter().map(|told| bare(told)).collect::<Vec<_>>();
-    assert!(blocked(&mut sim, 9).is_empty());
-    let never = "Waiting for interceptor a.b, which has never reported; it is passed over at 2026-01-01T12:20:00Z; whoever has the \
-                 ClusterRole drydock:skip-interceptors may end its turn (see Interceptor in controllers/README.md). To go on now: kubectl patch evictionrequest uid-p -n ns --subresource=status -p 'status: {interceptors: [{name: a.b, \
-                 completionTime: '$(date -u +%FT%TZ)'}]}'";
-    assert_eq!(blocked(&mut sim, 10), [never]);
-    sim.request("p", |r| {
-        let heard = begun + jiff::SignedDuration::from_secs(20);
-        let entry = r.status.interceptors.iter_mut().next().unwrap();
-        (entry.start_time, entry.heartbeat_time) = (Some(heard), Some(heard));
-        entry.message = "copying".into();
-    });
-    assert!(blocked(&mut sim, 20 + 359).is_empty());
-    let silent = "Waiting for a.b, which has not reported since 2026-01-01T12:00:20Z and is passed over at 2026-01-01T12:20:20Z: \
-                  \"copying\"";
-    assert_eq!(said(blocked(&mut sim, 20 + 360)), [silent]);
-}
-
 /// It went without a word, and the budget that blocked next was told of as if nobody had been asked.
 #[test]
 fn whoever_was_passed_over_is_named_by_the_next_blocker() {
@@ -295,6 +260,39 @@ fn said_by(sim: &mut Sim, interceptor: &str, message: &str, blocked: Value) -> O
     sim.settle();
     let blocker = sim.status("m").node_statuses[0].blockers.first();
     blocker.map(|blocker| (blocker.reason.clone(), bare(&blocker.message)))
+}
+
+/// The words stood for a minute more, and sent people to a budget that they had mended.
+#[test]
+fn a_budget_that_blocks_in_another_way_is_shown_at_once() {
+    let mut sim = drained_with_one_pod();
+    for (state, words) in [("NeverAllows", "b never allows"), ("ShortNow", "b allows 0")] {
+        let blocked = json!({ "reason": "PodDisruptionBudget", "name": "b", "state": state });
+        let said = said_by(&mut sim, "imperative-eviction.k8s.io", words, blocked);
+        assert_eq!(said, pair("PodDisruptionBudget", words));
+        let message = &sim.status("m").node_statuses[0].blockers[0].message;
+        assert!(message.contains(&format!("(see {state} in")), "{message}");
+    }
+}
+
+/// The status of a node stays for its position until another maintenance shows the node's targets, and what blocked stayed with
+/// it, whatever became of that.
+#[test]
+fn a_node_that_is_not_selected_any_more_shows_no_blockers() {
+    let mut sim = drained_with_one_pod();
+    let webhook = json!({ "reason": "AdmissionWebhook", "name": "w" });
+    assert!(said_by(&mut sim, "imperative-eviction.k8s.io", "no", webhook).is_some());
+    sim.maintenance("n", "Drain", &["a"]);
+    sim.settle();
+    sim.change("n", |n| n.status.node_statuses[0].drain_targets.clear());
+    let nowhere = sim.world.maintenances[1].spec.node_selector.clone().map(|mut selector| {
+        selector.node_selector_terms[0].match_expressions[0].values = vec!["elsewhere".into()];
+        selector
+    });
+    sim.change("m", |m| (m.spec.node_selector, m.metadata.generation) = (nowhere, 2));
+    sim.settle_but(&Task::Status("n".into()));
+    let kept = &sim.status("m").node_statuses;
+    assert_eq!(kept.iter().map(|s| (s.blockers.len(), s.blocked_pods)).collect::<Vec<_>>(), [(0, 0)]);
 }
 
 fn drained_with_one_pod() -> Sim {

@@ -24,7 +24,7 @@ fn it_follows_the_nodes_from_cordon_to_complete() {
     sim.stage("m", Stage::Drain);
     sim.change_node("b", |node| node.unschedulable = false);
     sim.store_statuses();
-    let wanted = says("False", "Cordoning", "1 of 2 nodes are schedulable still: b");
+    let wanted = says("False", "Cordoning", "1 of 2 nodes is schedulable still: b");
     assert_eq!(sim.says("m", CORDONED), wanted);
     sim.settle();
     assert_eq!(sim.says("m", CORDONED), all);

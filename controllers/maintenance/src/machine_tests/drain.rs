@@ -168,7 +168,7 @@ fn nobody_is_asked_to_leave_before_every_node_that_is_drained_together_is_cordon
     sim.settle_but(&Task::Cordon("b".into()));
     assert!(sim.requested().is_empty());
     let message = sim.says("m", DRAINED).unwrap().2;
-    assert!(message.contains("1 of 2 nodes are not cordoned yet, b among them"), "{message}");
+    assert!(message.contains("1 of 2 nodes is not cordoned yet, b among them"), "{message}");
     sim.settle();
     assert_eq!(sim.requested(), ["p"]);
 }

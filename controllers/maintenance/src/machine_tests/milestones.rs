@@ -1,5 +1,7 @@
 //! What is told of a maintenance as it goes on.
 
+use jiff::SignedDuration;
+
 use super::*;
 
 /// What was told of the maintenance, without what PodsWillBeLost and refused nodes bring.
@@ -41,6 +43,73 @@ fn a_drain_starts_when_its_nodes_are_cordoned() {
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
 
+/// A DaemonSet put its pod back as often as it was deleted, and each time the node was told of as drained.
+#[test]
+fn a_node_to_which_pods_are_put_back_is_told_of_when_none_has_come_for_a_while() {
+    let mut sim = Sim::new(&["a"]);
+    let of_set = |sim: &Sim| {
+        json!({ "metadata": { "creationTimestamp": sim.now.to_string(), "ownerReferences": [
+            { "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "ds", "controller": true }] } })
+    };
+    let pod = of_set(&sim);
+    sim.pod("a", "d0", &pod);
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let all = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    for round in 1..4 {
+        sim.now += SignedDuration::from_secs(5);
+        let pod = of_set(&sim);
+        sim.remove_pod(&format!("d{}", round - 1));
+        if round > 1 {
+            sim.settle();
+        }
+        sim.pod("a", &format!("d{round}"), &pod);
+        sim.settle();
+        if round == 2 {
+            sim.memory = Memory::default();
+        }
+    }
+    assert_eq!(all(&sim), 0, "{:?}", sim.notes);
+    assert!(sim.notes.iter().all(|note| note.reason != "WorkloadReturns"), "the interceptor tells of it");
+    sim.remove_pod("d3");
+    sim.settle();
+    sim.now += SignedDuration::from_secs(9);
+    sim.settle();
+    assert_eq!(all(&sim), 0);
+    sim.now += SignedDuration::from_secs(1);
+    sim.settle();
+    sim.now += SignedDuration::from_secs(100);
+    sim.settle();
+    assert_eq!(reasons(&sim).last(), Some(&"NodeDrained"));
+    assert_eq!(all(&sim), 2, "of the maintenance, and of the node: {:?}", sim.notes);
+}
+
+#[test]
+fn a_drained_node_is_not_told_of_again_when_another_maintenance_of_it_goes_or_the_leader_changes() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "p", &json!({}));
+    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.maintenance("other", "Drain", &["a"]);
+    sim.change("m", |m| m.spec.last_pod_type = PodType::Default);
+    sim.settle();
+    let drained = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    assert_eq!(drained(&sim), 0);
+    sim.remove_pod("p");
+    sim.settle();
+    assert_eq!(
+        (drained(&sim), reasons(&sim).last()),
+        (1, Some(&"NodeDrained")),
+        "the other one has a pod left"
+    );
+    sim.world.maintenances.retain(|m| m.metadata.name != "other");
+    sim.settle();
+    sim.memory = Memory::default();
+    sim.settle();
+    assert_eq!(reasons(&sim).iter().filter(|reason| **reason == "NodeDrained").count(), 1);
+    assert_eq!(drained(&sim), 1, "{:?}", sim.notes);
+}
+
 /// An eviction that imperative eviction says is blocked, and whether the pod's owner was told of it.
 fn blocked_by(sim: &mut Sim, pod: &str, reason: &str, name: &str, is_told: bool) {
     let at = sim.now.to_string();
@@ -73,7 +142,7 @@ fn a_cause_is_told_once_with_the_first_pod_and_a_budget_when_the_owner_is_told()
     assert_eq!(told(&sim), [("EvictionBlocked", first)]);
     blocked_by(&mut sim, "q", "AdmissionWebhook", "w.example.com", true);
     blocked_by(&mut sim, "r", "PodDisruptionBudget", "b", false);
-    sim.now += jiff::SignedDuration::from_mins(10);
+    sim.now += SignedDuration::from_mins(10);
     sim.settle();
     assert_eq!(
         told(&sim).len(),

@@ -18,6 +18,7 @@ mod properties;
 mod reasons;
 mod returns;
 mod room;
+mod silent;
 mod static_pods;
 mod strays;
 mod types;

@@ -190,5 +190,5 @@ fn recorded_targets_of_a_node_that_left_stay_before_a_node_that_joins() {
     let shown: Vec<&str> = status.node_statuses.iter().map(|s| s.node_ref.name.as_str()).collect();
     assert!(shown.len() == MAX_NODES && shown.contains(&left.as_str()) && !shown.contains(&"joins"));
     let message = &status.conditions.iter().find(|c| c.type_ == DRAINED).unwrap().message;
-    assert!(message.starts_with("1 of the 4000 selected nodes do not fit into the status"), "{message}");
+    assert!(message.starts_with("1 of the 4000 selected nodes does not fit into the status"), "{message}");
 }

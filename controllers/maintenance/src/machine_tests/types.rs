@@ -125,7 +125,7 @@ fn workloads_drained_has_every_edge_of_drained() {
     sim.settle();
     assert_eq!(workloads(&sim, "m"), pair("False", "Draining"));
     let message = sim.says("m", WORKLOADS_DRAINED).unwrap().2;
-    assert_eq!(message, "1 pod of type Default is left on 1 of 1 nodes");
+    assert_eq!(message, "1 pod of type Default is left on 1 of 1 node");
     sim.remove_pod("web");
     let actions = sim.step();
     let Action::Status { confirm, .. } = &actions[&Task::Status("m".into())] else { panic!() };
@@ -227,10 +227,10 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     sim.request("web", |_| {});
-    assert_eq!(sim.says("m", DRAINED).unwrap().2, "2 pods are left on 1 of 1 nodes");
+    assert_eq!(sim.says("m", DRAINED).unwrap().2, "2 pods are left on 1 of 1 node");
     sim.remove_pod("web");
     sim.settle();
-    assert_eq!(sim.says("m", DRAINED).unwrap().2, "1 pod is left on 1 of 1 nodes", "its turn has only come");
+    assert_eq!(sim.says("m", DRAINED).unwrap().2, "1 pod is left on 1 of 1 node", "its turn has only come");
     returns(&mut sim, "agent-a");
     sim.settle();
     let ways = [
@@ -239,7 +239,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
         "`kubectl delete nodemaintenance m`",
     ];
     let message = sim.says("m", DRAINED).unwrap().2;
-    let head = "1 pod is left on 1 of 1 nodes. 1 of them is blocked, 1 by DaemonSetReturns: pod ns/agent-a on node a since \
+    let head = "1 pod is left on 1 of 1 node. 1 of them is blocked, 1 by DaemonSetReturns: pod ns/agent-a on node a since \
                 2026-01-01T12:00:00Z: It returns (see \"DaemonSets and static pods\" in controllers/README.md). No pod of type Default is left. To go on";
     assert!(message.starts_with(head), "{message}");
     let blocker = sim.status("m").of_node("a").unwrap().blockers[0].clone();
@@ -263,7 +263,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
     sim.settle();
     let message = sim.says("m", DRAINED).unwrap().2;
     assert!(
-        message.starts_with("2 pods are left on 1 of 1 nodes") && !message.contains("kubectl"),
+        message.starts_with("2 pods are left on 1 of 1 node") && !message.contains("kubectl"),
         "{message}"
     );
 }

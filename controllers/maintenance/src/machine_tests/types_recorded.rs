@@ -38,7 +38,7 @@ fn nodes_that_go_one_by_one_with_their_daemon_sets_were_drained_of_workloads() {
         recall(&mut sim);
         assert_eq!(says(&sim, "m", WORKLOADS_DRAINED), is("False", "Draining"), "{restart}");
         let message = sim.says("m", WORKLOADS_DRAINED).unwrap().2;
-        assert_eq!(message, "1 pod of type Default is left on 1 of 1 nodes", "{restart}");
+        assert_eq!(message, "1 pod of type Default is left on 1 of 1 node", "{restart}");
         sim.remove_pod("web");
         recall(&mut sim);
         assert_eq!(says(&sim, "m", WORKLOADS_DRAINED), is("True", "AllPodsTerminated"), "{restart}");

@@ -35,7 +35,7 @@ fn a_node_that_cannot_be_cordoned_keeps_its_own_pods_alone_and_is_a_blocker() {
     assert_eq!((b.blockers[0].reason.as_str(), &bare(&b.blockers[0].message)), ("NodeUpdateRefused", &told));
     assert_eq!(b.blockers[0].pod, PodReference::default(), "it is the node that blocks");
     let message = sim.says("m", DRAINED).unwrap().2;
-    assert!(message.contains("1 of 2 nodes are not cordoned yet") && message.contains(&told), "{message}");
+    assert!(message.contains("1 of 2 nodes is not cordoned yet") && message.contains(&told), "{message}");
     sim.world.refused.clear();
     sim.settle();
     assert_eq!(sim.requested(), ["p", "q"]);

@@ -10,6 +10,7 @@ use drydock_runtime::Node;
 use crate::actions::{About, Action, Decision, NodeCondition, Note};
 use crate::nodes::drained_message::{Told, recorded};
 use crate::nodes::emptied::Emptied;
+use crate::requests::returns::Returns;
 use crate::world::View;
 
 const IN_PROGRESS: &str = "MaintenanceInProgress";
@@ -22,7 +23,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision) {
+pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, returns: &Returns, decision: &mut Decision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -36,7 +37,9 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
-            let notes = tell_drained(view, node, before, now).into_iter().collect();
+            // Where pods are put back it is told when none is for a while, with the event of the maintenance.
+            let is_told = !returns.may_come_back(view, &node.name);
+            let notes = tell_drained(view, node, before, now).filter(|_| is_told).into_iter().collect();
             let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
             decision.add(Action::Conditions { node, uid, set, remove, confirm, notes });
@@ -64,21 +67,26 @@ fn is_ours(node: &Node) -> bool {
 fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeCondition> {
     let holders: Vec<_> = view.holders_of(&node.name).collect();
     let Some(furthest) = holders.iter().map(|m| m.spec.stage).max() else { return planned(node, idle) };
-    let names = message(&holders);
     let condition = |type_: &'static str, is: bool, message: String| {
         let status = if is { "True" } else { "False" };
         let same = is_ours(node) && node.condition(type_).is_some_and(|c| c.status == status);
         NodeCondition { type_, status, reason: furthest.as_str(), message, turns: !same }
     };
-    let mut list = vec![condition(IN_PROGRESS, true, names.clone())];
+    let mut list = vec![condition(IN_PROGRESS, true, message(&holders))];
     if let Some(last) = view.last_type_on(&node.name) {
         let left = view.pods_up_to(&node.name, last).len();
         let empty = left == 0 && node.unschedulable;
         let stay = view.pods_on(&node.name).len() - left;
         let partly = if empty { None } else { empty_up_to(view, node, last) };
         let text = Told { last, stay, empty: partly }.text();
-        let message = cut(&format!("{text}: {names}"), MAX_MESSAGE);
-        list.extend([condition(DRAINING, !empty, message.clone()), condition(DRAINED, empty, message)]);
+        let told = |of: &[&Arc<NodeMaintenance>]| cut(&format!("{text}: {}", message(of)), MAX_MESSAGE);
+        let draining: Vec<_> = view.drains_of(&node.name).collect();
+        let busy = |m: &&Arc<NodeMaintenance>| {
+            !node.unschedulable || !view.pods_up_to(&node.name, m.spec.last_pod_type).is_empty()
+        };
+        let busy: Vec<_> = draining.iter().copied().filter(busy).collect();
+        let in_progress = told(if busy.is_empty() { &draining } else { &busy });
+        list.extend([condition(DRAINING, !empty, in_progress), condition(DRAINED, empty, told(&draining))]);
     }
     list
 }
@@ -137,6 +145,11 @@ pub(crate) fn named(last: PodType) -> String {
 /// What is told of a node that is recorded as drained for all its maintenances. (Each of them tells of its own pods.)
 fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Option<Note> {
     let last = view.last_type_on(&node.name).filter(|last| before < Some(*last) && Some(*last) <= now)?;
+    Some(node_drained(&node.name, last))
+}
+
+/// What is told of a node that no pod up to a type is left on.
+pub(crate) fn node_drained(node: &str, last: PodType) -> Note {
     let message = format!("All pods{} have left the node", named(last));
-    Some(Note { about: About::Node(node.name.clone()), warning: false, reason: "NodeDrained", message })
+    Note { about: About::Node(node.to_owned()), warning: false, reason: "NodeDrained", message }
 }

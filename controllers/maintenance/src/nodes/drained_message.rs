@@ -23,7 +23,8 @@ impl Told {
     pub(super) fn text(self) -> String {
         let mut text = format!("{SPEAKS}{}", self.last.as_str());
         if self.last < PodType::Static {
-            text.push_str(&format!("; {} of later types stay", self.stay));
+            let verb = if self.stay == 1 { "stays" } else { "stay" };
+            text.push_str(&format!("; {} of later types {verb}", self.stay));
         }
         if let Some(empty) = self.empty {
             text.push_str(none_left(empty));

@@ -1,11 +1,11 @@
 //! Why pods are left: `kubectl describe` shows conditions first, and this is where people look.
 
 use drydock_api::node_maintenance::{Blocker, PodType};
+use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
 
 use super::Status;
 use crate::blockers::guide::todo;
-use crate::words::{are, counted};
 
 impl Status<'_, '_> {
     /// What blocks most, since when and what to do; else what it waits for on a node of another maintenance. It changes with

@@ -3,6 +3,7 @@
 use drydock_api::meta::{Condition, find_condition};
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, Stage};
+use drydock_api::text::{all, are, counted};
 
 use super::Status;
 use crate::nodes::uncordoned;
@@ -35,7 +36,8 @@ impl Status<'_, '_> {
             return (false, "NoNodesSelected", "The node selector selects no node".to_owned());
         }
         if open.is_empty() {
-            let message = format!("All {} selected nodes are unschedulable", nodes.len());
+            let which = all(nodes.len(), "selected node", "selected nodes");
+            let message = format!("{which} {} unschedulable", are(nodes.len()));
             return (true, "AllNodesCordoned", message);
         }
         let is_refused = |node: &&&str| self.view.world.refused.contains_key(**node);
@@ -43,8 +45,12 @@ impl Status<'_, '_> {
             if open.iter().any(|node| is_refused(&node)) { NODE_UPDATE_REFUSED } else { "Cordoning" };
         let named = open.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
         let more = if open.len() > NAMED { ", ..." } else { "" };
-        let mut message =
-            format!("{} of {} nodes are schedulable still: {named}{more}", open.len(), nodes.len());
+        let mut message = format!(
+            "{} of {} {} schedulable still: {named}{more}",
+            open.len(),
+            counted(nodes.len(), "node", "nodes"),
+            are(open.len())
+        );
         let first = open.iter().filter(is_refused).chain(&open);
         let why = first.copied().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
         message.extend(why.into_iter().flat_map(|why| [". ".to_owned(), why]));

@@ -7,6 +7,7 @@ use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, PodType, Stage,
     WORKLOADS_DRAINED,
 };
+use drydock_api::text::{are, counted};
 use jiff::Timestamp;
 
 use super::Status;
@@ -16,7 +17,6 @@ use crate::nodes::emptied::Emptied;
 use crate::nodes::tally::Tally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
-use crate::words::{are, counted};
 
 const CANCELED: &str = "The maintenance was completed before all pods had left";
 /// Reason of the condition, and of the event: what the drain needs does not fit into the status.
@@ -79,8 +79,10 @@ impl Status<'_, '_> {
             let why = open.iter().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
             let among = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
             let message = format!(
-                "{} of {total} nodes are not cordoned yet{among}; evictions of their pods wait for that ({}{which} {} left)",
+                "{} of {} {} not cordoned yet{among}; evictions of their pods wait for that ({}{which} {} left)",
                 open.len(),
+                counted(total, "node", "nodes"),
+                are(open.len()),
                 counted(pods, "pod", "pods"),
                 are(pods)
             );
@@ -88,14 +90,17 @@ impl Status<'_, '_> {
         }
         if pods > 0 {
             let message = format!(
-                "{}{which} {} left on {busy} of {total} nodes",
+                "{}{which} {} left on {busy} of {}",
                 counted(pods, "pod", "pods"),
-                are(pods)
+                are(pods),
+                counted(total, "node", "nodes")
             );
             let parts = [Some(message), self.answer(asked.last), self.ways_out(asked.last)];
             return (false, "Draining", parts.into_iter().flatten().collect::<Vec<_>>().join(". "));
         }
-        (true, "AllPodsTerminated", format!("All pods{which} have left the {} selected nodes", nodes.len()))
+        let selected =
+            if total == 1 { "selected node".to_owned() } else { format!("{total} selected nodes") };
+        (true, "AllPodsTerminated", format!("All pods{which} have left the {selected}"))
     }
 
     /// What is said when nodes have gone that had not been drained, or all nodes have.
@@ -122,8 +127,10 @@ impl Status<'_, '_> {
         }
         if gone.drained > 0 && self.were_all_drained(asked) {
             let which = named(asked.last);
-            let message =
-                format!("All {} nodes left the cluster after all pods{which} had left them", gone.drained);
+            let message = match gone.drained {
+                1 => format!("The node left the cluster after all pods{which} had left it"),
+                nodes => format!("All {nodes} nodes left the cluster after all pods{which} had left them"),
+            };
             return Some((true, "AllPodsTerminated", message));
         }
         Some((false, "NoNodesSelected", "The node selector selects no node".to_owned()))
@@ -143,13 +150,18 @@ fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
     let advice = "select fewer nodes, and drain the others in further maintenances";
     match fitted {
         Fitted { held: true, .. } => Some(format!(
-            "No further pods are asked to leave: the next drain targets of {nodes} nodes do not fit into the status. Use \
-             fewer or shorter pod selectors in the drain plan, or {advice}"
+            "No further pods are asked to leave: the next drain targets of {} do not fit into the status. Use \
+             fewer or shorter pod selectors in the drain plan, or {advice}",
+            counted(nodes, "node", "nodes")
         )),
         Fitted { left_out: 0, .. } => None,
-        Fitted { left_out, .. } => Some(format!(
-            "{left_out} of the {nodes} selected nodes do not fit into the status, and are not drained: {advice}"
-        )),
+        Fitted { left_out, .. } => {
+            let do_not = if *left_out == 1 { "does not" } else { "do not" };
+            Some(format!(
+                "{left_out} of the {nodes} selected nodes {do_not} fit into the status, and {} not drained: {advice}",
+                are(*left_out)
+            ))
+        }
     }
 }
 

@@ -153,7 +153,12 @@ impl Status<'_, '_> {
         let share = (MAX_BLOCKERS_IN_ALL / nodes.len().max(1)).max(1);
         let status = |n: &&Arc<Node>| self.node_status(&n.name, old.get(n.name.as_str()).copied(), share);
         let mut statuses: Vec<_> = nodes.iter().map(status).collect();
-        statuses.extend(kept.iter().copied().cloned());
+        // Nothing works out what blocks on a node that is not selected any more.
+        statuses.extend(kept.iter().map(|status| NodeMaintenanceNodeStatus {
+            blockers: Vec::new(),
+            blocked_pods: 0,
+            ..(*status).clone()
+        }));
         statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
         let room = fit::room(self.maintenance);
         let mut fitted = fit::fit(statuses, &old, room);

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use drydock_api::meta::Condition;
 use drydock_api::node_maintenance::{NodeMaintenance, PODS_WILL_BE_LOST, PodType, Stage};
+use drydock_api::text::counted;
 use drydock_runtime::Pod;
 
 use super::Status;
 use crate::actions::{About, Decision, Note};
-use crate::words::counted;
 use crate::world::View;
 
 /// Pods that the message names.

@@ -47,7 +47,7 @@ async fn describe_answers_what_blocks_since_when_and_what_to_do() -> Result<()> 
     ensure!(status.trim_start().starts_with("Conditions:"), "{status}");
     let messages = status.lines().filter_map(|line| line.trim().strip_prefix("Message:"));
     let what = format!(
-        "1 pod is left on 1 of 1 nodes. 1 of them is blocked, 1 by PodDisruptionBudget: pod describes/kept on node {node} since 20"
+        "1 pod is left on 1 of 1 node. 1 of them is blocked, 1 by PodDisruptionBudget: pod describes/kept on node {node} since 20"
     );
     let answer = messages.map(str::trim).find(|message| message.starts_with(&what));
     let answer = answer.with_context(|| format!("no answer in {status}"))?;

@@ -4,6 +4,8 @@
 //! A pod's owner is the word of whoever writes the pod: a workload is known by namespace and UID, on one node. Strays, which
 //! are pods that came later and that no workload explains which was there before, are known by their namespace.
 
+mod telling;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -12,9 +14,11 @@ use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{About, Decision, Note};
+use crate::actions::Decision;
 use crate::blockers::Why;
 use crate::world::{Located, View};
+
+use telling::{message, tell};
 
 /// How long after the first return the new pods of a workload are asked to leave; doubled with each further one.
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
@@ -114,6 +118,13 @@ impl Returns {
             .or_else(|| if on_node.has_come(pod) { returned(STRAYS) } else { None })
     }
 
+    /// Whether workloads have put pods back on a node that is drained: on this one, or as stored, on one of its maintenances.
+    pub(crate) fn may_come_back(&self, view: &View<'_>, node: &str) -> bool {
+        let has_returned = |on_node: &OnNode| on_node.known.values().any(|seen| seen.times > 0);
+        self.0.get(node).is_some_and(has_returned)
+            || view.drains_of(node).any(|maintenance| maintenance.status.outcomes.returned > 0)
+    }
+
     /// How many are remembered.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -142,7 +153,10 @@ impl OnNode {
             let pods = present.remove(&(namespace.as_str(), uid.as_str())).unwrap_or_default();
             let (again, new) = (seen.again, seen.look(view, self.since, &pods));
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
-                tell(view, pod, seen, decision);
+                // The interceptor of DaemonSets counts what it deletes, and a second count would be another one.
+                if seen.are_strays || !pod.is_daemon_set_pod() {
+                    tell(view, pod, seen, decision);
+                }
             }
             returned.extend(new.into_iter().map(|pod| Located::of(pod)));
         }
@@ -234,39 +248,6 @@ impl Seen {
 
 fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
     pod.creation_timestamp.is_some_and(|made| since < made)
-}
-
-fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decision) {
-    let message =
-        format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
-    for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
-        let about = About::Maintenance(maintenance.metadata.name.clone());
-        let message = message.clone();
-        decision.notes.push(Note { about, warning: true, reason: WORKLOAD_RETURNS, message });
-    }
-}
-
-fn message(pod: &Pod, seen: &Seen) -> String {
-    let times = if seen.times == 1 { String::new() } else { format!(" {} times in a row", seen.times) };
-    if seen.are_strays {
-        let of = pod.controller.as_ref().map_or_else(String::new, |_| format!(" (of {})", name_of(pod)));
-        let Pod { namespace, name, .. } = pod;
-        return format!(
-            "Pods are put on the node again and again in namespace {namespace}, {name} among them{of}{times}, by no workload that \
-             was there before"
-        );
-    }
-    format!("{} has put a new pod on the node{times} after its pod was evicted", name_of(pod))
-}
-
-/// Kind and name of a pod's workload. A ReplicaSet whose name ends as the Deployment controller makes it names the
-/// Deployment too.
-fn name_of(pod: &Pod) -> String {
-    let Some(owner) = &pod.controller else { return String::new() };
-    let name = format!("{} {}", owner.kind, owner.name);
-    let hash = pod.labels.get("pod-template-hash").filter(|_| owner.kind == "ReplicaSet");
-    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
-    deployment.map_or(name.clone(), |deployment| format!("{name} (Deployment {deployment})"))
 }
 
 /// The time between a return, the `times`th in a row, and the next request.

@@ -1,0 +1,101 @@
+//! A blocker as it is shown, after what was shown of the same pod before.
+
+use drydock_api::node_maintenance::PodType;
+use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
+use drydock_api::time::truncate_to_seconds;
+use jiff::{SignedDuration, Timestamp};
+
+use super::text::Text;
+use super::why::{ForOwner, Why};
+use crate::actions::Decision;
+use crate::world::View;
+
+/// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
+/// those of anybody.
+const WORDS_STAY: SignedDuration = SignedDuration::from_mins(1);
+
+/// A blocker as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// With the whole message.
+    pub(crate) blocker: Blocker,
+    /// What the message is made of.
+    pub(super) text: Text,
+    /// Of a budget: in what way it blocks.
+    pub(crate) state: &'static str,
+    /// Whether it is worth an event.
+    pub(super) is_due: bool,
+    /// Type of the pod; the first one if it is the node that blocks.
+    pub(super) pod_type: PodType,
+    pub(super) about: String,
+    /// What the pod's owner was told of it by nobody else.
+    pub(super) for_owner: Option<ForOwner>,
+    /// When its message was taken.
+    pub(super) worded: Timestamp,
+}
+
+impl Shown {
+    /// What a status showed before a restart.
+    pub(super) fn stored(blocker: &Blocker) -> Self {
+        Self {
+            blocker: blocker.clone(),
+            text: Text::default(),
+            state: "",
+            is_due: false,
+            pod_type: PodType::default(),
+            about: String::new(),
+            for_owner: None,
+            worded: Timestamp::MIN,
+        }
+    }
+
+    /// Whether the message has a command.
+    pub(crate) fn has_command(&self) -> bool {
+        self.text.command.is_some()
+    }
+
+    /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
+    pub(super) fn tells_of(&self, why: &Why) -> bool {
+        let is_same = (&self.about, self.for_owner) == (&why.about, why.for_owner);
+        self.blocker.reason == why.reason && (is_same || self.worded == Timestamp::MIN)
+    }
+
+    /// Whether it is a pod that is blocked, of a type up to this.
+    pub(super) fn is_pod_up_to(&self, last: PodType) -> bool {
+        self.pod_type <= last && !self.blocker.pod.uid.is_empty()
+    }
+
+    /// The longest blocked first.
+    pub(super) fn order(&self) -> (Option<Timestamp>, &PodReference) {
+        (self.blocker.since_time, &self.blocker.pod)
+    }
+}
+
+/// A blocker, after what was shown of the same pod or node before.
+pub(super) fn show(
+    view: &View<'_>,
+    before: Option<&Shown>,
+    pod: PodReference,
+    why: Why,
+    decision: &mut Decision,
+) -> Shown {
+    let Why { reason, about, state, is_due, for_owner, text } = why;
+    let before = before.filter(|before| before.blocker.reason == reason);
+    let since = before.and_then(|before| before.blocker.since_time);
+    let (mut shown, mut worded) = (text, view.now);
+    let is_same =
+        |before: &&Shown| (&before.about, before.state, before.for_owner) == (&about, state, for_owner);
+    if let Some(before) = before.filter(is_same) {
+        let until = before.worded.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
+        let differs = before.text != shown;
+        if differs && view.now < until {
+            decision.wake_at(until);
+        }
+        if !differs || view.now < until {
+            (shown, worded) = (before.text.clone(), before.worded);
+        }
+    }
+    let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
+    let blocker = Blocker { pod, reason: reason.to_owned(), message: shown.message(None), since_time };
+    Shown { blocker, text: shown, state, is_due, pod_type: PodType::default(), about, for_owner, worded }
+}
