@@ -70,10 +70,11 @@ impl HttpClient {
         status(self.send(lane, "GET", &format!("{}/{name}", self.collection), Bytes::new()).await?).await
     }
 
-    /// Replaces the status of an object at its revision; the new one.
+    /// Replaces the status of an object at its revision; the new one. What a busy server puts off is sent once more.
     pub async fn report(&self, lane: usize, name: &str, object: Bytes) -> Result<String> {
         let path = format!("{}/{name}/status", self.collection);
-        revision(&self.ask(lane, "PUT", &path, object).await?.into_body().collect().await?.to_bytes())
+        let answer = self.ask_again(lane, "PUT", &path, object).await?;
+        revision(&answer.into_body().collect().await?.to_bytes())
     }
 
     /// The answer to a gRPC call, whose body is a message in its frame.
@@ -105,15 +106,21 @@ impl HttpClient {
         succeeded(method, path, self.send(lane, method, path, body).await?).await
     }
 
-    /// The answer to a read that a busy server may put off, which is then sent once more when the server says (as
+    /// The answer to a request that a busy server may put off, which is then sent once more when the server says (as
     /// client-go does); the time counts as that of the request.
-    async fn ask_again(&self, lane: usize, path: &str) -> Result<http::Response<Incoming>> {
+    async fn ask_again(
+        &self,
+        lane: usize,
+        method: &str,
+        path: &str,
+        body: Bytes,
+    ) -> Result<http::Response<Incoming>> {
         for _ in 0..RETRIES {
-            let answer = self.send(lane, "GET", path, Bytes::new()).await?;
-            let Some(pause) = put_off(&answer)? else { return succeeded("GET", path, answer).await };
+            let answer = self.send(lane, method, path, body.clone()).await?;
+            let Some(pause) = put_off(&answer)? else { return succeeded(method, path, answer).await };
             tokio::time::sleep(pause).await;
         }
-        self.ask(lane, "GET", path, Bytes::new()).await
+        self.ask(lane, method, path, body).await
     }
 
     async fn send(
@@ -208,7 +215,7 @@ impl Client for HttpClient {
                 .to_owned(),
         };
         let path = format!("{}?watch=1&{from}", self.collection);
-        Ok(self.ask_again(lane, &path).await?.into_body())
+        Ok(self.ask_again(lane, "GET", &path, Bytes::new()).await?.into_body())
     }
 
     async fn all(&self) -> Result<Vec<Value>> {
