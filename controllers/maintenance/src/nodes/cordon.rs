@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
@@ -11,8 +12,6 @@ use crate::actions::{About, Action, Decision, Note};
 use crate::world::View;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
-/// Reason of events about nodes that others make schedulable.
-const CORDON_CONFLICT: &str = "CordonConflict";
 /// Maintenances that an event names.
 const NAMED: usize = 5;
 
