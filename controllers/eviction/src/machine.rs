@@ -21,7 +21,7 @@ use drydock_api::eviction_request::{
     EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
 };
 use drydock_api::time::{format_seconds, truncate_to_micros};
-use drydock_runtime::Pod;
+use drydock_runtime::{Pod, events::reasons};
 use jiff::Timestamp;
 
 use crate::cleanup;
@@ -160,7 +160,7 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.active_interceptors = selection.targets.first().cloned().into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
     status.pod_info = Some(pod_info(pod));
-    let ignored = |message| Warning { reason: "InvalidInterceptor", message };
+    let ignored = |message| Warning { reason: reasons::INVALID_INTERCEPTOR, message };
     let warnings = selection.warnings.into_iter().take(MAX_WARNINGS).map(ignored).collect();
     Decision { status: Some(status), warnings, ..Decision::default() }
 }
@@ -245,7 +245,7 @@ fn timed_out(request: &EvictionRequest) -> Option<Warning> {
     };
     let next = next_interceptor(&request.status).unwrap_or_default();
     let message = format!("{} {said}. It is passed over, and the turn is {next}'s", active.name);
-    Some(Warning { reason: "InterceptorTimedOut", message })
+    Some(Warning { reason: reasons::INTERCEPTOR_TIMED_OUT, message })
 }
 
 /// A terminal condition; nobody is active any more.

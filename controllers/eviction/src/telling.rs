@@ -2,6 +2,7 @@
 
 use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
+use drydock_runtime::events::reasons::INTERCEPTOR_STARTED;
 use drydock_runtime::events::{Severity, subject};
 use drydock_runtime::{Cacheable, Change, Context, ObjectKey, target};
 use tracing::{debug, warn};
@@ -41,7 +42,7 @@ pub(crate) fn tell_of_beginning(context: &Context, change: &Change<EvictionReque
     };
     if is_news && context.may_write() {
         let message = format!("{name} has begun");
-        context.recorder.tell_owner(new, Severity::Normal, "InterceptorStarted", &message);
+        context.recorder.tell_owner(new, Severity::Normal, INTERCEPTOR_STARTED, &message);
     }
 }
 

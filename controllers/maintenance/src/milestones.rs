@@ -8,6 +8,9 @@ use drydock_api::meta::is_condition_true;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, Stage};
 use drydock_api::text::{all, are, counted};
+use drydock_runtime::events::reasons::{
+    CORDONED as ALL_CORDONED, DRAIN_STARTED, EVICTION_BLOCKED, NODE_DRAINED,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
@@ -100,7 +103,7 @@ impl Step<'_, '_> {
             told.cordoned = true;
             let nodes = nodes.len();
             let which = all(nodes, "selected node", "selected nodes");
-            self.note(false, "Cordoned", format!("{which} {} unschedulable", are(nodes)));
+            self.note(false, ALL_CORDONED, format!("{which} {} unschedulable", are(nodes)));
         }
         if self.maintenance.spec.stage != Stage::Drain {
             return;
@@ -115,7 +118,7 @@ impl Step<'_, '_> {
                 counted(nodes.len(), "node", "nodes"),
                 are(pods)
             );
-            self.note(false, "DrainStarted", message);
+            self.note(false, DRAIN_STARTED, message);
         }
         if told.drain {
             self.tell_of_causes(told, blocked);
@@ -142,7 +145,7 @@ impl Step<'_, '_> {
                 new.push(message(&group));
             }
         }
-        new.into_iter().for_each(|message| self.note(true, "EvictionBlocked", message));
+        new.into_iter().for_each(|message| self.note(true, EVICTION_BLOCKED, message));
     }
 
     /// The pods that the status says are blocked, and why: these have been told of.
@@ -175,7 +178,7 @@ impl Step<'_, '_> {
                 }
                 drained.insert(node.name.clone());
                 let message = format!("All pods{} have left node {}", named(last), node.name);
-                self.note(false, "NodeDrained", message);
+                self.note(false, NODE_DRAINED, message);
             }
         }
         (told.drained, told.settling) = (drained, settling);

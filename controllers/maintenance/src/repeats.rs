@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use drydock_api::meta::{Condition, find_condition};
 use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, Stage};
+use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Action, Decision, Note};
 use crate::world::View;
 
 /// What is told once by those who decide on it.
-const REPEATED: [&str; 1] = ["DrainFastForwarded"];
+const REPEATED: [&str; 1] = [DRAIN_FAST_FORWARDED];
 /// How often it is told again.
 const EVERY: SignedDuration = SignedDuration::from_mins(30);
 /// Most warnings that are remembered.

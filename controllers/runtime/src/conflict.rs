@@ -57,13 +57,12 @@ impl Conflict {
         self.undone.back().copied()
     }
 
-    /// How often it was undone, if that is to be told now: once may be a mistake, and each further time within a minute is no
-    /// news.
-    pub fn tell(&mut self, now: Timestamp) -> Option<usize> {
+    /// The same as [`Conflict::since`], if that is to be told now: each further time within a minute is no news.
+    pub fn tell(&mut self, now: Timestamp) -> Option<(usize, Timestamp)> {
         let is_quiet = self.told.is_none_or(|told| now.duration_since(told) >= QUIET);
-        let times = Some(self.times()).filter(|times| *times > 1 && is_quiet)?;
+        let since = self.since().filter(|_| is_quiet)?;
         self.told = Some(now);
-        Some(times)
+        Some(since)
     }
 }
 
@@ -83,7 +82,7 @@ mod tests {
             conflict.undone(1, at(second));
             conflict.tell(at(second))
         };
-        assert_eq!([told(0), told(1), told(60), told(61)], [None, Some(2), None, Some(4)]);
+        assert_eq!([told(0), told(1), told(60), told(61)], [None, Some((2, at(0))), None, Some((4, at(0)))]);
         assert_eq!(told(700), None, "the others are long ago");
     }
 
@@ -102,6 +101,17 @@ mod tests {
         assert_eq!(conflict.since(), Some((22, at(0))));
         conflict.forget(at(1701));
         assert_eq!(conflict.since(), None);
+    }
+
+    /// An event said 16 times, and the condition beside it 40.
+    #[test]
+    fn what_is_told_and_what_is_stored_have_one_count() {
+        let mut conflict = Conflict::default();
+        for second in [0, 300, 600, 900] {
+            conflict.undone(10, at(second));
+            assert_eq!(conflict.tell(at(second)), conflict.since());
+        }
+        assert_eq!(conflict.since(), Some((40, at(0))));
     }
 
     #[test]

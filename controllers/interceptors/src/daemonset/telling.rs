@@ -11,6 +11,7 @@ use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus}
 use drydock_api::text::times as in_words;
 use drydock_api::time::format_seconds;
 use drydock_runtime::events::Severity;
+use drydock_runtime::events::reasons::{EVICTION_BLOCKED, EVICTION_UNBLOCKED};
 use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -109,11 +110,11 @@ impl Reporter {
             Tell::Nothing => None,
             Tell::Later(at) => Some(at),
             Tell::Blocked => {
-                context.recorder.tell_owner(request, Severity::Warning, "EvictionBlocked", &news.message);
+                context.recorder.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, &news.message);
                 None
             }
             Tell::Unblocked => {
-                context.recorder.tell_readers(request, Severity::Normal, "EvictionUnblocked", &news.message);
+                context.recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &news.message);
                 None
             }
         }

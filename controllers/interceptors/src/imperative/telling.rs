@@ -5,6 +5,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::ObjectKey;
 use drydock_runtime::events::Severity;
+use drydock_runtime::events::reasons::{EVICTION_BLOCKED, EVICTION_UNBLOCKED};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -34,11 +35,11 @@ impl Worker {
             Tell::Nothing => None,
             Tell::Later(at) => Some(at),
             Tell::Blocked => {
-                recorder.tell_owner(request, Severity::Warning, "EvictionBlocked", &words);
+                recorder.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, &words);
                 None
             }
             Tell::Unblocked => {
-                recorder.tell_readers(request, Severity::Normal, "EvictionUnblocked", &words);
+                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &words);
                 None
             }
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
@@ -237,10 +238,11 @@ fn tell_it_stays(context: &Context, node: &Node, refusals: &Refusals) {
 fn pause(context: &Context, shared: &Shared, blocked: &impl Fn(&str), node: &Node) -> Option<Duration> {
     let now = clock::now();
     let due = shared.waits.wanted(&node.name, now);
-    if let Some(times) = due.tell {
+    if let Some((times, began)) = due.tell {
         let message = format!(
-            "The taint {TAINT} was taken away {times} times in the last 10 minutes while DaemonSet pods are drained from \
-             the node; it is set again, later each time, and pods that it keeps away are not deleted without it"
+            "The taint {TAINT} was taken away {times} times since {} while DaemonSet pods are drained from \
+             the node; it is set again, later each time, and pods that it keeps away are not deleted without it",
+            format_seconds(began)
         );
         context.recorder.warning(node, "TaintConflict", message);
         blocked(&node.name);

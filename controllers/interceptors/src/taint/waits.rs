@@ -26,8 +26,8 @@ struct Wait {
 pub(super) struct Due {
     /// Not before.
     pub(super) at: Timestamp,
-    /// How often others took it away, if that is to be told now.
-    pub(super) tell: Option<usize>,
+    /// How often others took it away since when, if that is to be told now.
+    pub(super) tell: Option<(usize, Timestamp)>,
 }
 
 impl Waits {
@@ -107,11 +107,11 @@ mod tests {
             (waits.wanted("n", at(second)).tell, waits.of("n"))
         };
         assert_eq!(told(0), (None, Some((at(0), None))));
-        assert_eq!(told(1), (Some(2), Some((at(0), Some((2, at(0)))))));
+        assert_eq!(told(1), (Some((2, at(0))), Some((at(0), Some((2, at(0)))))));
         assert_eq!(told(2), (None, Some((at(0), Some((3, at(0)))))));
         waits.over("n", true);
         assert_eq!(waits.of("n"), None);
-        assert_eq!(told(61), (Some(4), Some((at(61), Some((4, at(0)))))));
+        assert_eq!(told(61), (Some((4, at(0))), Some((at(61), Some((4, at(0)))))));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use drydock_api::node_maintenance::blocker::{
 };
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
 use super::why::{ForOwner, Why};
@@ -82,7 +83,7 @@ pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) ->
 /// what blocks them.
 pub(super) fn tell_owner(pod: &Pod, why: &Why, decision: &mut Decision) {
     let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
-    decision.notes.push(Note { about, warning: true, reason: "EvictionBlocked", message: why.text.brief() });
+    decision.notes.push(Note { about, warning: true, reason: EVICTION_BLOCKED, message: why.text.brief() });
 }
 
 /// Whether the leader before this one has told it: it is so for so long that it must have looked.

@@ -1,5 +1,6 @@
 //! What is told: events about nodes and maintenances, and the same in the log.
 
+use drydock_runtime::events::reasons::COMPLETED;
 use drydock_runtime::events::{Recorder, Severity};
 use drydock_runtime::{Cacheable, Context, target};
 use tracing::{debug, info, warn};
@@ -80,8 +81,8 @@ pub(crate) fn tell_of_write(context: &Context, action: &Action) {
         }
         Action::Finalizer { maintenance } => {
             let message = "The maintenance has released its nodes";
-            info!(maintenance = maintenance.metadata.name, reason = "Completed", "{message}");
-            context.recorder.normal(&**maintenance, "Completed", message.to_owned());
+            info!(maintenance = maintenance.metadata.name, reason = COMPLETED, "{message}");
+            context.recorder.normal(&**maintenance, COMPLETED, message.to_owned());
         }
         _ => {}
     }

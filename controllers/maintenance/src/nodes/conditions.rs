@@ -6,6 +6,7 @@ use std::sync::Arc;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
+use drydock_runtime::events::reasons::NODE_DRAINED;
 
 use crate::actions::{About, Action, Decision, NodeCondition, Note};
 use crate::nodes::drained_message::{Told, recorded};
@@ -151,5 +152,5 @@ fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Opti
 /// What is told of a node that no pod up to a type is left on.
 pub(crate) fn node_drained(node: &str, last: PodType) -> Note {
     let message = format!("All pods{} have left the node", named(last));
-    Note { about: About::Node(node.to_owned()), warning: false, reason: "NodeDrained", message }
+    Note { about: About::Node(node.to_owned()), warning: false, reason: NODE_DRAINED, message }
 }

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
+use drydock_api::time::format_seconds;
+use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
@@ -11,8 +13,6 @@ use crate::actions::{About, Action, Decision, Note};
 use crate::world::View;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
-/// Reason of events about nodes that others make schedulable.
-const CORDON_CONFLICT: &str = "CordonConflict";
 /// Maintenances that an event names.
 const NAMED: usize = 5;
 
@@ -97,12 +97,13 @@ impl Flips {
         if conflict.times() == 1 {
             decision.notes.push(held(view, node));
         }
-        let Some(count) = conflict.tell(view.now) else { return };
+        let Some((count, began)) = conflict.tell(view.now) else { return };
         let holders = holders(view, node);
         let message = |who: &str| {
             format!(
-                "{who} was made schedulable {count} times in the last 10 minutes, and is made unschedulable again, as it is under \
-                 maintenance: {holders}"
+                "{who} was made schedulable by others {count} times since {}, and is made unschedulable again, as it is under \
+                 maintenance: {holders}",
+                format_seconds(began)
             )
         };
         let mut tell = |about, message| {

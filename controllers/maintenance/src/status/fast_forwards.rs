@@ -1,6 +1,7 @@
 //! What is told of a maintenance that goes further than its own plan says.
 
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
 
 use crate::actions::{About, Note};
 use crate::world::View;
@@ -26,7 +27,7 @@ pub(super) fn notes(view: &View<'_>, maintenance: usize, object: &NodeMaintenanc
             ),
         };
         let about = About::Maintenance(object.metadata.name.clone());
-        Note { about, warning: true, reason: "DrainFastForwarded", message }
+        Note { about, warning: true, reason: DRAIN_FAST_FORWARDED, message }
     })
     .collect()
 }

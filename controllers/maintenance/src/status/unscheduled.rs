@@ -7,6 +7,7 @@ use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance,
 use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::events::reasons::PODS_UNSCHEDULABLE;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
@@ -180,7 +181,7 @@ pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Opti
     (condition.is_true() && !was).then_some(Note {
         about,
         warning: true,
-        reason: "PodsUnschedulable",
+        reason: PODS_UNSCHEDULABLE,
         message,
     })
 }

@@ -4,6 +4,7 @@
 mod aggregate;
 mod backlog;
 mod owner;
+pub mod reasons;
 mod writer;
 
 use std::sync::Arc;

@@ -98,7 +98,8 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
 
 /// It was passed over without an event, and the owner was never told of anything.
 #[tokio::test(flavor = "multi_thread")]
-async fn passing_it_over_is_an_event_on_pod_and_request_and_the_next_blocker_says_it() -> Result<()> {
+async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_next_blocker_says_it()
+-> Result<()> {
     let options = Options { heartbeat_deadline: Some("15s".into()), ..Options::default() };
     let drydock = Drydock::start(Host::start().await?, options).await?;
     let client = drydock.host.client().await?;
@@ -120,17 +121,26 @@ async fn passing_it_over_is_an_event_on_pod_and_request_and_the_next_blocker_say
     for (kind, name) in [("Pod", "held"), ("EvictionRequest", uid.as_str())] {
         let about = format!("involvedObject.kind={kind},involvedObject.name={name}");
         let list = ["get", "events", "--field-selector", &about, "-o", "json"];
-        let late = || format!("no event of {kind} {name} says that the interceptor was passed over");
+        let late = || format!("the events of {kind} {name} do not tell of the interceptor");
         retry(LIMIT, late, async || {
             let events: Value = serde_json::from_str(&namespace.kubectl.ok(&list).await?)?;
             let events = events["items"].as_array().context("no items")?;
-            let told = events.iter().find(|event| event["reason"] == "InterceptorTimedOut");
-            let Some(told) = told else { return Ok(false) };
-            let message = told["message"].as_str().unwrap_or_default();
             let subject = format!("Eviction of pod held for NodeMaintenance late (a test) on node {node}: ");
-            ensure!(message.starts_with(&subject), "{told}");
-            ensure!(message.contains(&format!("{ABSENT_INTERCEPTOR} has never reported")), "{told}");
-            ensure!(kind != "Pod" || told["related"]["name"] == uid.as_str(), "{told}");
+            for (reason, words) in [
+                (
+                    "EvictionBlocked",
+                    format!("Waiting for interceptor {ABSENT_INTERCEPTOR}, which has never reported"),
+                ),
+                ("InterceptorTimedOut", format!("{ABSENT_INTERCEPTOR} has never reported")),
+            ] {
+                let said = |event: &&Value| {
+                    let message = event["message"].as_str().unwrap_or_default();
+                    event["reason"] == reason && message.contains(&words)
+                };
+                let Some(told) = events.iter().find(said) else { return Ok(false) };
+                ensure!(told["message"].as_str().is_some_and(|said| said.starts_with(&subject)), "{told}");
+                ensure!(kind != "Pod" || told["related"]["name"] == uid.as_str(), "{told}");
+            }
             Ok(true)
         })
         .await?;
