@@ -1,5 +1,6 @@
 //! Errors of a NodeMaintenance, on create, update and status update. Pure; does not mutate the object.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use drydock_machinery::field::{Error, ErrorList, Path, is_full};
@@ -33,7 +34,7 @@ pub fn validate_create(new: &NodeMaintenance) -> ErrorList {
 /// Errors of a change of the spec.
 pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorList {
     let path = Path::new("spec");
-    let mut errors = validate_spec(&new.spec, &path);
+    let mut errors = validate_spec(&with_later_last(old, new), &path);
     let deleting = old.metadata.deletion_timestamp.is_some();
     if new.spec.stage != Stage::Unknown && !may_change(old.spec.stage, new.spec.stage, deleting) {
         let (to, from) = (new.spec.stage.as_str(), old.spec.stage.as_str());
@@ -64,6 +65,16 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
         errors.push(immutable(path.child("drainPlan"), value));
     }
     errors
+}
+
+/// The new spec, with the later one of the last pod types where it was changed: that is one error, not one for each entry of
+/// the plan.
+fn with_later_last<'a>(old: &NodeMaintenance, new: &'a NodeMaintenance) -> Cow<'a, NodeMaintenanceSpec> {
+    let (was, is) = (old.spec.last_pod_type, new.spec.last_pod_type);
+    match is == was || is == PodType::Unknown {
+        true => Cow::Borrowed(&new.spec),
+        false => Cow::Owned(NodeMaintenanceSpec { last_pod_type: was.max(is), ..new.spec.clone() }),
+    }
 }
 
 /// Errors of a status.
