@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::future::join_all;
-use http::StatusCode;
+use http::{Response, StatusCode};
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 
-use crate::door::{Answer, Ask, Door, Line, Windows};
+use crate::door::{Answer, Ask, Door, Line, Windows, status_of};
 use crate::stage::{Account, Stage, Tenant};
 
 /// Where attacks come from.
@@ -122,6 +123,32 @@ impl Field {
                 }
             }
             Err(_) => self.count("broken"),
+        }
+    }
+
+    /// Counts how a call of gRPC was answered, as far as its head says; one that goes on is counted as open.
+    pub fn note_call(&self, answer: &Result<Response<Incoming>>) {
+        match answer {
+            Ok(answer) => {
+                let told = answer.headers().get("grpc-message").and_then(|told| told.to_str().ok());
+                if let Some(told) = told {
+                    self.refusal.get_or_init(|| told.chars().take(REFUSAL).collect());
+                }
+                self.count_call(status_of(answer.headers()), answer.status());
+            }
+            Err(_) => self.count("broken"),
+        }
+    }
+
+    fn count_call(&self, status: Option<&str>, code: StatusCode) {
+        // RFC of gRPC, statuscodes.md: UNKNOWN, INTERNAL and DATA_LOSS are faults.
+        if code == StatusCode::INTERNAL_SERVER_ERROR || matches!(status, Some("2" | "13" | "15")) {
+            self.fault.get_or_init(|| format!("{code}, grpc-status {status:?}"));
+        }
+        match status {
+            Some(status) => self.count(&format!("grpc-status {status}")),
+            None if code.is_success() => self.count("open"),
+            None => self.count(code.as_str()),
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Happened {
     pub peak: u64,
     /// Whether our API server ran to the end.
     pub survived: bool,
+    /// Panics that our API server logged.
+    pub panics: usize,
     /// Reviews that the host answered.
     pub reviews: u64,
     /// Within this.
@@ -42,12 +44,16 @@ impl Happened {
         harm.extend(count("probes", &others.probes));
         harm.extend(count("requests of system:masters", &others.masters));
         harm.extend(count("requests of another tenant", &others.observer));
-        let first = others.watch.first.as_deref().unwrap_or_default();
+        for (who, watched) in [("a watch", &others.watch), ("a gRPC stream", &others.stream)] {
+            let first = watched.first.as_deref().unwrap_or_default();
+            harm.extend(
+                (watched.breaks > 0).then(|| format!("{who} broke {} times: {first}", watched.breaks)),
+            );
+            harm.extend(watched.missed.map(|beat| format!("{who} was never told of write {beat}")));
+        }
         harm.extend(
-            (others.watch.breaks > 0)
-                .then(|| format!("a watch broke {} times: {first}", others.watch.breaks)),
+            (self.panics > 0).then(|| format!("{} panics in the log of our API server", self.panics)),
         );
-        harm.extend(others.watch.missed.map(|beat| format!("a watch was never told of write {beat}")));
         harm.extend(others.drain.failure.as_ref().map(|why| format!("the drain: {why}")));
         let most = attack.memory;
         harm.extend((self.peak > most).then(|| format!("{} MiB of memory, more than {most}", self.peak)));
@@ -85,6 +91,7 @@ mod tests {
             name: "a",
             peak: 100,
             survived: true,
+            panics: 0,
             reviews: 10_000,
             length: Duration::from_secs(4),
             others: Fared::default(),
@@ -109,6 +116,7 @@ mod tests {
     fn each_harm_is_told() {
         let failed = Count { asked: 2, failed: 1, first: Some("429".into()), ..Count::default() };
         let with = |others| Happened { others, ..happened() };
+        let broken_stream = Watched { breaks: 2, ..Watched::default() };
         let broken = Watched { breaks: 1, ..Watched::default() };
         let missed = Watched { missed: Some(3), ..Watched::default() };
         let drain = crate::others::Drained { failure: Some("late".into()), ..Default::default() };
@@ -122,6 +130,8 @@ mod tests {
             (with(Fared { observer: failed, ..Fared::default() }), "another tenant"),
             (with(Fared { watch: broken, ..Fared::default() }), "a watch broke"),
             (with(Fared { watch: missed, ..Fared::default() }), "never told of write 3"),
+            (with(Fared { stream: broken_stream, ..Fared::default() }), "a gRPC stream broke 2 times"),
+            (Happened { panics: 1, ..happened() }, "1 panics"),
             (with(Fared { drain, ..Fared::default() }), "the drain: late"),
         ];
         for (happened, words) in cases {

@@ -8,7 +8,7 @@ use drydock_conformance::host::repository;
 
 use crate::judge::Happened;
 
-const HEAD: [&str; 11] = [
+const HEAD: [&str; 12] = [
     "attack",
     "peak MiB",
     "slowest probe",
@@ -18,6 +18,7 @@ const HEAD: [&str; 11] = [
     "others served within",
     "99% of another tenant's within",
     "watch broken",
+    "stream broken",
     "drain",
     "harm",
 ];
@@ -25,10 +26,10 @@ const HEAD: [&str; 11] = [
 /// Says how an attack went.
 pub fn told(happened: &Happened) {
     let verdict = if happened.harm.is_empty() { "no harm" } else { "HARM" };
-    let [_, peak, probe, refused, reviews, failed, served, p99, broken, drain, _] = row(happened);
+    let [_, peak, probe, refused, reviews, failed, served, p99, broken, stream, drain, _] = row(happened);
     println!(
         "{:<24} {verdict:<8} {peak} MiB, probe {probe}, refused {refused}, {reviews} reviews/s, \
-         others failed {failed}, served in {served}, p99 {p99}, watch broken {broken}, drain {drain}; {}",
+         others failed {failed}, served in {served}, p99 {p99}, watch broken {broken}, stream broken {stream}, drain {drain}; {}",
         happened.name, happened.told
     );
     happened.harm.iter().for_each(|harm| println!("    {harm}"));
@@ -47,7 +48,7 @@ pub fn table(all: &[Happened]) -> Result<bool> {
     Ok(bad == 0)
 }
 
-fn row(happened: &Happened) -> [String; 11] {
+fn row(happened: &Happened) -> [String; 12] {
     let others = &happened.others;
     let of = |count: &crate::others::Count| format!("{}/{}", count.failed, count.asked);
     [
@@ -60,6 +61,7 @@ fn row(happened: &Happened) -> [String; 11] {
         seconds(happened.slowest()),
         seconds(others.observer.p99()),
         others.watch.breaks.to_string(),
+        others.stream.breaks.to_string(),
         others.drain.failure.as_ref().map_or_else(|| seconds(others.drain.took), |_| "never".to_owned()),
         happened.harm.join("; ").replace(['|', '\n'], " "),
     ]

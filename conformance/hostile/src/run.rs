@@ -72,6 +72,7 @@ impl Scene<'_> {
         let field = Field::new(self.stage.clone(), tenant, self.size, self.length);
         let memory = Memory::of(self.stage.pid().context("our API server does not run")?)?;
         let (began, reviews) = (Instant::now(), self.stage.reviews().await?);
+        let panics = self.stage.panics();
         let others = Others::start(self.stage, self.observer, drain, [HOME, LAIR]);
         let findings = self.attack(attack, &field).await;
         let attacked = (began.elapsed(), self.stage.reviews().await?);
@@ -80,6 +81,7 @@ impl Scene<'_> {
         let happened = Happened {
             name: attack.name,
             peak,
+            panics: self.stage.panics().saturating_sub(panics),
             survived: !killed && self.stage.pid().is_some(),
             reviews: attacked.1 - reviews,
             length: attacked.0,

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bodies;
+mod calls;
 mod connections;
 mod controllers;
 mod frames;
@@ -14,6 +15,7 @@ mod shares;
 mod statuses;
 mod stock;
 mod store;
+mod streams;
 mod traces;
 mod vetoes;
 mod writes;
@@ -30,6 +32,8 @@ pub fn all() -> Vec<Attack> {
         writes::all(),
         connections::all(),
         frames::all(),
+        streams::all(),
+        calls::all(),
         reviews::all(),
         host::all(),
         controllers::all(),

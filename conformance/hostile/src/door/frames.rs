@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use super::{Door, Stream};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
@@ -50,6 +51,12 @@ impl Frames {
     /// A request without a body.
     pub async fn request(&mut self, stream: u32, block: &[u8]) -> Result<()> {
         self.frame(HEADERS, END_STREAM | END_HEADERS, stream, block).await
+    }
+
+    /// A request whose body is this, in one frame.
+    pub async fn request_with(&mut self, stream: u32, block: &[u8], body: &[u8]) -> Result<()> {
+        self.frame(HEADERS, END_HEADERS, stream, block).await?;
+        self.frame(DATA, END_STREAM, stream, body).await
     }
 
     /// A header block in many frames; its end comes only if asked for.
@@ -121,7 +128,17 @@ async fn read_all(mut read: ReadHalf<Stream>) {
 
 /// A header block of a GET with more fields, each literal and not indexed.
 pub fn fields(authority: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
-    let usual = [(":method", "GET"), (":scheme", "https"), (":authority", authority), (":path", path)];
+    block_of("GET", authority, path, more)
+}
+
+/// The same of a gRPC call.
+pub fn call_fields(authority: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let usual = [("content-type", "application/grpc"), ("te", "trailers")];
+    block_of("POST", authority, path, &[&usual, more].concat())
+}
+
+fn block_of(method: &str, authority: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let usual = [(":method", method), (":scheme", "https"), (":authority", authority), (":path", path)];
     let mut block = Vec::new();
     for (name, value) in usual.iter().chain(more) {
         block.push(0);

@@ -2,12 +2,14 @@
 //! and frames as no client sends them.
 
 mod ask;
+mod call;
 mod frames;
 mod line;
 mod raw;
 
 pub use ask::{Answer, Ask};
-pub use frames::{Frames, fields};
+pub use call::{Calls, call, frame, status_of};
+pub use frames::{Frames, call_fields, fields};
 pub use line::{Body, Line, Windows};
 pub use raw::Raw;
 

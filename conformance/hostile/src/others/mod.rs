@@ -5,6 +5,7 @@ mod drain;
 mod masters;
 mod observer;
 mod probes;
+mod stream;
 
 pub use count::Count;
 pub use drain::{Drain, Drained};
@@ -19,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::stage::Stage;
+use observer::Way;
 
 /// Whoever waits longer for an answer waits for ever.
 const GUARD: Duration = Duration::from_secs(30);
@@ -30,6 +32,7 @@ pub struct Others {
     masters: JoinHandle<Count>,
     asks: JoinHandle<Count>,
     watch: JoinHandle<Watched>,
+    stream: JoinHandle<Watched>,
     drain: JoinHandle<Result<Drained>>,
 }
 
@@ -44,6 +47,8 @@ pub struct Fared {
     pub observer: Count,
     /// Its watch.
     pub watch: Watched,
+    /// Its gRPC stream.
+    pub stream: Watched,
     /// The drain.
     pub drain: Drained,
 }
@@ -56,7 +61,8 @@ impl Others {
             probes: from.map(|from| tokio::spawn(probes::probe(stage.clone(), from, stop.clone()))).into(),
             masters: tokio::spawn(masters::ask(stage.clone(), stop.clone())),
             asks: tokio::spawn(observer.clone().ask(stop.clone())),
-            watch: tokio::spawn(observer.clone().watch(stop.clone())),
+            watch: tokio::spawn(observer.clone().watch(stop.clone(), Way::Watch)),
+            stream: tokio::spawn(observer.clone().watch(stop.clone(), Way::Stream)),
             drain: tokio::spawn(drain.run(stage.clone())),
             stop,
         }
@@ -71,7 +77,8 @@ impl Others {
             probes.join(some.await?);
         }
         let (masters, observer) = (self.masters.await?, self.asks.await?);
-        Ok(Fared { probes, masters, observer, watch: self.watch.await?, drain })
+        let (watch, stream) = (self.watch.await?, self.stream.await?);
+        Ok(Fared { probes, masters, observer, watch, stream, drain })
     }
 }
 

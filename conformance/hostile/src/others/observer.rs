@@ -15,16 +15,27 @@ use crate::stage::{HOME, Stage, Tenant};
 
 const PAUSE: Duration = Duration::from_millis(200);
 /// The annotation that each write counts up.
-const BEAT: &str = "beat";
+pub(super) const BEAT: &str = "beat";
+/// The annotation that the status stream shows; each write counts up the reason in it.
+const MAINTENANCES: &str = "nodemaintenance.k8s.io/maintenances";
 
 /// The tenant.
 pub struct Observer {
-    stage: Arc<Stage>,
-    tenant: Tenant,
+    pub(super) stage: Arc<Stage>,
+    pub(super) tenant: Tenant,
     /// Its one request, which nobody else touches.
     name: String,
     /// The last beat whose write was acknowledged, and whether more will come.
     written: Sender<(u64, bool)>,
+}
+
+/// How it follows what it writes.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// By a watch through the aggregator.
+    Watch,
+    /// By the gRPC status stream.
+    Stream,
 }
 
 /// How its watch fared.
@@ -52,8 +63,9 @@ impl Observer {
         self.written.send_modify(|written| written.1 = true);
         loop {
             let beat = self.written.borrow().0 + 1;
-            let write =
-                Ask::merge(self.path(), &json!({"metadata": {"annotations": {BEAT: beat.to_string()}}}));
+            let shown = json!([{"name": BEAT, "reason": beat.to_string()}]).to_string();
+            let annotations = json!({BEAT: beat.to_string(), MAINTENANCES: shown});
+            let write = Ask::merge(self.path(), &json!({"metadata": {"annotations": annotations}}));
             if self.one(&mut line, &write, &mut count).await {
                 self.written.send_modify(|written| written.0 = beat);
             }
@@ -87,7 +99,7 @@ impl Observer {
     }
 
     /// Watches until it is over and the last write has been seen.
-    pub async fn watch(self: Arc<Self>, stop: CancellationToken) -> Watched {
+    pub async fn watch(self: Arc<Self>, stop: CancellationToken, way: Way) -> Watched {
         let mut watched = Watched::default();
         let mut seen = Seen { beat: self.written.borrow().0, ..Seen::default() };
         loop {
@@ -97,7 +109,12 @@ impl Observer {
                 tokio::time::sleep(GUARD).await;
             };
             let ended = tokio::select! {
-                ended = self.follow(&mut seen, &mut written) => ended,
+                ended = async {
+                    match way {
+                        Way::Watch => self.follow(&mut seen, &mut written).await,
+                        Way::Stream => self.follow_stream(&mut seen.beat, &mut written).await,
+                    }
+                } => ended,
                 () = over => {
                     watched.missed = Some(written.borrow().0);
                     return watched;

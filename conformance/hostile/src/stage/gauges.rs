@@ -16,6 +16,8 @@ use crate::door::{Ask, Line, Windows};
 const TOO_MUCH: u64 = 6 << 20;
 /// Between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(50);
+/// What Rust's panic hook writes.
+const PANIC: &[u8] = b" panicked at ";
 /// The host's API server.
 const HOST: &str = "kube-apiserver";
 const SCRAPER: &str = "scraper";
@@ -78,6 +80,13 @@ impl Stage {
     /// Resident memory of our API server, in MiB.
     pub fn resident(&self) -> u64 {
         self.pid().and_then(|pid| field(pid, "VmRSS:")).unwrap_or_default() / 1024
+    }
+
+    /// Panics in the log of our API server.
+    pub fn panics(&self) -> usize {
+        let path = self.drydock.host.dir.join("logs/drydock-apiserver.log");
+        let log = std::fs::read(path).unwrap_or_default();
+        log.windows(PANIC.len()).filter(|at| *at == PANIC).count()
     }
 
     /// Resident memory of the host's API server, in MiB.

@@ -1,0 +1,79 @@
+//! Calls of the gRPC status stream.
+
+use anyhow::{Context, Result, bail};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::{HeaderMap, Method, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use prost::Message;
+
+use super::Ask;
+
+/// Bytes before a message: whether it is compressed, and its length.
+const PREFIX: usize = 5;
+
+/// A call of a method of the status service with this message.
+pub fn call(method: &str, message: &impl Message) -> Ask {
+    let path = format!("/drydock.status.v1alpha1.StatusService/{method}");
+    let ask = Ask::body(Method::POST, path, "application/grpc", frame(0, &message.encode_to_vec()));
+    ask.with("te", "trailers")
+}
+
+/// A message behind its prefix.
+pub fn frame(compressed: u8, message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(PREFIX + message.len());
+    frame.put_u8(compressed);
+    frame.put_u32(message.len() as u32);
+    frame.put_slice(message);
+    frame.freeze()
+}
+
+/// The code of gRPC in a head or in trailers.
+pub fn status_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get("grpc-status")?.to_str().ok()
+}
+
+/// The responses of a call that streams.
+pub struct Calls {
+    body: Incoming,
+    rest: BytesMut,
+}
+
+impl Calls {
+    /// Of an answer; an error if the call was refused.
+    pub fn of(answer: Response<Incoming>) -> Result<Calls> {
+        let code = answer.status();
+        if !code.is_success() || status_of(answer.headers()).is_some() {
+            bail!("the call was refused: {code}: {:?}", answer.headers());
+        }
+        Ok(Calls { body: answer.into_body(), rest: BytesMut::new() })
+    }
+
+    /// The next response. Cancel safe.
+    ///
+    /// # Errors
+    /// The end of the stream.
+    pub async fn next<T: Message + Default>(&mut self) -> Result<T> {
+        loop {
+            if let Some(message) = self.whole() {
+                return Ok(T::decode(message)?);
+            }
+            let frame = self.body.frame().await.context("the stream ended without trailers")??;
+            match frame.into_data() {
+                Ok(data) => self.rest.extend_from_slice(&data),
+                Err(frame) => bail!("the stream ended: {:?}", frame.into_trailers()),
+            }
+        }
+    }
+
+    fn whole(&mut self) -> Option<BytesMut> {
+        let length = self.rest.get(1..PREFIX)?.try_into().map(u32::from_be_bytes).ok()?;
+        let end = PREFIX.checked_add(usize::try_from(length).ok()?)?;
+        if self.rest.len() < end {
+            return None;
+        }
+        let mut whole = self.rest.split_to(end);
+        whole.advance(PREFIX);
+        Some(whole)
+    }
+}
