@@ -11,7 +11,7 @@ use crate::token::TOKEN_LEN;
 /// Bytes that a stream's buffer has at first: it lives as long as the stream.
 const BUFFER: usize = 1024;
 /// Bytes of messages that are put together before they are sent.
-const SEND: usize = 32 << 10;
+const SEND: usize = 4 << 10;
 
 /// A response.
 pub enum Response {
