@@ -55,7 +55,7 @@ async fn a_token_for_us_is_no_good_at_the_host() -> Result<()> {
 }
 
 /// A token of a service account without rights, for this audience or else the host's own.
-async fn token(host: &Host, audience: Option<&str>) -> Result<String> {
+pub async fn token(host: &Host, audience: Option<&str>) -> Result<String> {
     let audience = audience.map(|audience| format!("--audience={audience}"));
     let words = [&["create", "token", "default"], audience.as_deref().as_slice()].concat();
     let kubectl = Kubectl::new(host);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use drydock_conformance::daemon::flag;
 use drydock_conformance::host::Host;
 use drydock_conformance::kinds::{node_maintenance, node_maintenances};
-use drydock_conformance::wait::{https_ready, until_some};
+use drydock_conformance::wait::until_some;
 use kube::api::PostParams;
 use serde_json::json;
 
@@ -27,8 +27,7 @@ async fn a_full_audit_log_is_turned_over_and_loses_nothing() -> Result<()> {
         "--audit-log-maxsize=1".to_owned(),
         "--audit-log-compress".to_owned(),
     ];
-    let _server = program.start(&flags)?;
-    https_ready(program.port, "/readyz", LIMIT).await?;
+    let _server = program.start_ready(&flags).await?;
     let maintenances = node_maintenances(&program.admin(&host).await?);
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     for n in 0..8 {

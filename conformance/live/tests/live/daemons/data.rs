@@ -9,7 +9,6 @@ use drydock_conformance::drydock::program;
 use drydock_conformance::host::Host;
 use drydock_conformance::kinds::{node_maintenance, node_maintenances};
 use drydock_conformance::kubectl::Kubectl;
-use drydock_conformance::wait::https_ready;
 use futures::StreamExt;
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -39,9 +38,7 @@ impl Moving {
     }
 
     async fn start(&self, place: &[String]) -> Result<Daemon> {
-        let running = self.program.start(place)?;
-        https_ready(self.program.port, "/readyz", LIMIT).await?;
-        Ok(running)
+        self.program.start_ready(place).await
     }
 
     /// Runs one of the commands for work on the data to its end.

@@ -22,9 +22,8 @@ async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -
     etcd.mend().await?;
     let mut program = Program::new(&host, "etcd-away", APISERVER, &host.url).await?;
     program.flags.retain(|flag| !flag.starts_with("--data-dir"));
-    let server =
-        program.start(&[format!("--etcd-servers={}", etcd.url), "--etcd-prefix=/etcd-away".to_owned()])?;
-    https_ready(program.port, "/readyz", LIMIT).await?;
+    let flags = [format!("--etcd-servers={}", etcd.url), "--etcd-prefix=/etcd-away".to_owned()];
+    let server = program.start_ready(&flags).await?;
     let admin = program.admin(&host).await?;
     let before = server.lines();
 

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use drydock_conformance::host::Host;
 use drydock_conformance::kinds::node_maintenance;
-use drydock_conformance::wait::https_ready;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
@@ -44,8 +43,7 @@ const STEPS: [(&str, &str, &str, &str); 14] = [
 async fn the_same_requests_are_counted_as_in_the_host() -> Result<()> {
     let host = Host::shared().await?;
     let program = Program::new(&host, "metrics", APISERVER, &host.url).await?;
-    let _server = program.start(&[])?;
-    https_ready(program.port, "/readyz", LIMIT).await?;
+    let _server = program.start_ready(&[]).await?;
     let (ours, hosts) = (program.admin(&host).await?, host.client().await?);
     let mut wrong = Vec::new();
     for step in STEPS {

@@ -7,9 +7,12 @@ use drydock_conformance::daemon::{Daemon, folder};
 use drydock_conformance::drydock::{grant, program};
 use drydock_conformance::host::{Host, free_ports, kubeconfig};
 use drydock_conformance::kubectl::Kubectl;
+use drydock_conformance::wait::https_ready;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::OnceCell;
+
+use crate::shared::LIMIT;
 
 pub const APISERVER: &str = "drydock-apiserver";
 pub const MANAGER: &str = "drydock-controller-manager";
@@ -54,6 +57,13 @@ impl Program {
     /// Starts it with the flags with which it runs, and more.
     pub fn start(&self, more: &[String]) -> Result<Daemon> {
         Daemon::start(&program(self.name), &self.dir, &[&self.flags, more].concat())
+    }
+
+    /// Starts it likewise, and waits until it is ready.
+    pub async fn start_ready(&self, more: &[String]) -> Result<Daemon> {
+        let running = self.start(more)?;
+        https_ready(self.port, "/readyz", LIMIT).await?;
+        Ok(running)
     }
 
     /// The admin's kubeconfig for its port, in a file.

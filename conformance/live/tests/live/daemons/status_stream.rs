@@ -6,7 +6,6 @@ use anyhow::Result;
 use drydock_conformance::host::Host;
 use drydock_conformance::kinds::named_node_maintenance;
 use drydock_conformance::kubectl::Kubectl;
-use drydock_conformance::wait::{https_ready, until_some};
 use drydock_proto::status::v1alpha1::status_service_client::StatusServiceClient;
 use drydock_proto::status::v1alpha1::watch_maintenances_response::Event;
 use drydock_proto::status::v1alpha1::{WatchMaintenancesRequest, WatchMaintenancesResponse, WatchOptions};
@@ -14,8 +13,8 @@ use serde_json::json;
 use tokio_util::bytes::Bytes;
 use tonic::Streaming;
 
+use super::audiences::token;
 use super::programs::{APISERVER, Program};
-use crate::shared::LIMIT;
 use crate::status_stream::{connect, next, with_token};
 
 /// What a client keeps from one stream to the next.
@@ -45,7 +44,8 @@ impl Kept {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_a_server_that_was_killed_goes_on_where_it_was() -> Result<()> {
     let host = Host::shared().await?;
-    let bearer = token(&host).await?;
+    grant(&host).await?;
+    let bearer = token(&host, None).await?;
     let etcd = [format!("--etcd-servers={}", host.etcd), "--etcd-prefix=/stream-restart".to_owned()];
     for (test, store) in [("stream-sqlite", &[][..]), ("stream-etcd", &etcd)] {
         let mut program = Program::new(&host, test, APISERVER, &host.url).await?;
@@ -54,7 +54,7 @@ async fn a_client_of_a_server_that_was_killed_goes_on_where_it_was() -> Result<(
         }
         let kubectl = Kubectl::new(&host).with_kubeconfig(&program.admin_kubeconfig(&host)?);
         let mut kept = Kept::default();
-        let running = start(&program, store).await?;
+        let running = program.start_ready(store).await?;
         for name in ["stays", "goes"] {
             kubectl.apply(&named_node_maintenance(name, "Idle", &["nowhere"])).await?;
         }
@@ -62,7 +62,7 @@ async fn a_client_of_a_server_that_was_killed_goes_on_where_it_was() -> Result<(
         assert_eq!(names(&kept), ["goes", "stays"], "{test}");
         running.kill().await?;
 
-        let _again = start(&program, store).await?;
+        let _again = program.start_ready(store).await?;
         kubectl.ok(&["delete", "nodemaintenance", "goes"]).await?;
         kubectl.apply(&named_node_maintenance("comes", "Idle", &["nowhere"])).await?;
         let resumed = kept.token.clone();
@@ -74,12 +74,6 @@ async fn a_client_of_a_server_that_was_killed_goes_on_where_it_was() -> Result<(
 
 fn names(kept: &Kept) -> Vec<&str> {
     kept.names.iter().map(String::as_str).collect()
-}
-
-async fn start(program: &Program, store: &[String]) -> Result<drydock_conformance::daemon::Daemon> {
-    let running = program.start(store)?;
-    https_ready(program.port, "/readyz", LIMIT).await?;
-    Ok(running)
 }
 
 async fn watch(
@@ -94,8 +88,8 @@ async fn watch(
     Ok(StatusServiceClient::new(channel).watch_maintenances(with_token(message, bearer)?).await?.into_inner())
 }
 
-/// The token of a service account that may watch all maintenances.
-async fn token(host: &Host) -> Result<String> {
+/// Lets the service account that the token is of watch all maintenances.
+async fn grant(host: &Host) -> Result<()> {
     let kubectl = Kubectl::new(host);
     let rule =
         json!({"apiGroups": ["coordination.k8s.io"], "resources": ["nodemaintenances"], "verbs": ["watch"]});
@@ -104,9 +98,5 @@ async fn token(host: &Host) -> Result<String> {
                       "metadata": {"name": "stream-restart"}, "rules": [rule]});
     kubectl.apply(&role).await?;
     let role = ["--clusterrole=stream-restart", "--serviceaccount=default:default"];
-    kubectl.ok(&[&["create", "clusterrolebinding", "stream-restart"], &role[..]].concat()).await?;
-    // The account is made a moment after the host has started.
-    let made = async || Ok(kubectl.ok(&["create", "token", "default"]).await.ok());
-    let token = until_some(LIMIT, || "no token is made".to_owned(), made).await?;
-    Ok(token.trim().to_owned())
+    kubectl.ok(&[&["create", "clusterrolebinding", "stream-restart"], &role[..]].concat()).await.map(drop)
 }
