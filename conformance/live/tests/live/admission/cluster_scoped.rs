@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::webhook_server::WebhookServer;
-use super::{Answer, configure, send};
+use super::{Answer, configure, keep_params_watched, send};
 use crate::shared::{LIMIT, Namespace, shared};
 
 const URI: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances";
@@ -38,6 +38,7 @@ fn rules(resources: &[&str]) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_judges_maintenances_and_their_status() -> Result<()> {
     let namespace = shared().await?.namespace("admission-cluster").await?;
+    keep_params_watched(&namespace).await?;
     let mut policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "admission-cluster"},

@@ -8,6 +8,8 @@ mod policies;
 mod webhook_server;
 mod webhooks;
 
+use std::cell::RefCell;
+
 use anyhow::{Context, Result};
 use drydock_conformance::wait::retry;
 use http::{Method, Request};
@@ -15,6 +17,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::shared::{LIMIT, Namespace};
 
@@ -85,16 +88,46 @@ pub async fn configure(namespace: &Namespace, object: &Value) -> Result<()> {
     namespace.kubectl.apply(object).await.map(drop)
 }
 
+/// Binds a policy to parameters of kind ConfigMap, for as long as the host is there. kube-apiserver stops watching
+/// parameters of a built-in kind when the last binding to them goes, and never begins again (kubernetes#130887).
+pub async fn keep_params_watched(namespace: &Namespace) -> Result<()> {
+    static BOUND: OnceCell<()> = OnceCell::const_new();
+    let bound = async || {
+        let of_kind = |kind: &str, spec: Value| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+                "metadata": {"name": "params-stay-watched"}, "spec": spec,
+            })
+        };
+        let policy = json!({
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["nobodys.example.com"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"],
+            }]},
+            "validations": [{"expression": "true"}],
+        });
+        let params = json!({"name": "none", "namespace": "default", "parameterNotFoundAction": "Allow"});
+        let binding =
+            json!({"policyName": "params-stay-watched", "validationActions": ["Deny"], "paramRef": params});
+        configure(namespace, &of_kind("ValidatingAdmissionPolicy", policy)).await?;
+        configure(namespace, &of_kind("ValidatingAdmissionPolicyBinding", binding)).await
+    };
+    BOUND.get_or_try_init(bound).await.copied()
+}
+
 /// Waits until a create that is tried on both kinds meets the refusal that a configuration makes of it.
 pub async fn in_force(namespace: &Namespace, labels: &Value, words: &str) -> Result<()> {
     for twin in twins(namespace) {
-        let late = || format!("{}: not refused with {words:?}", twin.resource);
+        let last = RefCell::new(None);
+        let late = || format!("{}: not answered with {words:?} but with {:?}", twin.resource, last.borrow());
         let name = "00000000-0000-0000-0000-000000000000";
         let uri = format!("{}?dryRun=All", twin.uri);
+        let tried = twin.object(name, labels.clone());
         retry(LIMIT, late, async || {
-            let tried = twin.object(name, labels.clone());
             let answer = send(&namespace.client, Method::POST, &uri, Some(&tried)).await?;
-            Ok(answer.body.to_string().contains(words) || answer.warnings.join("").contains(words))
+            let met = answer.body.to_string().contains(words) || answer.warnings.join("").contains(words);
+            *last.borrow_mut() = Some(answer);
+            Ok(met)
         })
         .await?;
     }

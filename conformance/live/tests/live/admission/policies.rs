@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Twin, configure, in_force, send, twins};
+use super::{Answer, Twin, configure, in_force, keep_params_watched, send, twins};
 use crate::shared::{Namespace, shared};
 
 const NAME: &str = "0a3c1a1c-7f3e-4f5e-9d0e-0123456789ab";
@@ -71,6 +71,7 @@ fn binding(policy: &str, name: &str, actions: &[&str], spec: Value) -> Value {
 
 /// A policy needs the server's account to read its parameters.
 async fn let_read_params(namespace: &Namespace) -> Result<()> {
+    keep_params_watched(namespace).await?;
     let name = format!("{}-params", namespace.name);
     let kubectl = &namespace.kubectl;
     kubectl.ok(&["create", "clusterrole", &name, "--verb=list,watch", "--resource=configmaps"]).await?;
