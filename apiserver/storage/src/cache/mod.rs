@@ -14,7 +14,6 @@
 //! watcher has a watch of the backend of its own.
 //! (Kubernetes: storage/cacher; the shape of one cursor a watcher instead of one queue a watcher is ours.)
 
-mod authority;
 mod batch;
 mod bucket;
 mod follow;
@@ -26,6 +25,7 @@ mod objects;
 mod page;
 mod past;
 mod read;
+mod revision_check;
 mod ring;
 mod sleeper;
 mod state;
@@ -54,12 +54,12 @@ use crate::store::{Store, everything};
 pub use metrics::Metrics;
 pub use usage::{NoRoom, Reservation, Usage};
 
-use authority::Authority;
 use interests::{Concerned, Interests};
 use objects::Objects;
 pub(crate) use page::Stretch;
 use past::Past;
 use read::View;
+use revision_check::RevisionCheck;
 use state::{Snapshot, State};
 use watcher::Cursor;
 
@@ -93,7 +93,7 @@ impl Default for Config {
 /// A cache of one resource.
 pub struct Cache {
     shared: Arc<Shared>,
-    authority: Authority,
+    revision_check: RevisionCheck,
     following: JoinHandle<()>,
     checking: AbortOnDropHandle<()>,
     /// Ends the following, and with it the watchers: nothing would ever wake them again.
@@ -130,11 +130,11 @@ impl Cache {
             metrics: Arc::default(),
             past: Past::default(),
         });
-        let (authority, checking) = Authority::new(shared.clone());
+        let (revision_check, checking) = RevisionCheck::new(shared.clone());
         let over = CancellationToken::new();
         let following = tokio::spawn(follow::run(shared.clone(), over.clone()));
         let checking = AbortOnDropHandle::new(checking);
-        Self { shared, authority, following, checking, _over: over.drop_guard() }
+        Self { shared, revision_check, following, checking, _over: over.drop_guard() }
     }
 
     /// Waits until the cache is filled.
@@ -239,7 +239,7 @@ impl Storage for Cache {
     }
 
     async fn current_revision(&self) -> Result<Revision, StorageError> {
-        self.in_time(async { Ok(self.authority.revision().await?) }).await
+        self.in_time(async { Ok(self.revision_check.revision().await?) }).await
     }
 
     fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize {

@@ -62,7 +62,7 @@ impl Cache {
 
     /// A consistent read: as new as the backend was after the read began.
     async fn latest(&self) -> Result<View, StorageError> {
-        let revision = self.authority.revision().await?;
+        let revision = self.revision_check.revision().await?;
         match self.shared.reach(revision).await {
             Ok(state) => Ok(View::Snapshot(state.snapshot.clone())),
             Err(_) => {

@@ -17,12 +17,12 @@ const QUEUE: usize = 1_024;
 type Answer = oneshot::Sender<Result<Revision, BackendError>>;
 
 /// Asks for the backend's current revision.
-pub(super) struct Authority {
+pub(super) struct RevisionCheck {
     shared: Arc<Shared>,
     ask: mpsc::Sender<Answer>,
 }
 
-impl Authority {
+impl RevisionCheck {
     pub(super) fn new(shared: Arc<Shared>) -> (Self, JoinHandle<()>) {
         let (ask, asked) = mpsc::channel(QUEUE);
         let checking = tokio::spawn(check(shared.clone(), asked));
