@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 
-use super::sleeper::Sleeper;
+use super::wake_flag::WakeFlag;
 use crate::backend::Revision;
 
 /// Watchers that the same changes concern. To mark such a change costs the same however many they are.
@@ -22,7 +22,7 @@ pub(super) struct Group {
 /// The watchers, each in a place of its own while it is here.
 #[derive(Default)]
 struct Members {
-    places: Vec<Option<Arc<Sleeper>>>,
+    places: Vec<Option<Arc<WakeFlag>>>,
     free: Vec<usize>,
 }
 
@@ -37,22 +37,22 @@ struct Marks {
 /// A watcher's place in its group.
 pub(super) struct Member {
     pub(super) group: Arc<Group>,
-    pub(super) sleeper: Arc<Sleeper>,
+    pub(super) wake_flag: Arc<WakeFlag>,
     place: usize,
 }
 
 impl Group {
     /// A new watcher.
     pub(super) fn join(self: &Arc<Self>) -> Member {
-        let (group, sleeper) = (self.clone(), Arc::<Sleeper>::default());
+        let (group, wake_flag) = (self.clone(), Arc::<WakeFlag>::default());
         let mut members = self.members.lock();
         let place = members.free.pop().unwrap_or(members.places.len());
         match members.places.get_mut(place) {
-            Some(free) => *free = Some(sleeper.clone()),
-            None => members.places.push(Some(sleeper.clone())),
+            Some(free) => *free = Some(wake_flag.clone()),
+            None => members.places.push(Some(wake_flag.clone())),
         }
         drop(members);
-        Member { group, sleeper, place }
+        Member { group, wake_flag, place }
     }
 
     /// Whether nobody is in it.
@@ -94,11 +94,11 @@ impl Group {
     pub(super) fn wake(&self, from: usize, most: usize) -> Option<usize> {
         let members = self.members.lock();
         let end = members.places.len().min(from.saturating_add(most));
-        let sleepers: Vec<_> = members.places.get(from..end)?.iter().flatten().cloned().collect();
+        let flags: Vec<_> = members.places.get(from..end)?.iter().flatten().cloned().collect();
         let next = (end < members.places.len()).then_some(end);
         // Whatever waking does, it does without the lock.
         drop(members);
-        sleepers.iter().for_each(|sleeper| sleeper.wake());
+        flags.iter().for_each(|wake_flag| wake_flag.wake());
         next
     }
 }

@@ -23,7 +23,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::bucket::{Bucket, Index};
 use super::group::{Group, Member};
 use super::ring::Change;
-use super::sleeper::Sleeper;
+use super::wake_flag::WakeFlag;
 use super::waking::Waking;
 use crate::backend::Revision;
 use crate::storage::Scope;
@@ -129,8 +129,8 @@ impl Concerned<'_> {
 
 impl Registered {
     /// Its alarm.
-    pub(super) fn sleeper(&self) -> &Sleeper {
-        &self.member.sleeper
+    pub(super) fn wake_flag(&self) -> &WakeFlag {
+        &self.member.wake_flag
     }
 
     /// The first change above a revision that may concern the watcher, which has read everything up to there.

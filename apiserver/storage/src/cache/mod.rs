@@ -27,9 +27,9 @@ mod past;
 mod read;
 mod revision_check;
 mod ring;
-mod sleeper;
 mod state;
 mod usage;
+mod wake_flag;
 mod waking;
 mod watcher;
 

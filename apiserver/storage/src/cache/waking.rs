@@ -107,7 +107,7 @@ mod tests {
     fn sleep(members: &[Member], count: &Arc<Count>) {
         let waker = Waker::from(count.clone());
         for member in members {
-            while member.sleeper.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
+            while member.wake_flag.poll_woken(&mut Context::from_waker(&waker)).is_ready() {}
         }
     }
 

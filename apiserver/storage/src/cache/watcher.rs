@@ -228,7 +228,7 @@ impl Watcher for Cursor {
             Some(initial) => self.read_initial(initial, events),
             None => {
                 // In this order: who is woken after the look at the alarm finds whom to wake.
-                let woken = self.registered.sleeper().poll_woken(context);
+                let woken = self.registered.wake_flag().poll_woken(context);
                 if self.drained && woken.is_pending() {
                     return Poll::Pending;
                 }

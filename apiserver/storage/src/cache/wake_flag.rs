@@ -6,40 +6,40 @@ use parking_lot::Mutex;
 
 /// One watcher's alarm.
 #[derive(Default)]
-pub(super) struct Sleeper(Mutex<Asleep>);
+pub(super) struct WakeFlag(Mutex<Inner>);
 
 #[derive(Default)]
-struct Asleep {
+struct Inner {
     /// Woken since it was looked at last.
-    rung: bool,
+    woken: bool,
     /// The watcher's task. It stays when it is woken: nearly always it is the same the next time.
     task: Option<Waker>,
 }
 
-impl Sleeper {
-    /// Wakes the watcher, or keeps it from falling asleep once. One that has been woken and has not looked yet is left
+impl WakeFlag {
+    /// Wakes the watcher, or keeps it from falling inner once. One that has been woken and has not looked yet is left
     /// alone.
     pub(super) fn wake(&self) {
-        let mut asleep = self.0.lock();
-        if std::mem::replace(&mut asleep.rung, true) {
+        let mut inner = self.0.lock();
+        if std::mem::replace(&mut inner.woken, true) {
             return;
         }
-        let task = asleep.task.clone();
+        let task = inner.task.clone();
         // Whatever waking does, it does without the lock.
-        drop(asleep);
+        drop(inner);
         task.into_iter().for_each(Waker::wake);
     }
 
     /// Whether it was woken since the last look; if not, the task is woken when it is.
     pub(super) fn poll_woken(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut asleep = self.0.lock();
-        let known = asleep.task.as_ref().is_some_and(|task| task.will_wake(context.waker()));
-        let before = if known { None } else { asleep.task.replace(context.waker().clone()) };
-        let rung = std::mem::take(&mut asleep.rung);
-        drop(asleep);
+        let mut inner = self.0.lock();
+        let known = inner.task.as_ref().is_some_and(|task| task.will_wake(context.waker()));
+        let before = if known { None } else { inner.task.replace(context.waker().clone()) };
+        let woken = std::mem::take(&mut inner.woken);
+        drop(inner);
         // Only now: another task may end with it.
         drop(before);
-        if rung { Poll::Ready(()) } else { Poll::Pending }
+        if woken { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -55,24 +55,24 @@ mod tests {
     fn who_is_woken_before_it_sleeps_does_not_fall_asleep_and_who_sleeps_is_woken_each_time() {
         let woken = Arc::<Count>::default();
         let waker = Waker::from(woken.clone());
-        let (sleeper, mut context) = (Sleeper::default(), Context::from_waker(&waker));
-        sleeper.wake();
-        assert!(sleeper.poll_woken(&mut context).is_ready());
+        let (wake_flag, mut context) = (WakeFlag::default(), Context::from_waker(&waker));
+        wake_flag.wake();
+        assert!(wake_flag.poll_woken(&mut context).is_ready());
         for times in 1..=2 {
-            assert!(sleeper.poll_woken(&mut context).is_pending());
-            sleeper.wake();
+            assert!(wake_flag.poll_woken(&mut context).is_pending());
+            wake_flag.wake();
             assert_eq!(woken.0.load(SeqCst), times);
-            assert!(sleeper.poll_woken(&mut context).is_ready());
+            assert!(wake_flag.poll_woken(&mut context).is_ready());
         }
     }
 
     #[test]
     fn it_wakes_the_task_that_looked_last() {
-        let (sleeper, tasks) = (Sleeper::default(), [(); 2].map(|()| Arc::<Count>::default()));
+        let (wake_flag, tasks) = (WakeFlag::default(), [(); 2].map(|()| Arc::<Count>::default()));
         for task in &tasks {
-            assert!(sleeper.poll_woken(&mut Context::from_waker(&task.clone().into())).is_pending());
+            assert!(wake_flag.poll_woken(&mut Context::from_waker(&task.clone().into())).is_pending());
         }
-        sleeper.wake();
+        wake_flag.wake();
         assert_eq!(tasks.each_ref().map(|task| task.0.load(SeqCst)), [0, 1]);
     }
 
