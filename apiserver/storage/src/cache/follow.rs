@@ -68,7 +68,7 @@ impl Follower {
         let snapshot = Snapshot { epoch, revision, objects, taken_in };
         let state = State::filled(snapshot);
         self.shared.metrics.filled();
-        self.shared.publish(state.clone(), self.shared.interests.everyone());
+        self.shared.publish(state.clone(), self.shared.watcher_index.everyone());
         Ok(state)
     }
 
@@ -88,7 +88,7 @@ impl Follower {
             usage.abandon();
         }
         if state.ready {
-            self.shared.publish(state.abandoned(), self.shared.interests.everyone());
+            self.shared.publish(state.abandoned(), self.shared.watcher_index.everyone());
         }
     }
 
@@ -130,9 +130,9 @@ impl Follower {
 
     /// Publishes a state, which has more changes than the one of revision `known`.
     fn show(&self, state: &mut State, known: Revision) {
-        let concerned = self.shared.interests.mark(state.changes(known), state.floor());
+        let matched = self.shared.watcher_index.mark(state.changes(known), state.floor());
         state.settle(&self.shared.config);
-        self.shared.publish(state.clone(), concerned);
+        self.shared.publish(state.clone(), matched);
     }
 
     fn take(&mut self, state: &mut State, batch: &mut Vec<WatchItem>) -> Result<(), StorageError> {

@@ -19,7 +19,6 @@ mod bucket;
 mod follow;
 mod group;
 mod initial;
-mod interests;
 mod metrics;
 mod objects;
 mod page;
@@ -32,6 +31,7 @@ mod usage;
 mod wake_flag;
 mod waking;
 mod watcher;
+mod watcher_index;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,6 @@ use crate::store::{Store, everything};
 pub use metrics::Metrics;
 pub use usage::{NoRoom, Reservation, Usage};
 
-use interests::{Concerned, Interests};
 use objects::Objects;
 pub(crate) use page::Stretch;
 use past::Past;
@@ -62,6 +61,7 @@ use read::View;
 use revision_check::RevisionCheck;
 use state::{Snapshot, State};
 use watcher::Cursor;
+use watcher_index::{Matched, WatcherIndex};
 
 /// Bounds of a cache.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ struct Shared {
     /// Wakes readers.
     changed: tokio::sync::watch::Sender<()>,
     /// Wakes watchers.
-    interests: Arc<Interests>,
+    watcher_index: Arc<WatcherIndex>,
     metrics: Arc<Metrics>,
     usage: Option<Arc<Usage>>,
     /// What resumed watches read that the ring does not reach back to.
@@ -126,7 +126,7 @@ impl Cache {
             config,
             state: ArcSwap::from_pointee(State::default()),
             changed: tokio::sync::watch::Sender::new(()),
-            interests: Arc::default(),
+            watcher_index: Arc::default(),
             metrics: Arc::default(),
             past: Past::default(),
         });
@@ -160,11 +160,11 @@ impl Cache {
 
 impl Shared {
     /// Shows a state, then wakes those whom it concerns: they were marked before. Only the task that follows does this.
-    fn publish(&self, state: State, concerned: Concerned<'_>) {
+    fn publish(&self, state: State, matched: Matched<'_>) {
         self.metrics.published(&state);
         self.state.store(Arc::new(state));
         self.changed.send_replace(());
-        concerned.wake();
+        matched.wake();
     }
 }
 

@@ -107,7 +107,7 @@ async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
     drop(store);
     if let Some(shared) = shared.upgrade() {
         shared.past.found(of, stretch);
-        shared.interests.everyone().wake();
+        shared.watcher_index.everyone().wake();
     }
     tokio::time::sleep(KEPT).await;
     if let Some(shared) = shared.upgrade() {

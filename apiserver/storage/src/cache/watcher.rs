@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use super::Shared;
 use super::batch::Batch;
 use super::initial::Initial;
-use super::interests::Registered;
 use super::objects::damage;
 use super::page::in_scope;
 use super::past::Look;
 use super::ring::Change;
 use super::state::{Snapshot, State};
+use super::watcher_index::Registration;
 use crate::backend::Revision;
 use crate::pinned::Pinned;
 use crate::scope::transition;
@@ -24,7 +24,7 @@ const FEW: u64 = 16;
 /// A watcher that reads on in the ring from the revision up to which it was told everything.
 pub(super) struct Cursor {
     shared: Arc<Shared>,
-    registered: Registered,
+    registration: Registration,
     scope: Scope,
     epoch: u64,
     initial: Option<Initial>,
@@ -69,10 +69,10 @@ impl Cursor {
         initial: Option<Initial>,
     ) -> Self {
         shared.metrics.watcher_opened();
-        let registered = shared.interests.register(&scope);
+        let registration = shared.watcher_index.register(&scope);
         Self {
             shared,
-            registered,
+            registration,
             scope,
             epoch,
             initial,
@@ -194,7 +194,7 @@ impl Cursor {
         if !self.drained {
             return Revision::default();
         }
-        let first = self.registered.first_after(self.told);
+        let first = self.registration.first_after(self.told);
         let next = first.map(|first| Revision(first.0.saturating_sub(1)));
         next.unwrap_or(state.snapshot.revision).min(state.snapshot.revision)
     }
@@ -228,7 +228,7 @@ impl Watcher for Cursor {
             Some(initial) => self.read_initial(initial, events),
             None => {
                 // In this order: who is woken after the look at the alarm finds whom to wake.
-                let woken = self.registered.wake_flag().poll_woken(context);
+                let woken = self.registration.wake_flag().poll_woken(context);
                 if self.drained && woken.is_pending() {
                     return Poll::Pending;
                 }

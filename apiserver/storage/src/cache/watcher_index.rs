@@ -30,7 +30,7 @@ use crate::storage::Scope;
 
 /// The watchers that are woken by some changes only.
 #[derive(Default)]
-pub(super) struct Interests {
+pub(super) struct WatcherIndex {
     registry: Mutex<Registry>,
     waking: Arc<Waking>,
 }
@@ -54,23 +54,23 @@ enum Place {
 }
 
 /// A watcher that is registered until this is dropped.
-pub(super) struct Registered {
-    interests: Arc<Interests>,
+pub(super) struct Registration {
+    watcher_index: Arc<WatcherIndex>,
     place: Place,
     member: Member,
 }
 
 /// Whom a state concerns that is about to be shown; nobody registers as long as this is held.
 #[must_use]
-pub(super) struct Concerned<'i> {
+pub(super) struct Matched<'i> {
     registry: MutexGuard<'i, Registry>,
     waking: Arc<Waking>,
     groups: Vec<Arc<Group>>,
 }
 
-impl Interests {
+impl WatcherIndex {
     /// Registers a watcher by the most selective thing that its scope requires.
-    pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registered {
+    pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registration {
         let required = scope.matches.as_ref().and_then(|selection| selection.requires.clone());
         let mut registry = self.registry.lock();
         let (place, member) = match scope.prefix.strip_suffix('/') {
@@ -90,7 +90,7 @@ impl Interests {
             }
         };
         drop(registry);
-        Registered { interests: self.clone(), place, member }
+        Registration { watcher_index: self.clone(), place, member }
     }
 
     /// Marks whom changes concern that cannot be seen yet. What is at the `floor` of the ring or below it can no longer
@@ -99,7 +99,7 @@ impl Interests {
         &self,
         changes: impl Iterator<Item = &'c Arc<Change>>,
         floor: Revision,
-    ) -> Concerned<'_> {
+    ) -> Matched<'_> {
         let registry = self.registry.lock();
         let (mut first, mut groups, mut found) = (None, Vec::new(), Vec::new());
         for change in changes {
@@ -108,18 +108,18 @@ impl Interests {
             // A group that several of the changes concern is woken once.
             groups.extend(found.drain(..).filter(|group| group.mark(first, change.revision, floor)));
         }
-        Concerned { registry, waking: self.waking.clone(), groups }
+        Matched { registry, waking: self.waking.clone(), groups }
     }
 
     /// Everyone: something happened that is no change of an object.
-    pub(super) fn everyone(&self) -> Concerned<'_> {
+    pub(super) fn everyone(&self) -> Matched<'_> {
         let registry = self.registry.lock();
         let groups = registry.groups().cloned().collect();
-        Concerned { registry, waking: self.waking.clone(), groups }
+        Matched { registry, waking: self.waking.clone(), groups }
     }
 }
 
-impl Concerned<'_> {
+impl Matched<'_> {
     /// Wakes them, now that the state is shown.
     pub(super) fn wake(self) {
         drop(self.registry);
@@ -127,7 +127,7 @@ impl Concerned<'_> {
     }
 }
 
-impl Registered {
+impl Registration {
     /// Its alarm.
     pub(super) fn wake_flag(&self) -> &WakeFlag {
         &self.member.wake_flag
@@ -175,12 +175,12 @@ impl Registry {
     }
 }
 
-impl Drop for Registered {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.interests.registry.lock().leave(&self.place, &self.member);
+        self.watcher_index.registry.lock().leave(&self.place, &self.member);
     }
 }
 
 #[cfg(test)]
-#[path = "interests_tests.rs"]
+#[path = "watcher_index_tests.rs"]
 mod tests;
