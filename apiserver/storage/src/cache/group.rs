@@ -14,7 +14,7 @@ use crate::backend::Revision;
 pub(super) struct Group {
     members: Mutex<Members>,
     marks: Mutex<Marks>,
-    /// Whether it waits to be woken, and whether that is to be done once more: [`super::waking`] keeps these.
+    /// Whether it waits to be woken, and whether that is to be done once more: [`super::wake_queue`] keeps these.
     pub(super) waits: AtomicBool,
     pub(super) again: AtomicBool,
 }

@@ -29,7 +29,7 @@ mod ring;
 mod state;
 mod usage;
 mod wake_flag;
-mod waking;
+mod wake_queue;
 mod watcher;
 mod watcher_index;
 

@@ -6,7 +6,7 @@
 //!          ───────────────> bucket of everything    ┘ and a group for each field and value that one of them requires
 //!                             │ each group is marked with the change's revision
 //!                             │ the state is published
-//!                             └ the groups are woken (`waking`)
+//!                             └ the groups are woken (`wake_queue`)
 //! ```
 //!
 //! A group is marked before the change can be seen and woken afterwards. The registry is locked from the marking to the
@@ -24,7 +24,7 @@ use super::bucket::{Bucket, Index};
 use super::group::{Group, Member};
 use super::ring::Change;
 use super::wake_flag::WakeFlag;
-use super::waking::Waking;
+use super::wake_queue::WakeQueue;
 use crate::backend::Revision;
 use crate::storage::Scope;
 
@@ -32,7 +32,7 @@ use crate::storage::Scope;
 #[derive(Default)]
 pub(super) struct WatcherIndex {
     registry: Mutex<Registry>,
-    waking: Arc<Waking>,
+    wake_queue: Arc<WakeQueue>,
 }
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ pub(super) struct Registration {
 #[must_use]
 pub(super) struct Matched<'i> {
     registry: MutexGuard<'i, Registry>,
-    waking: Arc<Waking>,
+    wake_queue: Arc<WakeQueue>,
     groups: Vec<Arc<Group>>,
 }
 
@@ -108,14 +108,14 @@ impl WatcherIndex {
             // A group that several of the changes concern is woken once.
             groups.extend(found.drain(..).filter(|group| group.mark(first, change.revision, floor)));
         }
-        Matched { registry, waking: self.waking.clone(), groups }
+        Matched { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 
     /// Everyone: something happened that is no change of an object.
     pub(super) fn everyone(&self) -> Matched<'_> {
         let registry = self.registry.lock();
         let groups = registry.groups().cloned().collect();
-        Matched { registry, waking: self.waking.clone(), groups }
+        Matched { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 }
 
@@ -123,7 +123,7 @@ impl Matched<'_> {
     /// Wakes them, now that the state is shown.
     pub(super) fn wake(self) {
         drop(self.registry);
-        self.waking.wake(self.groups);
+        self.wake_queue.wake(self.groups);
     }
 }
 

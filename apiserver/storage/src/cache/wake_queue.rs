@@ -17,7 +17,7 @@ const STEP: usize = 256;
 
 /// The groups that wait to be woken.
 #[derive(Default)]
-pub(super) struct Waking(Mutex<Queue>);
+pub(super) struct WakeQueue(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
@@ -27,7 +27,7 @@ struct Queue {
     runs: bool,
 }
 
-impl Waking {
+impl WakeQueue {
     /// Wakes groups, now or soon. Must be called within a Tokio runtime.
     pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<Group>>) {
         let mut left = STEP;
@@ -111,38 +111,38 @@ mod tests {
         }
     }
 
-    async fn settle(waking: &Waking) {
-        while waking.0.lock().runs {
+    async fn settle(wake_queue: &WakeQueue) {
+        while wake_queue.0.lock().runs {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test]
     async fn who_follows_the_backend_wakes_a_step_and_a_task_the_rest() {
-        let waking = Arc::<Waking>::default();
+        let wake_queue = Arc::<WakeQueue>::default();
         let (large, _large_members, large_count) = asleep(10 * STEP);
         let (small, _small_members, small_count) = asleep(1);
-        waking.wake(vec![large, small]);
+        wake_queue.wake(vec![large, small]);
         assert_eq!((large_count.0.load(SeqCst), small_count.0.load(SeqCst)), (STEP, 0));
         while small_count.0.load(SeqCst) == 0 {
             tokio::task::yield_now().await;
         }
         assert!(large_count.0.load(SeqCst) <= 3 * STEP, "the small group has its turn");
-        settle(&waking).await;
+        settle(&wake_queue).await;
         assert_eq!((large_count.0.load(SeqCst), small_count.0.load(SeqCst)), (10 * STEP, 1));
     }
 
     #[tokio::test]
     async fn changes_that_come_while_a_group_is_woken_wake_it_once_more() {
-        let waking = Arc::<Waking>::default();
+        let wake_queue = Arc::<WakeQueue>::default();
         let (group, members, count) = asleep(3 * STEP);
-        waking.wake(vec![group.clone()]);
+        wake_queue.wake(vec![group.clone()]);
         sleep(&members[..STEP], &count);
         for _ in 0..100 {
-            waking.wake(vec![group.clone()]);
+            wake_queue.wake(vec![group.clone()]);
         }
-        assert_eq!(waking.0.lock().groups.len(), 1);
-        settle(&waking).await;
+        assert_eq!(wake_queue.0.lock().groups.len(), 1);
+        settle(&wake_queue).await;
         // The first step twice; nobody who has not looked since is woken twice.
         assert_eq!(count.0.load(SeqCst), 4 * STEP);
         assert!(!group.waits.load(SeqCst) && !group.again.load(SeqCst));
