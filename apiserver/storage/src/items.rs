@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cache::Stretch;
+use crate::cache::KeyRange;
 use crate::pinned::{Age, Pinned, json_bytes};
 use crate::stored::Stored;
 
@@ -19,13 +19,13 @@ pub struct Items {
 enum Source {
     /// With the bytes of their JSON.
     Held(Arc<[Arc<Stored>]>, usize),
-    Snapshot(Stretch),
+    Snapshot(KeyRange),
 }
 
 impl Items {
     /// Objects of a snapshot.
-    pub(crate) fn of_snapshot(stretch: Stretch) -> Self {
-        Self { source: Source::Snapshot(stretch), age: None }
+    pub(crate) fn of_snapshot(range: KeyRange) -> Self {
+        Self { source: Source::Snapshot(range), age: None }
     }
 
     /// They are of a cache's state of this age.
@@ -41,7 +41,7 @@ impl Items {
                 let held = held.clone();
                 Box::new((0..held.len()).filter_map(move |index| held.get(index).cloned()))
             }
-            Source::Snapshot(stretch) => Box::new(stretch.iter()),
+            Source::Snapshot(range) => Box::new(range.iter()),
         }
     }
 }

@@ -55,7 +55,7 @@ pub use metrics::Metrics;
 pub use usage::{NoRoom, Reservation, Usage};
 
 use objects::Objects;
-pub(crate) use page::Stretch;
+pub(crate) use page::KeyRange;
 use past::Past;
 use read::View;
 use revision_check::RevisionCheck;

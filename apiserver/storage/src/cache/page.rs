@@ -20,7 +20,7 @@ pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptio
         return selected(snapshot, scope, start, options.limit).await;
     }
     if options.limit == 0 {
-        return whole(snapshot, Items::of_snapshot(Stretch::new(snapshot, scope, start)));
+        return whole(snapshot, Items::of_snapshot(KeyRange::new(snapshot, scope, start)));
     }
     let mut rest = in_scope(snapshot, scope, start);
     let items: Vec<_> = rest.by_ref().take(options.limit).cloned().collect();
@@ -32,7 +32,7 @@ pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptio
 
 /// A page of the objects that the scope selects. To find them, most of what there is may have to be decoded.
 async fn selected(snapshot: &Snapshot, scope: &Scope, start: &str, limit: usize) -> Page {
-    let mut rest = Stretch::new(snapshot, scope, start).iter();
+    let mut rest = KeyRange::new(snapshot, scope, start).iter();
     let (mut items, mut work) = (Vec::new(), WorkMeter::default());
     while let Some(stored) = rest.next() {
         work.worked(stored.json_len()).await;
@@ -100,13 +100,13 @@ fn within<'a>(
 
 /// All objects of a snapshot from a key up to another.
 #[derive(Clone)]
-pub(crate) struct Stretch {
+pub(crate) struct KeyRange {
     objects: Objects,
     start: String,
     end: Option<String>,
 }
 
-impl Stretch {
+impl KeyRange {
     /// The objects of a scope from `start` on, whatever its selection.
     fn new(snapshot: &Snapshot, scope: &Scope, start: &str) -> Self {
         Self { objects: snapshot.objects.clone(), start: start.to_owned(), end: end(scope) }

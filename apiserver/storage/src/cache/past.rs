@@ -45,7 +45,7 @@ struct Filling {
 struct Slot {
     of: Filling,
     /// None while they are being read.
-    stretch: Option<Arc<Stretch>>,
+    changes: Option<Arc<PastChanges>>,
     _reading: AbortOnDropHandle<()>,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Look {
     /// They are being read, or the cache is being filled: everybody is woken when that is done.
     Waits,
     /// They are here.
-    Found(Arc<Stretch>),
+    Found(Arc<PastChanges>),
     /// Nobody has them.
     Gone,
 }
@@ -71,23 +71,23 @@ impl Past {
         let of = Filling { epoch: state.snapshot.epoch, revision: state.floor() };
         let mut slot = self.0.lock();
         if let Some(slot) = slot.as_ref().filter(|slot| slot.of == of) {
-            return match &slot.stretch {
+            return match &slot.changes {
                 None => Look::Waits,
-                Some(stretch) if told >= stretch.start => Look::Found(stretch.clone()),
+                Some(changes) if told >= changes.start => Look::Found(changes.clone()),
                 Some(_) => Look::Gone,
             };
         }
         let reading = tokio::spawn(run(Arc::downgrade(shared), shared.store.clone(), of));
-        let before = slot.replace(Slot { of, stretch: None, _reading: AbortOnDropHandle::new(reading) });
+        let before = slot.replace(Slot { of, changes: None, _reading: AbortOnDropHandle::new(reading) });
         drop(slot);
         // Dropped without the lock: it may hold megabytes.
         drop(before);
         Look::Waits
     }
 
-    fn found(&self, of: Filling, stretch: Stretch) {
+    fn found(&self, of: Filling, changes: PastChanges) {
         if let Some(slot) = self.0.lock().as_mut().filter(|slot| slot.of == of) {
-            slot.stretch = Some(Arc::new(stretch));
+            slot.changes = Some(Arc::new(changes));
         }
     }
 
@@ -100,13 +100,13 @@ impl Past {
 /// Reads, tells everybody, and forgets after a while.
 async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
     let Some(config) = shared.upgrade().map(|shared| shared.config.clone()) else { return };
-    let stretch = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
+    let changes = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "changes from before the start cannot be read: watches that resume there are expired");
-        Stretch::after(of.revision)
+        PastChanges::after(of.revision)
     });
     drop(store);
     if let Some(shared) = shared.upgrade() {
-        shared.past.found(of, stretch);
+        shared.past.found(of, changes);
         shared.watcher_index.everyone().wake();
     }
     tokio::time::sleep(KEPT).await;
@@ -117,12 +117,14 @@ async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
 
 /// Reads as far back as the backend remembers, up to a revision. Waits for a backend that does not answer, as all
 /// watchers do.
-async fn read(store: &Store, upto: Revision, config: &Config) -> Result<Stretch, StorageError> {
+async fn read(store: &Store, upto: Revision, config: &Config) -> Result<PastChanges, StorageError> {
     let mut start = Revision(upto.0.saturating_sub(LOOK_BACK));
     let mut backoff = Backoff::default();
     loop {
         match read_after(store, start, upto, config).await {
-            Err(StorageError::Expired { oldest, .. }) if oldest >= upto.0 => return Ok(Stretch::after(upto)),
+            Err(StorageError::Expired { oldest, .. }) if oldest >= upto.0 => {
+                return Ok(PastChanges::after(upto));
+            }
             // A change at the oldest revision itself may have lost the state before it.
             Err(StorageError::Expired { oldest, .. }) => start = start.max(Revision(oldest)),
             Err(StorageError::Backend(BackendError::Unavailable(_) | BackendError::Overloaded)) => {}
@@ -137,7 +139,7 @@ async fn read_after(
     start: Revision,
     upto: Revision,
     config: &Config,
-) -> Result<Stretch, StorageError> {
+) -> Result<PastChanges, StorageError> {
     let backend = store.backend();
     let mut items = backend.watch(store.keys(), start).await?;
     // Where nothing happened up to the end, only a report of progress says so.
@@ -150,25 +152,25 @@ async fn read_after(
             WatchItem::Failed(error) => return Err(error.into()),
         };
         if reading.bytes > config.ring_bytes.saturating_mul(LARGEST) {
-            return Ok(Stretch::after(upto));
+            return Ok(PastChanges::after(upto));
         }
-        reading.stretch.trim(config);
+        reading.changes.trim(config);
         if reached >= upto {
-            return Ok(reading.stretch);
+            return Ok(reading.changes);
         }
     }
     Err(BackendError::Unavailable("the watch ended".to_owned()).into())
 }
 
 /// Changes without a gap, oldest first.
-pub(super) struct Stretch {
+pub(super) struct PastChanges {
     /// Every change above it is here.
     start: Revision,
     changes: VecDeque<Arc<Change>>,
     bytes: usize,
 }
 
-impl Stretch {
+impl PastChanges {
     fn after(start: Revision) -> Self {
         Self { start, changes: VecDeque::new(), bytes: 0 }
     }
@@ -198,8 +200,8 @@ impl Stretch {
 
 struct Reading<'s> {
     store: &'s Store,
-    stretch: Stretch,
-    /// The last state of each key, for as long as the stretch holds it: it is the next one's previous.
+    changes: PastChanges,
+    /// The last state of each key, for as long as the changes holds it: it is the next one's previous.
     known: HashMap<String, Weak<Stored>>,
     /// Of all changes that were read, kept or not.
     bytes: usize,
@@ -208,8 +210,8 @@ struct Reading<'s> {
 
 impl<'s> Reading<'s> {
     fn new(store: &'s Store, start: Revision) -> Self {
-        let (stretch, known) = (Stretch::after(start), HashMap::new());
-        Self { store, stretch, known, bytes: 0, work: WorkMeter::default() }
+        let (changes, known) = (PastChanges::after(start), HashMap::new());
+        Self { store, changes, known, bytes: 0, work: WorkMeter::default() }
     }
 
     /// Takes the events up to a revision; returns the last revision that was seen.
@@ -221,12 +223,12 @@ impl<'s> Reading<'s> {
             match self.change(&key, &event) {
                 Ok(Some(change)) => {
                     self.bytes += change.bytes;
-                    self.stretch.push(change);
+                    self.changes.push(change);
                 }
                 // Without the state before nobody can say whose selection the object left.
-                Ok(None) => self.stretch = Stretch::after(event.revision),
+                Ok(None) => self.changes = PastChanges::after(event.revision),
                 Err(StorageError::Backend(BackendError::Corrupt(why))) => {
-                    self.stretch.push(Change::damaged(event.revision, &key, None, why.into()));
+                    self.changes.push(Change::damaged(event.revision, &key, None, why.into()));
                 }
                 Err(error) => return Err(error),
             }

@@ -32,8 +32,8 @@ pub(super) struct Head {
     pub wanted: u64,
 }
 
-/// A stretch of events.
-pub(super) struct Stretch {
+/// Consecutive events.
+pub(super) struct EventBatch {
     /// The events in the keys asked for.
     pub events: Vec<BackendEvent>,
     /// Nothing up to here is missing.
@@ -86,7 +86,7 @@ impl Feed {
         Subscription { feed: std::sync::Arc::downgrade(self), head: self.head.subscribe() }
     }
 
-    fn take(&self, keys: &Range<String>, after: u64) -> Option<Stretch> {
+    fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
         self.ring.lock().take(keys, after)
     }
 }
@@ -100,7 +100,7 @@ pub(super) struct Subscription {
 
 impl Subscription {
     /// Events above `after`, if the ring still holds them all.
-    pub fn take(&self, keys: &Range<String>, after: u64) -> Option<Stretch> {
+    pub fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
         self.feed.upgrade()?.take(keys, after)
     }
 }
@@ -126,12 +126,12 @@ impl Ring {
         }
     }
 
-    fn take(&self, keys: &Range<String>, after: u64) -> Option<Stretch> {
+    fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
         let first = self.next - self.events.len() as u64;
         let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
         let seen = self.events.range(skip.min(self.events.len())..).take(TAKE);
         let upto = after + seen.len() as u64;
-        Some(Stretch { events: seen.filter(|event| keys.contains(&event.key)).cloned().collect(), upto })
+        Some(EventBatch { events: seen.filter(|event| keys.contains(&event.key)).cloned().collect(), upto })
     }
 }
 

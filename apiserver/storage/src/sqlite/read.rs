@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, Transaction, params};
 
 use super::error::translate;
-use super::feed::Stretch;
+use super::feed::EventBatch;
 use super::row::Row;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
@@ -76,7 +76,7 @@ fn count(snapshot: &Transaction<'_>, keys: &Range<String>, revision: Revision) -
 }
 
 /// Events above `after`, as many as one look covers.
-pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u64) -> Result<Stretch> {
+pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u64) -> Result<EventBatch> {
     let snapshot = connection.transaction().map_err(translate)?;
     let (oldest, newest) = bounds(&snapshot)?;
     check_start(Revision(after), oldest)?;
@@ -92,10 +92,10 @@ pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u
         events.push(event);
         if bytes > WINDOW_BYTES {
             let upto = events.last().map_or(upto, |event| event.revision.0);
-            return Ok(Stretch { events, upto });
+            return Ok(EventBatch { events, upto });
         }
     }
-    Ok(Stretch { events, upto })
+    Ok(EventBatch { events, upto })
 }
 
 /// The oldest readable revision.

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::error::told;
-use super::feed::{Feed, Stretch};
+use super::feed::{EventBatch, Feed};
 use super::read::Bounds;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 
@@ -76,7 +76,7 @@ impl ReadAt for Vec<KeyValue> {
     }
 }
 
-impl ReadAt for Stretch {
+impl ReadAt for EventBatch {
     fn snapshot(&self) -> Option<Revision> {
         self.events.last().map(|event| event.revision)
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::feed::{Head, Stretch, Subscription};
+use super::feed::{EventBatch, Head, Subscription};
 use super::read;
 use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -65,8 +65,8 @@ impl Watch {
         loop {
             let head = *self.subscription.head.borrow_and_update();
             while self.cursor < head.revision {
-                match self.next_stretch().await {
-                    Ok(stretch) => self.deliver(stretch).await?,
+                match self.next_batch().await {
+                    Ok(batch) => self.deliver(batch).await?,
                     Err(error) => return Ok(Err(error)),
                 }
             }
@@ -82,19 +82,19 @@ impl Watch {
         read::check_start(self.after, bounds.oldest)
     }
 
-    async fn next_stretch(&self) -> Result<Stretch> {
-        if let Some(stretch) = self.subscription.take(&self.keys, self.cursor) {
-            return Ok(stretch);
+    async fn next_batch(&self) -> Result<EventBatch> {
+        if let Some(batch) = self.subscription.take(&self.keys, self.cursor) {
+            return Ok(batch);
         }
         let (keys, cursor) = (self.keys.clone(), self.cursor);
         self.readers()?.run(move |connection| read::events(connection, &keys, cursor)).await
     }
 
-    async fn deliver(&mut self, stretch: Stretch) -> Result<(), Gone> {
-        if !stretch.events.is_empty() {
-            self.items.send(WatchItem::Events(stretch.events)).await.map_err(|_| Gone)?;
+    async fn deliver(&mut self, batch: EventBatch) -> Result<(), Gone> {
+        if !batch.events.is_empty() {
+            self.items.send(WatchItem::Events(batch.events)).await.map_err(|_| Gone)?;
         }
-        self.cursor = stretch.upto;
+        self.cursor = batch.upto;
         Ok(())
     }
 
