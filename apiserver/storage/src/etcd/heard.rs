@@ -5,8 +5,8 @@ use etcd_client::proto::PbWatchResponse;
 use super::assemble::Assembler;
 use super::keys::Prefix;
 use super::origin::Origin;
-use super::pulse::{self, Pulse};
 use super::requests::header;
+use super::stream_liveness::{self, StreamLiveness};
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// What was told.
@@ -63,16 +63,20 @@ impl Heard {
     }
 
     /// What a response tells.
-    pub fn hear(&mut self, response: PbWatchResponse, pulse: &mut Pulse) -> Result<Option<WatchItem>> {
+    pub fn hear(
+        &mut self,
+        response: PbWatchResponse,
+        liveness: &mut StreamLiveness,
+    ) -> Result<Option<WatchItem>> {
         // The first response is about the watch itself.
-        let is_pong = self.seen.is_some() && pulse::is_pong(&response);
+        let is_pong = self.seen.is_some() && stream_liveness::is_pong(&response);
         if response.canceled && !is_pong {
             return Err(self.canceled(&response));
         }
         let newest = header(&self.origin, response.header.as_ref())?;
         self.seen = self.seen.max(Some(newest));
         if is_pong {
-            return Ok(self.pong(newest, pulse.answered()));
+            return Ok(self.pong(newest, liveness.answered()));
         }
         match response.events.is_empty() && !response.fragment {
             true if response.created => Ok(None),
@@ -86,7 +90,7 @@ impl Heard {
 
     fn progress(&mut self, newest: Revision, of: i64) -> Option<WatchItem> {
         let told = self.assembler.progress(newest)?;
-        if of == pulse::NO_WATCH {
+        if of == stream_liveness::NO_WATCH {
             self.answered = self.asked;
         }
         Some(WatchItem::Progress(told))

@@ -12,7 +12,7 @@ use super::heard::Heard;
 use super::keys::Prefix;
 use super::members::{Members, Turn};
 use super::origin::{self, Origin};
-use super::pulse::Pulse;
+use super::stream_liveness::StreamLiveness;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. A batch may hold
@@ -177,34 +177,34 @@ impl Watch {
                 Err(_) => return End::Silent,
             };
         let (mut ask_at, mut keep_up_at) = (Instant::now(), Instant::now() + KEEP_UP);
-        let mut pulse = Pulse::default();
+        let mut liveness = StreamLiveness::default();
         loop {
             let owed = self.heard.owes(*self.progress.borrow());
             let asked = tokio::select! {
                 response = responses.message() => {
                     *lived = true;
-                    pulse.felt();
-                    match self.deliver(response.map_err(translate), &mut pulse, items).await {
+                    liveness.received();
+                    match self.deliver(response.map_err(translate), &mut liveness, items).await {
                         Ok(true) => ask_at = Instant::now(),
                         Ok(false) => {}
                         Err(end) => return end,
                     }
                     Ok(())
                 }
-                () = pulse.lost(), if self.members.count() > 1 => return End::Silent,
-                () = pulse.due() => self.ping(&mut pulse, &mut requests).await,
+                () = liveness.lost(), if self.members.count() > 1 => return End::Silent,
+                () = liveness.due() => self.ping(&mut liveness, &mut requests).await,
                 // Somebody found the member wanting: does it still answer here? A silent connection tells nothing.
                 Ok(()) = turns.changed() => {
-                    pulse.expect(self.patience);
-                    self.ping(&mut pulse, &mut requests).await
+                    liveness.expect(self.patience);
+                    self.ping(&mut liveness, &mut requests).await
                 }
                 () = tokio::time::sleep_until(ask_at), if owed => {
                     ask_at = Instant::now() + ASK_AGAIN;
-                    self.ask(&mut pulse, &mut requests).await
+                    self.ask(&mut liveness, &mut requests).await
                 }
                 () = tokio::time::sleep_until(keep_up_at) => {
                     keep_up_at = Instant::now() + KEEP_UP;
-                    self.ask(&mut pulse, &mut requests).await
+                    self.ask(&mut liveness, &mut requests).await
                 }
                 changed = self.progress.changed(), if !owed => {
                     if changed.is_err() {
@@ -227,16 +227,24 @@ impl Watch {
 
     /// Asks for progress. etcd tells none to a watch whose first revision has not come, nor to one that is catching up
     /// (etcd: storage/mvcc, progressIfSync); in the first case the answer to a ping tells as much.
-    async fn ask(&mut self, pulse: &mut Pulse, requests: &mut WatchRequestSender) -> Result<(), Error> {
+    async fn ask(
+        &mut self,
+        liveness: &mut StreamLiveness,
+        requests: &mut WatchRequestSender,
+    ) -> Result<(), Error> {
         self.heard.asked(*self.progress.borrow_and_update());
-        pulse.expect(self.patience);
+        liveness.expect(self.patience);
         requests.request_progress().await?;
-        if self.heard.may_be_told() { Ok(()) } else { self.ping(pulse, requests).await }
+        if self.heard.may_be_told() { Ok(()) } else { self.ping(liveness, requests).await }
     }
 
-    async fn ping(&self, pulse: &mut Pulse, requests: &mut WatchRequestSender) -> Result<(), Error> {
+    async fn ping(
+        &self,
+        liveness: &mut StreamLiveness,
+        requests: &mut WatchRequestSender,
+    ) -> Result<(), Error> {
         match &self.range {
-            Some(range) => pulse.ping(requests, range, self.heard.round()).await,
+            Some(range) => liveness.ping(requests, range, self.heard.round()).await,
             None => Ok(()),
         }
     }
@@ -262,13 +270,13 @@ impl Watch {
     async fn deliver(
         &mut self,
         response: Result<Option<WatchResponse>>,
-        pulse: &mut Pulse,
+        liveness: &mut StreamLiveness,
         items: &mpsc::Sender<WatchItem>,
     ) -> Result<bool, End> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
         let before = self.heard.answered();
-        if let Some(item) = self.heard.hear(response, pulse)? {
+        if let Some(item) = self.heard.hear(response, liveness)? {
             self.patience = SILENCE;
             items.send(item).await.map_err(|_| End::Gone)?;
         }

@@ -17,7 +17,7 @@ pub(super) const NO_WATCH: i64 = -1;
 
 /// What is known of a stream's life.
 #[derive(Default)]
-pub(super) struct Pulse {
+pub(super) struct StreamLiveness {
     /// When to ping it.
     due: Option<Instant>,
     /// When to give it up.
@@ -26,7 +26,7 @@ pub(super) struct Pulse {
     pings: VecDeque<u64>,
 }
 
-impl Pulse {
+impl StreamLiveness {
     /// Something was asked: within `patience` something has to come.
     pub fn expect(&mut self, patience: Duration) {
         if self.lost.is_none() {
@@ -36,7 +36,7 @@ impl Pulse {
     }
 
     /// Something has come.
-    pub fn felt(&mut self) {
+    pub fn received(&mut self) {
         (self.due, self.lost) = (None, None);
     }
 
