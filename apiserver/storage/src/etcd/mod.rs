@@ -16,7 +16,6 @@ mod compactor;
 mod config;
 mod contact;
 mod error;
-mod heard;
 mod hedge;
 mod import;
 mod keys;
@@ -30,6 +29,7 @@ mod standing;
 mod stream_liveness;
 mod tries;
 mod watch;
+mod watch_state;
 mod writes;
 
 use std::ops::Range;

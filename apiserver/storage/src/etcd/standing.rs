@@ -95,7 +95,7 @@ impl Standing {
                 Ok((pair, at)) => {
                     self.learn(pair.as_ref().map(|pair| (raw(pair.mod_revision), &*pair.value)));
                     let watch = Watch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
-                    self.hear(watch).await;
+                    self.receive(watch).await;
                 }
                 Err(error) => tracing::debug!(%error, "the record of the prefix cannot be read"),
             }
@@ -104,7 +104,7 @@ impl Standing {
     }
 
     /// Until the watch ends.
-    async fn hear(&self, watch: Watch) {
+    async fn receive(&self, watch: Watch) {
         let mut items = watch.start();
         while let Some(item) = items.recv().await {
             match item {

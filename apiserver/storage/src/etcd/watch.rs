@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::error::translate;
-use super::heard::Heard;
 use super::keys::Prefix;
 use super::members::{Members, Turn};
 use super::origin::{self, Origin};
 use super::stream_liveness::StreamLiveness;
+use super::watch_state::WatchState;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. A batch may hold
@@ -44,7 +44,7 @@ pub(super) struct Watch {
     patience: Duration,
     range: Option<(String, String)>,
     origin: Origin,
-    heard: Heard,
+    state: WatchState,
     progress: watch::Receiver<u64>,
 }
 
@@ -107,7 +107,7 @@ impl Watch {
             patience: SILENCE,
             range,
             origin,
-            heard: Heard::new(prefix, after, round),
+            state: WatchState::new(prefix, after, round),
             progress,
         }
     }
@@ -129,7 +129,7 @@ impl Watch {
         if self.range.is_none() {
             return items.closed().await;
         }
-        if let Err(error) = self.origin.check_start(self.heard.restart()) {
+        if let Err(error) = self.origin.check_start(self.state.restart()) {
             let _ = items.send(WatchItem::Failed(error)).await;
             return;
         }
@@ -167,7 +167,7 @@ impl Watch {
 
     /// Delivers from one stream until it ends.
     async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
-        let after = self.heard.restart();
+        let after = self.state.restart();
         let mut turns = self.members.turns();
         self.turn = *turns.borrow_and_update();
         let (mut requests, mut responses) =
@@ -179,7 +179,7 @@ impl Watch {
         let (mut ask_at, mut keep_up_at) = (Instant::now(), Instant::now() + KEEP_UP);
         let mut liveness = StreamLiveness::default();
         loop {
-            let owed = self.heard.owes(*self.progress.borrow());
+            let owed = self.state.owes(*self.progress.borrow());
             let asked = tokio::select! {
                 response = responses.message() => {
                     *lived = true;
@@ -232,10 +232,10 @@ impl Watch {
         liveness: &mut StreamLiveness,
         requests: &mut WatchRequestSender,
     ) -> Result<(), Error> {
-        self.heard.asked(*self.progress.borrow_and_update());
+        self.state.asked(*self.progress.borrow_and_update());
         liveness.expect(self.patience);
         requests.request_progress().await?;
-        if self.heard.may_be_told() { Ok(()) } else { self.ping(liveness, requests).await }
+        if self.state.may_be_told() { Ok(()) } else { self.ping(liveness, requests).await }
     }
 
     async fn ping(
@@ -244,7 +244,7 @@ impl Watch {
         requests: &mut WatchRequestSender,
     ) -> Result<(), Error> {
         match &self.range {
-            Some(range) => liveness.ping(requests, range, self.heard.round()).await,
+            Some(range) => liveness.ping(requests, range, self.state.round()).await,
             None => Ok(()),
         }
     }
@@ -275,11 +275,11 @@ impl Watch {
     ) -> Result<bool, End> {
         let ended = || BackendError::Unavailable("etcd ended the stream".to_owned());
         let response = response?.ok_or_else(ended)?.0;
-        let before = self.heard.answered();
-        if let Some(item) = self.heard.hear(response, liveness)? {
+        let before = self.state.answered();
+        if let Some(item) = self.state.receive(response, liveness)? {
             self.patience = SILENCE;
             items.send(item).await.map_err(|_| End::Gone)?;
         }
-        Ok(self.heard.answered() != before)
+        Ok(self.state.answered() != before)
     }
 }

@@ -10,7 +10,7 @@ use super::stream_liveness::{self, StreamLiveness};
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// What was told.
-pub(super) struct Heard {
+pub(super) struct WatchState {
     origin: Origin,
     assembler: Assembler,
     /// The round of progress that etcd was asked for last.
@@ -24,7 +24,7 @@ pub(super) struct Heard {
     seen: Option<Revision>,
 }
 
-impl Heard {
+impl WatchState {
     /// A watch after a revision, which begins when `round` is the last round of progress.
     pub fn new(prefix: Prefix, after: Revision, round: u64) -> Self {
         let (origin, assembler) = (prefix.origin, Assembler::new(prefix, after));
@@ -63,7 +63,7 @@ impl Heard {
     }
 
     /// What a response tells.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         response: PbWatchResponse,
         liveness: &mut StreamLiveness,
