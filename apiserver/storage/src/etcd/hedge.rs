@@ -11,9 +11,9 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
+use super::deadline::{PAUSE, SILENCE, longer};
 use super::error::translate;
 use super::members::{Members, Turn};
-use super::tries::{PAUSE, SILENCE, longer};
 use crate::backend::{BackendError, Result};
 
 /// What a member answers, and in which turn it was asked.
