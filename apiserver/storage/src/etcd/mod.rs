@@ -26,10 +26,10 @@ mod record;
 mod requests;
 mod source;
 mod space;
-mod standing;
 mod stream_liveness;
 mod watch;
 mod watch_state;
+mod write_permission;
 mod writes;
 
 use std::ops::Range;
@@ -48,9 +48,9 @@ use members::Members;
 use origin::Origin;
 use requests::Requests;
 pub use source::{Leaving, Source};
-use standing::Standing;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
+use write_permission::WritePermission;
 
 /// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
 /// their events: etcd issue 15220).
@@ -63,7 +63,7 @@ pub struct EtcdBackend {
     /// Counts the requests for progress.
     progress: tokio::sync::watch::Sender<u64>,
     /// What writes depend on, which is followed until this is dropped; nothing where it is only read.
-    standing: Option<(Standing, DropGuard)>,
+    permission: Option<(WritePermission, DropGuard)>,
     /// Sees whether etcd answers while nobody asks.
     _keeping: AbortOnDropHandle<()>,
 }
@@ -74,26 +74,26 @@ impl EtcdBackend {
         let (members, requests) = reach(config, Origin::default()).await?;
         let claimed = origin::claim(&requests).await;
         let (origin, record) = claimed.map_err(|error| about(&config.prefix, error))?;
-        let standing = Standing::new(origin, Origin::default().signed(record));
-        let followed = standing.follow(&members, &config.prefix);
-        Self::at(config, members, origin, Some((standing, followed))).await
+        let permission = WritePermission::new(origin, Origin::default().signed(record));
+        let followed = permission.follow(&members, &config.prefix);
+        Self::at(config, members, origin, Some((permission, followed))).await
     }
 
     async fn at(
         config: &EtcdConfig,
         members: Members,
         origin: Origin,
-        standing: Option<(Standing, DropGuard)>,
+        permission: Option<(WritePermission, DropGuard)>,
     ) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
         let mut requests = Requests::new(members.clone(), prefix.clone()).retaining(config.retention);
-        if let Some((standing, _)) = &standing {
-            requests = requests.while_standing(standing.clone());
+        if let Some((permission, _)) = &permission {
+            requests = requests.while_standing(permission.clone());
         }
         requests.current_revision().await?;
         let keeping = members.contact().clone().keep(members.clone(), prefix.key("revision"));
         let _keeping = AbortOnDropHandle::new(tokio::spawn(keeping));
-        Ok(Self { requests, members, prefix, progress: Default::default(), standing, _keeping })
+        Ok(Self { requests, members, prefix, progress: Default::default(), permission, _keeping })
     }
 }
 
@@ -144,7 +144,7 @@ impl Backend for EtcdBackend {
     }
 
     fn refuses_writes(&self) -> Option<String> {
-        let closed = self.standing.as_ref().and_then(|(standing, _)| standing.why());
+        let closed = self.permission.as_ref().and_then(|(permission, _)| permission.why());
         let silent = |why| format!("etcd cannot be reached, or does not answer: {why}");
         closed.or_else(|| self.members.contact().silence().map(silent)).or_else(|| self.requests.space.why())
     }

@@ -4,7 +4,7 @@
 //! revision cannot be set; raising it by as many writes would take hours, and fill etcd. So a prefix has an offset,
 //! which is added to etcd's revisions, and a floor, below which there is nothing that could be told rightly. Both
 //! stand in a key under the prefix, written once: before anything is served from it. It is written again when the objects
-//! leave, and running servers are closed by that (`standing`).
+//! leave, and running servers are closed by that (`permission`).
 //!
 //! ```text
 //!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
@@ -97,7 +97,7 @@ pub(super) async fn claim(requests: &Requests) -> Result<(Origin, Revision)> {
 }
 
 /// The origin of a prefix that is only to be read, as one is from which objects are moved; and what its record says.
-pub(super) async fn standing(requests: &Requests) -> Result<(Origin, Option<KeyValue>)> {
+pub(super) async fn permission(requests: &Requests) -> Result<(Origin, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
     let origin = match &present {
         None => Origin::default(),

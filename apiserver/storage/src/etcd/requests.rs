@@ -12,7 +12,7 @@ use super::keys::Prefix;
 use super::members::Members;
 use super::origin::Origin;
 use super::space::Space;
-use super::standing::Standing;
+use super::write_permission::WritePermission;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
 use crate::retention::Retention;
 
@@ -27,14 +27,14 @@ pub(super) struct Requests {
     /// The highest compaction boundary heard of, for error texts: etcd does not tell it with a refusal.
     compacted: Arc<AtomicU64>,
     /// What every write depends on; nothing where the prefix is worked on by whom the record makes way for.
-    pub(super) standing: Option<Standing>,
+    pub(super) permission: Option<WritePermission>,
     pub(super) space: Space,
 }
 
 impl Requests {
     pub fn new(members: Members, prefix: Prefix) -> Self {
         let space = Space::new(Retention::default());
-        Self { members, prefix, compacted: Arc::default(), standing: None, space }
+        Self { members, prefix, compacted: Arc::default(), permission: None, space }
     }
 
     /// The same, where history is kept for so long.
@@ -43,8 +43,8 @@ impl Requests {
     }
 
     /// The same for a server, which writes only while the record of the prefix is as it was.
-    pub fn while_standing(mut self, standing: Standing) -> Self {
-        self.standing = Some(standing);
+    pub fn while_standing(mut self, permission: WritePermission) -> Self {
+        self.permission = Some(permission);
         self
     }
 

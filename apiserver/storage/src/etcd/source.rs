@@ -26,8 +26,8 @@ impl Source {
     /// broken off.
     pub async fn look(config: &EtcdConfig) -> Result<Self> {
         let (members, house) = reach(config, Origin::default()).await?;
-        let standing = origin::standing(&house).await;
-        let (origin, record) = standing.map_err(|error| about(&config.prefix, error))?;
+        let permission = origin::permission(&house).await;
+        let (origin, record) = permission.map_err(|error| about(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, origin, None).await?;
         Ok(Self { backend, house, record })
     }

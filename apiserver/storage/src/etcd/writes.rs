@@ -5,7 +5,7 @@ use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 
 use super::origin;
 use super::requests::Requests;
-use super::standing::Standing;
+use super::write_permission::WritePermission;
 use crate::backend::{BackendError, Result, Write, WriteOutcome};
 
 /// How often what a write depends on is found out again.
@@ -53,7 +53,7 @@ impl Requests {
             None => TxnOp::delete(key.clone(), None),
         };
         let expected = (key, write.expected.map_or(0, |at| origin.compared(at)));
-        let record = self.standing.as_ref().map(Standing::record).transpose()?;
+        let record = self.permission.as_ref().map(WritePermission::record).transpose()?;
         let record = record.map(|revision| (self.prefix.key(origin::KEY), revision));
         let guard = write.guard.as_ref();
         let guard = guard.map(|guard| (self.prefix.key(&guard.key), origin.compared(guard.revision)));
@@ -69,10 +69,10 @@ impl Requests {
         }
         let mut present = response.responses.into_iter().map(present);
         let written = present.next().flatten();
-        if let (Some(standing), Some(record)) = (&self.standing, &record) {
+        if let (Some(permission), Some(record)) = (&self.permission, &record) {
             let there = present.next().flatten();
             if !is_at(there.as_ref(), record) {
-                standing.learn(there.as_ref().map(|pair| (pair.mod_revision, &*pair.value)));
+                permission.learn(there.as_ref().map(|pair| (pair.mod_revision, &*pair.value)));
                 return Ok(None);
             }
         }

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is known of it; all clones know the same.
 #[derive(Clone)]
-pub(super) struct Standing {
+pub(super) struct WritePermission {
     origin: Origin,
     known: Arc<Mutex<Known>>,
 }
@@ -35,7 +35,7 @@ struct Known {
     closed: Option<String>,
 }
 
-impl Standing {
+impl WritePermission {
     /// An origin whose record was read at a revision of etcd's.
     pub fn new(origin: Origin, record: i64) -> Self {
         Self { origin, known: Arc::new(Mutex::new(Known { record, closed: None })) }
@@ -79,9 +79,9 @@ impl Standing {
         let stop = CancellationToken::new();
         // Revisions are etcd's own here.
         let prefix = Prefix::new(prefix, Origin::default());
-        let (standing, members, stopped) = (self.clone(), members.clone(), stop.clone());
+        let (permission, members, stopped) = (self.clone(), members.clone(), stop.clone());
         tokio::spawn(async move {
-            stopped.run_until_cancelled(standing.listen(members, prefix)).await;
+            stopped.run_until_cancelled(permission.listen(members, prefix)).await;
         });
         stop.drop_guard()
     }
