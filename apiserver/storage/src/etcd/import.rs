@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::origin::{self, Begun, Origin};
 use super::requests::Requests;
+use super::revision_offset::{self, Begun, RevisionOffset};
 use super::{EtcdConfig, reach};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
 use crate::values;
@@ -22,8 +22,8 @@ pub struct Import {
 impl Import {
     /// Begins to fill a prefix that nobody has used. Its revisions will all be above `above`.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
-        let (_, requests) = reach(config, Origin::default()).await?;
-        let Begun { guard, anew } = origin::begin(&requests, &config.prefix).await?;
+        let (_, requests) = reach(config, RevisionOffset::default()).await?;
+        let Begun { guard, anew } = revision_offset::begin(&requests, &config.prefix).await?;
         let offset = (above.0 + 1).saturating_sub(guard.revision.0);
         let import = Self { requests, guard, offset };
         if anew {
@@ -39,8 +39,8 @@ impl Import {
 
     /// Where the revisions of a prefix begin that this attempt has filled to the end; nothing if it has not.
     pub async fn made(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
-        let (_, requests) = reach(config, Origin::default()).await?;
-        origin::filled(&requests, attempt).await
+        let (_, requests) = reach(config, RevisionOffset::default()).await?;
+        revision_offset::filled(&requests, attempt).await
     }
 
     /// Takes pairs in, which are in the order of their keys; each gets a new revision. They are read back.
@@ -60,7 +60,8 @@ impl Import {
     pub async fn finish(self) -> Result<Revision> {
         let newest = self.requests.current_revision().await?;
         let floor = Revision(newest.0 + 1 + self.offset);
-        origin::finish(&self.requests, &self.guard, Origin { offset: self.offset, floor }).await?;
+        revision_offset::finish(&self.requests, &self.guard, RevisionOffset { offset: self.offset, floor })
+            .await?;
         Ok(floor)
     }
 
@@ -108,6 +109,6 @@ fn joined(ended: Option<Result<Result<WriteOutcome>, tokio::task::JoinError>>) -
     let stopped = |error: tokio::task::JoinError| BackendError::Unavailable(error.to_string());
     match ended.transpose().map_err(stopped)?.transpose()? {
         None | Some(WriteOutcome::Committed(_)) => Ok(()),
-        Some(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => Err(origin::taken()),
+        Some(WriteOutcome::Conflict(..) | WriteOutcome::Guarded) => Err(revision_offset::taken()),
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use etcd_client::proto::PbKeyValue;
 
-use super::origin::Origin;
+use super::revision_offset::RevisionOffset;
 use crate::backend::{BackendError, KeyValue, Result, prefix_range};
 use crate::values;
 
@@ -14,13 +14,13 @@ use crate::values;
 pub(super) struct Prefix {
     text: String,
     /// Where its revisions begin.
-    pub origin: Origin,
+    pub origin: RevisionOffset,
 }
 
 impl Prefix {
     /// Kubernetes writes a prefix with a slash before it (storagebackend: path.Join("/", prefix)); one after it
     /// keeps `/a` from being the prefix of `/ab`. No key of the compaction protocol starts so.
-    pub fn new(prefix: &str, origin: Origin) -> Self {
+    pub fn new(prefix: &str, origin: RevisionOffset) -> Self {
         let text = match prefix.trim_matches('/') {
             "" => "/".to_owned(),
             inner => format!("/{inner}/"),

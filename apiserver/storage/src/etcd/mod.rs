@@ -21,9 +21,9 @@ mod hedge;
 mod import;
 mod keys;
 mod members;
-mod origin;
 mod record;
 mod requests;
+mod revision_offset;
 mod source;
 mod space;
 mod stream_liveness;
@@ -45,8 +45,8 @@ pub use config::EtcdConfig;
 pub use import::Import;
 use keys::Prefix;
 use members::Members;
-use origin::Origin;
 use requests::Requests;
+use revision_offset::RevisionOffset;
 pub use source::{Leaving, Source};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
@@ -71,10 +71,10 @@ pub struct EtcdBackend {
 impl EtcdBackend {
     /// Reads the certificates, and checks that the cluster answers and that the prefix can be served from.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
-        let (members, requests) = reach(config, Origin::default()).await?;
-        let claimed = origin::claim(&requests).await;
+        let (members, requests) = reach(config, RevisionOffset::default()).await?;
+        let claimed = revision_offset::claim(&requests).await;
         let (origin, record) = claimed.map_err(|error| about(&config.prefix, error))?;
-        let permission = WritePermission::new(origin, Origin::default().signed(record));
+        let permission = WritePermission::new(origin, RevisionOffset::default().signed(record));
         let followed = permission.follow(&members, &config.prefix);
         Self::at(config, members, origin, Some((permission, followed))).await
     }
@@ -82,7 +82,7 @@ impl EtcdBackend {
     async fn at(
         config: &EtcdConfig,
         members: Members,
-        origin: Origin,
+        origin: RevisionOffset,
         permission: Option<(WritePermission, DropGuard)>,
     ) -> Result<Self> {
         let prefix = Prefix::new(&config.prefix, origin);
@@ -99,12 +99,12 @@ impl EtcdBackend {
 
 /// Takes such a mark away. Revisions go on `bump` above the last one, and what was below is forgotten.
 pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
-    let (_, requests) = reach(config, Origin::default()).await?;
-    origin::reclaim(&requests, &config.prefix, bump).await
+    let (_, requests) = reach(config, RevisionOffset::default()).await?;
+    revision_offset::reclaim(&requests, &config.prefix, bump).await
 }
 
 /// Requests of a prefix whose revisions begin at `origin`.
-async fn reach(config: &EtcdConfig, origin: Origin) -> Result<(Members, Requests)> {
+async fn reach(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, Requests)> {
     let members = Members::new(Connector::new(config).await?).await?;
     let requests = Requests::new(members.clone(), Prefix::new(&config.prefix, origin));
     Ok((members, requests))

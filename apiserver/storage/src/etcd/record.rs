@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::origin::{KEY, Origin};
+use super::revision_offset::{KEY, RevisionOffset};
 use crate::backend::{BackendError, KeyValue, Result, Revision};
 use crate::migrate::{has_moved, leaves};
 
@@ -12,17 +12,17 @@ pub(super) fn is_moving(record: &KeyValue) -> bool {
 }
 
 /// Where the objects are being moved, and what the origin was.
-pub(super) fn moving(value: &Value) -> Option<(&str, Origin)> {
+pub(super) fn moving(value: &Value) -> Option<(&str, RevisionOffset)> {
     Some((value.get("moving")?.as_str()?, origin(value.get("was")?)?))
 }
 
 /// The record of an origin that is served from.
-pub(super) fn record(origin: Origin) -> Value {
+pub(super) fn record(origin: RevisionOffset) -> Value {
     json!({"offset": origin.offset, "floor": origin.floor.0})
 }
 
 /// Why a server that knows the prefix by `known` writes no more, if its record is this.
-pub(super) fn closed(bytes: &[u8], known: &Origin) -> Option<String> {
+pub(super) fn closed(bytes: &[u8], known: &RevisionOffset) -> Option<String> {
     match read(bytes) {
         Ok(origin) if origin == *known => None,
         Ok(_) => {
@@ -34,7 +34,7 @@ pub(super) fn closed(bytes: &[u8], known: &Origin) -> Option<String> {
 }
 
 /// The origin that a server is to go by.
-pub(super) fn read(bytes: &[u8]) -> Result<Origin> {
+pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
     let value = value(bytes);
     let place = |state| value.get(state).and_then(Value::as_str);
     match (origin(&value), place("moved"), place("moving")) {
@@ -55,9 +55,9 @@ pub(super) fn value(bytes: &[u8]) -> Value {
 }
 
 /// The origin that it names.
-pub(super) fn origin(value: &Value) -> Option<Origin> {
+pub(super) fn origin(value: &Value) -> Option<RevisionOffset> {
     let number = |name| value.get(name).and_then(Value::as_u64);
-    Some(Origin { offset: number("offset")?, floor: Revision(number("floor")?) })
+    Some(RevisionOffset { offset: number("offset")?, floor: Revision(number("floor")?) })
 }
 
 /// It says nothing that we know.

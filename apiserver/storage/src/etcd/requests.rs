@@ -10,7 +10,7 @@ use etcd_client::{GetOptions, GetResponse};
 use super::error::about;
 use super::keys::Prefix;
 use super::members::Members;
-use super::origin::Origin;
+use super::revision_offset::RevisionOffset;
 use super::space::Space;
 use super::write_permission::WritePermission;
 use crate::backend::{BackendError, KeyValue, RangeResult, Result, Revision};
@@ -184,7 +184,7 @@ impl Requests {
 }
 
 /// The revision in an answer's header.
-pub(super) fn header(origin: &Origin, header: Option<&PbResponseHeader>) -> Result<Revision> {
+pub(super) fn header(origin: &RevisionOffset, header: Option<&PbResponseHeader>) -> Result<Revision> {
     let missing = || BackendError::Unavailable("etcd answered without a header".to_owned());
     header.map(|header| origin.revision(header.revision)).ok_or_else(missing)
 }

@@ -1,8 +1,8 @@
 //! A prefix from which objects are moved elsewhere.
 
-use super::origin::{self, Origin};
 use super::record;
 use super::requests::Requests;
+use super::revision_offset::{self, RevisionOffset};
 use super::{EtcdBackend, EtcdConfig, about, reach};
 use crate::backend::{KeyValue, Result, Revision};
 
@@ -17,7 +17,7 @@ pub struct Source {
 /// A mark that says that objects are being moved.
 pub struct Leaving {
     house: Requests,
-    origin: Origin,
+    origin: RevisionOffset,
     record: KeyValue,
 }
 
@@ -25,8 +25,8 @@ impl Source {
     /// Looks at a prefix, and writes nothing to it. One from which objects are being moved already is one where that was
     /// broken off.
     pub async fn look(config: &EtcdConfig) -> Result<Self> {
-        let (members, house) = reach(config, Origin::default()).await?;
-        let permission = origin::permission(&house).await;
+        let (members, house) = reach(config, RevisionOffset::default()).await?;
+        let permission = revision_offset::existing(&house).await;
         let (origin, record) = permission.map_err(|error| about(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, origin, None).await?;
         Ok(Self { backend, house, record })
@@ -45,7 +45,7 @@ impl Source {
 
     /// Closes it to servers: none of them writes any more.
     pub async fn close(&self, place: &str) -> Result<Leaving> {
-        let record = origin::mark(&self.house, self.record.as_ref(), ("moving", place)).await?;
+        let record = revision_offset::mark(&self.house, self.record.as_ref(), ("moving", place)).await?;
         Ok(self.leaving(record))
     }
 
@@ -67,20 +67,20 @@ impl Leaving {
 
     /// Refuses if somebody else has written the mark since.
     pub async fn stands(&self) -> Result<()> {
-        let (present, _) = self.house.get(origin::KEY, None).await?;
+        let (present, _) = self.house.get(revision_offset::KEY, None).await?;
         match present.is_some_and(|pair| pair.mod_revision == self.record.mod_revision) {
             true => Ok(()),
-            false => Err(origin::taken()),
+            false => Err(revision_offset::taken()),
         }
     }
 
     /// All objects are at `place`.
     pub async fn done(self, place: &str) -> Result<()> {
-        origin::mark(&self.house, Some(&self.record), ("moved", place)).await.map(drop)
+        revision_offset::mark(&self.house, Some(&self.record), ("moved", place)).await.map(drop)
     }
 
     /// They stay: servers write again.
     pub async fn undo(self) -> Result<()> {
-        origin::unmark(&self.house, &self.record).await
+        revision_offset::unmark(&self.house, &self.record).await
     }
 }

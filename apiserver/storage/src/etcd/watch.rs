@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::error::translate;
 use super::keys::Prefix;
 use super::members::{Members, Turn};
-use super::origin::{self, Origin};
+use super::revision_offset::{self, RevisionOffset};
 use super::stream_liveness::StreamLiveness;
 use super::watch_state::WatchState;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
@@ -43,7 +43,7 @@ pub(super) struct Watch {
     /// How long the next stream may be silent when it should answer.
     patience: Duration,
     range: Option<(String, String)>,
-    origin: Origin,
+    origin: RevisionOffset,
     state: WatchState,
     progress: watch::Receiver<u64>,
 }
@@ -88,7 +88,7 @@ impl Watch {
         after: Revision,
         progress: watch::Receiver<u64>,
     ) -> Self {
-        let key = prefix.key(origin::KEY);
+        let key = prefix.key(revision_offset::KEY);
         let range = Some((key.clone(), key + "\0"));
         Self::of_range(members, prefix, range, after, progress)
     }

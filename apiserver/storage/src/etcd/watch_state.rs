@@ -4,14 +4,14 @@ use etcd_client::proto::PbWatchResponse;
 
 use super::assemble::Assembler;
 use super::keys::Prefix;
-use super::origin::Origin;
 use super::requests::header;
+use super::revision_offset::RevisionOffset;
 use super::stream_liveness::{self, StreamLiveness};
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
 /// What was told.
 pub(super) struct WatchState {
-    origin: Origin,
+    origin: RevisionOffset,
     assembler: Assembler,
     /// The round of progress that etcd was asked for last.
     asked: u64,

@@ -12,9 +12,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::keys::Prefix;
 use super::members::Members;
-use super::origin::{self, Origin};
 use super::record;
 use super::requests::Requests;
+use super::revision_offset::{self, RevisionOffset};
 use super::watch::Watch;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is known of it; all clones know the same.
 #[derive(Clone)]
 pub(super) struct WritePermission {
-    origin: Origin,
+    origin: RevisionOffset,
     known: Arc<Mutex<Known>>,
 }
 
@@ -37,7 +37,7 @@ struct Known {
 
 impl WritePermission {
     /// An origin whose record was read at a revision of etcd's.
-    pub fn new(origin: Origin, record: i64) -> Self {
+    pub fn new(origin: RevisionOffset, record: i64) -> Self {
         Self { origin, known: Arc::new(Mutex::new(Known { record, closed: None })) }
     }
 
@@ -78,7 +78,7 @@ impl WritePermission {
     pub fn follow(&self, members: &Members, prefix: &str) -> DropGuard {
         let stop = CancellationToken::new();
         // Revisions are etcd's own here.
-        let prefix = Prefix::new(prefix, Origin::default());
+        let prefix = Prefix::new(prefix, RevisionOffset::default());
         let (permission, members, stopped) = (self.clone(), members.clone(), stop.clone());
         tokio::spawn(async move {
             stopped.run_until_cancelled(permission.listen(members, prefix)).await;
@@ -91,7 +91,7 @@ impl WritePermission {
         // Nobody asks for progress.
         let progress = tokio::sync::watch::Sender::new(0);
         loop {
-            match requests.get(origin::KEY, None).await {
+            match requests.get(revision_offset::KEY, None).await {
                 Ok((pair, at)) => {
                     self.learn(pair.as_ref().map(|pair| (raw(pair.mod_revision), &*pair.value)));
                     let watch = Watch::of_record(members.clone(), prefix.clone(), at, progress.subscribe());
@@ -119,5 +119,5 @@ impl WritePermission {
 }
 
 fn raw(revision: Revision) -> i64 {
-    Origin::default().signed(revision)
+    RevisionOffset::default().signed(revision)
 }

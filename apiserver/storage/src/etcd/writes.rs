@@ -3,8 +3,8 @@
 use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 
-use super::origin;
 use super::requests::Requests;
+use super::revision_offset;
 use super::write_permission::WritePermission;
 use crate::backend::{BackendError, Result, Write, WriteOutcome};
 
@@ -54,7 +54,7 @@ impl Requests {
         };
         let expected = (key, write.expected.map_or(0, |at| origin.compared(at)));
         let record = self.permission.as_ref().map(WritePermission::record).transpose()?;
-        let record = record.map(|revision| (self.prefix.key(origin::KEY), revision));
+        let record = record.map(|revision| (self.prefix.key(revision_offset::KEY), revision));
         let guard = write.guard.as_ref();
         let guard = guard.map(|guard| (self.prefix.key(&guard.key), origin.compared(guard.revision)));
         let depends: Vec<&Expected> =

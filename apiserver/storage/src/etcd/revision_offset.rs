@@ -4,7 +4,7 @@
 //! revision cannot be set; raising it by as many writes would take hours, and fill etcd. So a prefix has an offset,
 //! which is added to etcd's revisions, and a floor, below which there is nothing that could be told rightly. Both
 //! stand in a key under the prefix, written once: before anything is served from it. It is written again when the objects
-//! leave, and running servers are closed by that (`permission`).
+//! leave, and running servers are closed by that ([`super::write_permission`]).
 //!
 //! ```text
 //!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
@@ -34,14 +34,14 @@ const TRIES: usize = 5;
 
 /// How etcd's revisions become a prefix's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct RevisionOffset {
     /// Is added to etcd's revisions.
     pub offset: u64,
     /// The oldest revision that can be read, and that a watch can begin with.
     pub floor: Revision,
 }
 
-impl Origin {
+impl RevisionOffset {
     /// A revision of etcd's, which is signed and never negative.
     pub fn revision(&self, number: i64) -> Revision {
         Revision(number.max(0).unsigned_abs() + self.offset)
@@ -83,13 +83,13 @@ impl Origin {
 
 /// The origin of a prefix that a server is to serve from, and the revision of its record; claims the prefix if nobody
 /// has.
-pub(super) async fn claim(requests: &Requests) -> Result<(Origin, Revision)> {
+pub(super) async fn claim(requests: &Requests) -> Result<(RevisionOffset, Revision)> {
     loop {
         let (present, _) = requests.get(KEY, None).await?;
         match present {
             Some(pair) => return Ok((read(&pair.value)?, pair.mod_revision)),
-            None => match write(requests, None, &record(Origin::default())).await? {
-                WriteOutcome::Committed(at) => return Ok((Origin::default(), at)),
+            None => match write(requests, None, &record(RevisionOffset::default())).await? {
+                WriteOutcome::Committed(at) => return Ok((RevisionOffset::default(), at)),
                 WriteOutcome::Conflict(..) | WriteOutcome::Guarded => tokio::time::sleep(PAUSE).await,
             },
         }
@@ -97,10 +97,10 @@ pub(super) async fn claim(requests: &Requests) -> Result<(Origin, Revision)> {
 }
 
 /// The origin of a prefix that is only to be read, as one is from which objects are moved; and what its record says.
-pub(super) async fn permission(requests: &Requests) -> Result<(Origin, Option<KeyValue>)> {
+pub(super) async fn existing(requests: &Requests) -> Result<(RevisionOffset, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
     let origin = match &present {
-        None => Origin::default(),
+        None => RevisionOffset::default(),
         Some(pair) => match moving(&value(&pair.value)) {
             Some((_, was)) => was,
             None => read(&pair.value)?,
@@ -139,7 +139,7 @@ pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
 
 /// Opens the prefix to servers. Where etcd does not tell what became of that, it is asked what stands there; only an
 /// etcd that does not answer at all leaves it open.
-pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: Origin) -> Result<()> {
+pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: RevisionOffset) -> Result<()> {
     let mut last = String::new();
     let mut open = record(origin);
     open["filled"] = guard.revision.0.into();
@@ -184,7 +184,7 @@ pub(super) async fn mark(
     before: Option<&KeyValue>,
     (state, place): (&str, &str),
 ) -> Result<KeyValue> {
-    let was = before.map_or(Ok(Origin::default()), |pair| match moving(&value(&pair.value)) {
+    let was = before.map_or(Ok(RevisionOffset::default()), |pair| match moving(&value(&pair.value)) {
         Some((_, was)) => Ok(was),
         None => read(&pair.value),
     })?;
@@ -227,7 +227,7 @@ pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Res
     let pair = moved.ok_or_else(not_moved)?;
     let was = origin(&value(&pair.value)["was"]).ok_or_else(unreadable)?;
     let floor = raised(Revision(newest.0 + 1 + was.offset), bump)?;
-    let raised = Origin { offset: was.offset + bump, floor };
+    let raised = RevisionOffset { offset: was.offset + bump, floor };
     match write(requests, Some(pair.mod_revision), &record(raised)).await? {
         WriteOutcome::Committed(_) => Ok(floor),
         WriteOutcome::Conflict(..) | WriteOutcome::Guarded => Err(taken()),
