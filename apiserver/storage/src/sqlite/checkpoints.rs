@@ -19,9 +19,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 
 use super::connect;
-use super::ending::Ending;
 use super::error::{busy, io, is_of_a_sync, named, translate};
 use super::lock::Lock;
+use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result};
 
 /// Copies what is in the log behind each commit of the connection that leaves so many pages in it, or more.
@@ -29,15 +29,15 @@ pub(super) fn start(
     connection: &mut Connection,
     pages: u32,
     lock: Arc<Lock>,
-    ending: Ending,
+    fault: StoreFault,
 ) -> rusqlite::Result<()> {
     let most = c_int::try_from(pages).unwrap_or(c_int::MAX);
     connection.wal_hook(Some(move |log: &mut Wal, pages| {
         if pages >= most
-            && !ending.has_come()
+            && !fault.is_recorded()
             && let Err(error) = log.checkpoint()
         {
-            failed(&error, &lock, &ending);
+            failed(&error, &lock, &fault);
         }
         // What was committed is durable, whatever comes of the copy.
         Ok(())
@@ -45,10 +45,10 @@ pub(super) fn start(
 }
 
 /// An error other than that of a sync leaves what was copied where it is: the next checkpoint goes on from there.
-fn failed(error: &rusqlite::Error, lock: &Lock, ending: &Ending) {
+fn failed(error: &rusqlite::Error, lock: &Lock, fault: &StoreFault) {
     if is_of_a_sync(error) {
         lock.set_unsynced();
-        ending.come(format!("the disk failed to sync ({error}): see to it, and start the server again"));
+        fault.record(format!("the disk failed to sync ({error}): see to it, and start the server again"));
     } else {
         tracing::warn!(%error, "the log is not copied into the file; trying again");
     }

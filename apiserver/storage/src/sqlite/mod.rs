@@ -17,7 +17,6 @@ mod checkpoints;
 mod compaction;
 mod connect;
 mod copy;
-mod ending;
 mod error;
 mod feed;
 mod file;
@@ -37,6 +36,7 @@ mod readers;
 mod row;
 mod schema;
 mod stamp;
+mod store_fault;
 mod watch;
 mod writer;
 

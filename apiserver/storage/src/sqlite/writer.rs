@@ -12,7 +12,6 @@ use super::SqliteOptions;
 use super::apply::Draft;
 use super::checkpoints;
 use super::compaction::{self, Compaction};
-use super::ending::Ending;
 use super::error::translate;
 use super::feed::Feed;
 use super::full::Full;
@@ -21,6 +20,7 @@ use super::names::Names;
 use super::pressure::Pressure;
 use super::queue::{Command, Work, next_batch, size};
 use super::quota::Quota;
+use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result, Revision, WriteOutcome};
 use crate::failpoints;
 
@@ -37,7 +37,7 @@ pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
     full: Full,
     quota: Quota,
-    ending: Ending,
+    fault: StoreFault,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -51,8 +51,8 @@ impl WriterHandle {
         options: &SqliteOptions,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(options.queue);
-        let (full, ending) = (Full::default(), Ending::default());
-        checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), ending.clone())
+        let (full, fault) = (Full::default(), StoreFault::default());
+        checkpoints::start(&mut connection, options.checkpoint_pages, lock.clone(), fault.clone())
             .map_err(translate)?;
         let quota = Quota::open(&connection, options.quota)?;
         let revision = compaction::newest(&connection)?;
@@ -64,19 +64,19 @@ impl WriterHandle {
             full: full.clone(),
             quota: quota.clone(),
             pressure: Pressure::new(quota.clone(), options.retention, Instant::now(), revision),
-            ending: ending.clone(),
+            fault: fault.clone(),
             names,
             lock,
         };
         let run = move || writer.run(&receiver);
         let spawned = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = spawned.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        Ok(Self { queue: Some(sender), full, quota, ending, thread: Some(thread) })
+        Ok(Self { queue: Some(sender), full, quota, fault, thread: Some(thread) })
     }
 
     /// Why writes are refused at present.
     pub fn refuses(&self) -> Option<String> {
-        self.ending.why().or_else(|| self.full.why()).or_else(|| self.quota.why())
+        self.fault.why().or_else(|| self.full.why()).or_else(|| self.quota.why())
     }
 
     /// Bytes that history may take, where space runs short.
@@ -88,14 +88,14 @@ impl WriterHandle {
     pub fn ended(&self) -> Option<String> {
         let runs = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
         let fault = || (!runs()).then(|| "the thread that writes has ended by a fault of its own".to_owned());
-        self.ending.why().or_else(fault)
+        self.fault.why().or_else(fault)
     }
 
     /// Queues work and waits for its answer, or refuses it at once.
     pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
         // Whatever the thread has begun it answers, so that what it has not answered when it ends was not written.
         let fault = || BackendError::Unavailable("the writer has stopped".to_owned());
-        let stopped = || self.ending.refusal().unwrap_or_else(fault);
+        let stopped = || self.fault.refusal().unwrap_or_else(fault);
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.try_send(Command { work, reply }).map_err(|error| match error {
@@ -123,7 +123,7 @@ struct Writer {
     full: Full,
     quota: Quota,
     pressure: Pressure,
-    ending: Ending,
+    fault: StoreFault,
     names: Names,
     /// Below the connection, as fields are dropped in their order: nobody else opens the store before that is closed.
     lock: Arc<Lock>,
@@ -131,17 +131,17 @@ struct Writer {
 
 impl Writer {
     fn run(mut self, queue: &Receiver<Command>) {
-        while !self.ending.has_come()
+        while !self.fault.is_recorded()
             && let Some(batch) = next_batch(queue, self.patience())
         {
             if !batch.is_empty() {
                 self.commit(batch);
             }
-            if !self.ending.has_come() {
+            if !self.fault.is_recorded() {
                 self.between_writes();
             }
         }
-        if self.ending.has_come() {
+        if self.fault.is_recorded() {
             checkpoints::leave_log(&self.connection);
         }
     }
@@ -198,12 +198,12 @@ impl Writer {
         if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
             tracing::error!(%error, "the log is not copied into the file");
         }
-        self.ending.come(format!(
+        self.fault.record(format!(
             "{} was moved, removed or replaced while the server had it open: put it back if it was moved, restore a \
              backup if the store is gone, and start the server again",
             lost.display()
         ));
-        self.ending.refusal().map_or(Ok(()), Err)
+        self.fault.refusal().map_or(Ok(()), Err)
     }
 
     /// What was written, or found no space, tells whether there is any.

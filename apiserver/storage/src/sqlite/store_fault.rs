@@ -6,17 +6,17 @@ use crate::backend::BackendError;
 
 /// What has ended it, if anything has; those who ask have a clone.
 #[derive(Clone, Default)]
-pub(super) struct Ending(Arc<OnceLock<String>>);
+pub(super) struct StoreFault(Arc<OnceLock<String>>);
 
-impl Ending {
+impl StoreFault {
     /// It ends. Of several reasons the first one is told.
-    pub fn come(&self, why: String) {
+    pub fn record(&self, why: String) {
         tracing::error!(why, "no write is taken until the store is opened again");
         let _ = self.0.set(why);
     }
 
     /// Whether it has come.
-    pub fn has_come(&self) -> bool {
+    pub fn is_recorded(&self) -> bool {
         self.0.get().is_some()
     }
 
