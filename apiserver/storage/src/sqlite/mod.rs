@@ -25,8 +25,8 @@ mod history;
 mod import;
 mod lock;
 mod moved;
-mod names;
 mod open;
+mod open_files;
 mod part;
 mod pressure;
 mod queue;
@@ -116,7 +116,7 @@ impl SqliteBackend {
         let opened = open::open(path.as_ref(), &options)?;
         let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
         let readers = Arc::new(Readers::new(opened.readers, feed.clone()));
-        let writer = WriterHandle::start(opened.writer, opened.lock, opened.names, feed.clone(), &options)?;
+        let writer = WriterHandle::start(opened.writer, opened.lock, opened.files, feed.clone(), &options)?;
         Ok(Self { writer, readers, feed, max_value: options.max_value })
     }
 }

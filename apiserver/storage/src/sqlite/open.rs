@@ -11,7 +11,7 @@ use super::checkpoints::make_up;
 use super::error::{io, named, translate};
 use super::file::{beside, no_stray_log, private, real, recognise, recover_creation, sync_directory};
 use super::lock::Lock;
-use super::names::Names;
+use super::open_files::OpenFiles;
 use super::{SqliteOptions, compaction, connect, moved, schema};
 use crate::backend::{BackendError, Result, Revision};
 
@@ -20,7 +20,7 @@ pub(super) struct Opened {
     /// Held by the writer as long as it runs.
     pub lock: Arc<Lock>,
     /// By which its files are found.
-    pub names: Names,
+    pub files: OpenFiles,
     /// The connection that writes.
     pub writer: Connection,
     /// The connections that read.
@@ -42,10 +42,10 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     make_up(path, &lock)?;
     let writer = connect::writer(path, options).map_err(translate).map_err(|error| named(path, error))?;
     let revision = validate(&writer, path, options.leaving)?;
-    let names = Names::of(path)?;
+    let files = OpenFiles::of(path)?;
     let readers = (0..options.readers.max(1)).map(|_| connect::reader(path));
     let readers = readers.collect::<rusqlite::Result<_>>().map_err(translate)?;
-    Ok(Opened { lock: Arc::new(lock), names, writer, readers, revision })
+    Ok(Opened { lock: Arc::new(lock), files, writer, readers, revision })
 }
 
 /// Makes the file under another name and moves it into place: a file of this name is always a whole one.

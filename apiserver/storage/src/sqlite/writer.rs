@@ -16,7 +16,7 @@ use super::error::translate;
 use super::feed::Feed;
 use super::full::Full;
 use super::lock::Lock;
-use super::names::Names;
+use super::open_files::OpenFiles;
 use super::pressure::Pressure;
 use super::queue::{Command, Work, next_batch, size};
 use super::quota::Quota;
@@ -46,7 +46,7 @@ impl WriterHandle {
     pub fn start(
         mut connection: Connection,
         lock: Arc<Lock>,
-        names: Names,
+        files: OpenFiles,
         feed: Arc<Feed>,
         options: &SqliteOptions,
     ) -> Result<Self> {
@@ -65,7 +65,7 @@ impl WriterHandle {
             quota: quota.clone(),
             pressure: Pressure::new(quota.clone(), options.retention, Instant::now(), revision),
             fault: fault.clone(),
-            names,
+            files,
             lock,
         };
         let run = move || writer.run(&receiver);
@@ -124,7 +124,7 @@ struct Writer {
     quota: Quota,
     pressure: Pressure,
     fault: StoreFault,
-    names: Names,
+    files: OpenFiles,
     /// Below the connection, as fields are dropped in their order: nobody else opens the store before that is closed.
     lock: Arc<Lock>,
 }
@@ -194,7 +194,7 @@ impl Writer {
     fn stand(&mut self, batch: &[Command]) -> Result<()> {
         // That comes every few minutes, also where nobody writes.
         let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
-        let Some(lost) = self.names.lost(batch.iter().any(is_compaction)) else { return Ok(()) };
+        let Some(lost) = self.files.replaced(batch.iter().any(is_compaction)) else { return Ok(()) };
         if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
             tracing::error!(%error, "the log is not copied into the file");
         }

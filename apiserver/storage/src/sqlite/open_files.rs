@@ -15,7 +15,7 @@ use crate::backend::Result;
 const OTHERS: u8 = 16;
 
 /// The names, and the files that they stood for when the store was opened.
-pub(super) struct Names {
+pub(super) struct OpenFiles {
     /// Of the file, its log and its lock.
     named: [(PathBuf, File); 3],
     looks: u8,
@@ -24,7 +24,7 @@ pub(super) struct Names {
 /// Device and inode.
 type File = (u64, u64);
 
-impl Names {
+impl OpenFiles {
     /// Of a store that is open: with its log, and locked.
     pub fn of(path: &Path) -> Result<Self> {
         let named = |path: PathBuf| match find(&path) {
@@ -36,14 +36,14 @@ impl Names {
     }
 
     /// The first that stands for its file no more, of all or of those whose turn it is. One that cannot be looked at, may.
-    pub fn lost(&mut self, all: bool) -> Option<&Path> {
+    pub fn replaced(&mut self, all: bool) -> Option<&Path> {
         self.looks = (self.looks + 1) % OTHERS;
         let turn = if all || self.looks == 0 { &self.named[..] } else { &self.named[..1] };
-        let is_lost = |(path, file): &&(PathBuf, File)| match find(path) {
+        let is_replaced = |(path, file): &&(PathBuf, File)| match find(path) {
             Ok(found) => found != *file,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
         };
-        turn.iter().find(is_lost).map(|(path, _)| path.as_path())
+        turn.iter().find(is_replaced).map(|(path, _)| path.as_path())
     }
 }
 
