@@ -12,7 +12,7 @@ use etcd_client::{GetOptions, GetResponse, Txn};
 
 use super::error::{is_not_carried_out, translate};
 use super::hedge::Read;
-use super::members::{Members, Turn};
+use super::members::{MemberChoice, Members};
 use super::space::Size;
 use crate::backend::{BackendError, Result};
 
@@ -43,17 +43,17 @@ impl Members {
         let answer = self.within(async {
             let mut pause = PAUSE;
             loop {
-                let turn = self.turn();
-                let mut client = self.client(turn);
-                match self.suspecting(turn, client.txn(transaction.clone())).await {
+                let chosen = self.chosen();
+                let mut client = self.client(chosen);
+                match self.suspecting(chosen, client.txn(transaction.clone())).await {
                     Ok(response) => return Ok(response.0),
                     Err(error) if is_not_carried_out(&error) => {
                         tracing::debug!(%error, "writing to etcd again");
                         self.contact().failed(&translate(error));
-                        self.leave(turn);
+                        self.leave(chosen);
                         wait(&mut pause).await;
                     }
-                    Err(error) => return Err(self.failed(turn, translate(error))),
+                    Err(error) => return Err(self.failed(chosen, translate(error))),
                 }
             }
         });
@@ -64,18 +64,18 @@ impl Members {
 
     /// Forgets what is below a revision.
     pub async fn compact(&self, at: i64) -> Result<()> {
-        let turn = self.turn();
-        let mut client = self.client(turn);
+        let chosen = self.chosen();
+        let mut client = self.client(chosen);
         let compacted = self.within(async { client.compact(at, None).await.map_err(translate) }).await;
-        compacted.map(drop).map_err(|error| self.failed(turn, error))
+        compacted.map(drop).map_err(|error| self.failed(chosen, error))
     }
 
     /// How large the store of the member is that is asked at present.
     pub async fn size(&self) -> Result<Size> {
-        let turn = self.turn();
-        let mut client = self.member(turn);
+        let chosen = self.chosen();
+        let mut client = self.member(chosen);
         let status = self.within(async { client.status().await.map_err(translate) }).await;
-        let status = status.map_err(|error| self.failed(turn, error))?;
+        let status = status.map_err(|error| self.failed(chosen, error))?;
         Ok(Size::new(status.raft_used_db_size(), status.db_size_quota()))
     }
 
@@ -93,21 +93,21 @@ impl Members {
 
     /// Waits for a member's answer, and leaves it meanwhile if that does not come soon: what becomes of this request is
     /// for it to say, but others need not wait as well.
-    async fn suspecting<T>(&self, turn: Turn, answer: impl Future<Output = T>) -> T {
+    async fn suspecting<T>(&self, chosen: MemberChoice, answer: impl Future<Output = T>) -> T {
         let mut answer = std::pin::pin!(answer);
         match tokio::time::timeout(SILENCE, answer.as_mut()).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.leave(turn);
+                self.leave(chosen);
                 answer.await
             }
         }
     }
 
     /// The error of a member, which is left if that is what failed.
-    fn failed(&self, turn: Turn, error: BackendError) -> BackendError {
+    fn failed(&self, chosen: MemberChoice, error: BackendError) -> BackendError {
         if matches!(error, BackendError::Unavailable(_)) {
-            self.leave(turn);
+            self.leave(chosen);
         }
         error
     }

@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use super::deadline::{PAUSE, SILENCE, longer};
 use super::error::translate;
-use super::members::{Members, Turn};
+use super::members::{MemberChoice, Members};
 use crate::backend::{BackendError, Result};
 
 /// What a member answers, and in which turn it was asked.
-type Answer = Pin<Box<dyn Future<Output = (Turn, Result<GetResponse>)> + Send>>;
+type Answer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
 
 /// A read on its way.
 pub(super) struct Read<'m> {
@@ -25,7 +25,7 @@ pub(super) struct Read<'m> {
     key: String,
     options: GetOptions,
     /// Those who have not answered yet.
-    waiting: Vec<Turn>,
+    waiting: Vec<MemberChoice>,
     answers: FuturesUnordered<Answer>,
 }
 
@@ -42,12 +42,12 @@ impl<'m> Read<'m> {
         loop {
             tokio::select! {
                 biased;
-                Some((turn, answer)) = self.answers.next() => match answer {
+                Some((chosen, answer)) = self.answers.next() => match answer {
                     Err(error @ BackendError::Unavailable(_)) => {
                         tracing::debug!(%error, "reading from etcd again");
                         self.members.contact().failed(&error);
-                        self.waiting.retain(|waiting| *waiting != turn);
-                        self.members.leave(turn);
+                        self.waiting.retain(|waiting| *waiting != chosen);
+                        self.members.leave(chosen);
                         next = next.min(Instant::now() + pause);
                         pause = longer(pause);
                     }
@@ -66,12 +66,12 @@ impl<'m> Read<'m> {
 
     /// Asks a member that owes no answer; returns when it has been silent for long.
     fn ask(&mut self) -> Instant {
-        let turn = self.members.turn_beside(&self.waiting);
-        let mut client = self.members.client(turn);
+        let chosen = self.members.chosen_beside(&self.waiting);
+        let mut client = self.members.client(chosen);
         let (key, options) = (self.key.clone(), self.options.clone());
         self.answers
-            .push(Box::pin(async move { (turn, client.get(key, Some(options)).await.map_err(translate)) }));
-        self.waiting.push(turn);
+            .push(Box::pin(async move { (chosen, client.get(key, Some(options)).await.map_err(translate)) }));
+        self.waiting.push(chosen);
         Instant::now() + SILENCE
     }
 }

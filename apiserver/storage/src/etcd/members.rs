@@ -20,13 +20,13 @@ pub(super) struct Members {
     connector: Connector,
     clients: Arc<[KvClient]>,
     members: Arc<[Client]>,
-    turn: watch::Sender<Turn>,
+    chosen: watch::Sender<MemberChoice>,
     contact: Contact,
 }
 
 /// How often the member that is asked was changed: whoever finds that one has failed says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn(usize);
+pub(super) struct MemberChoice(usize);
 
 impl Members {
     /// A channel to each. Servers begin with different ones, so that they share the load.
@@ -38,9 +38,9 @@ impl Members {
             members.push(client);
         }
         let first = RandomState::new().build_hasher().finish() % clients.len().max(1) as u64;
-        let turn = watch::Sender::new(Turn(usize::try_from(first).unwrap_or_default()));
+        let chosen = watch::Sender::new(MemberChoice(usize::try_from(first).unwrap_or_default()));
         let (clients, members) = (clients.into(), members.into());
-        Ok(Self { connector, clients, members, turn, contact: Contact::new() })
+        Ok(Self { connector, clients, members, chosen, contact: Contact::new() })
     }
 
     /// How many there are.
@@ -49,36 +49,36 @@ impl Members {
     }
 
     /// The member that is asked at present.
-    pub fn turn(&self) -> Turn {
-        *self.turn.borrow()
+    pub fn chosen(&self) -> MemberChoice {
+        *self.chosen.borrow()
     }
 
     /// The member that is asked at present, or the next one after it that is none of `others`; not all of them are.
-    pub fn turn_beside(&self, others: &[Turn]) -> Turn {
-        let (present, count) = (self.turn(), self.count());
-        let is_other = |turn: &Turn| others.iter().any(|other| other.0 % count == turn.0 % count);
-        let turns = (0..count).map(|steps| Turn(present.0.wrapping_add(steps)));
-        turns.into_iter().find(|turn| !is_other(turn)).unwrap_or(present)
+    pub fn chosen_beside(&self, others: &[MemberChoice]) -> MemberChoice {
+        let (present, count) = (self.chosen(), self.count());
+        let is_other = |chosen: &MemberChoice| others.iter().any(|other| other.0 % count == chosen.0 % count);
+        let choices = (0..count).map(|steps| MemberChoice(present.0.wrapping_add(steps)));
+        choices.into_iter().find(|chosen| !is_other(chosen)).unwrap_or(present)
     }
 
     /// Tells when another one is asked.
-    pub fn turns(&self) -> watch::Receiver<Turn> {
-        self.turn.subscribe()
+    pub fn choices(&self) -> watch::Receiver<MemberChoice> {
+        self.chosen.subscribe()
     }
 
     /// Its channel.
-    pub fn client(&self, turn: Turn) -> KvClient {
-        self.clients[turn.0 % self.clients.len()].clone()
+    pub fn client(&self, chosen: MemberChoice) -> KvClient {
+        self.clients[chosen.0 % self.clients.len()].clone()
     }
 
     /// The same channel, for what is about the member itself.
-    pub fn member(&self, turn: Turn) -> Client {
-        self.members[turn.0 % self.members.len()].clone()
+    pub fn member(&self, chosen: MemberChoice) -> Client {
+        self.members[chosen.0 % self.members.len()].clone()
     }
 
     /// A watch's connection of its own to it.
-    pub async fn watch_client(&self, turn: Turn) -> Result<WatchClient> {
-        Ok(self.connector.connect(turn.0 % self.clients.len()).await?.watch_client())
+    pub async fn watch_client(&self, chosen: MemberChoice) -> Result<WatchClient> {
+        Ok(self.connector.connect(chosen.0 % self.clients.len()).await?.watch_client())
     }
 
     /// Whether there are answers.
@@ -87,10 +87,10 @@ impl Members {
     }
 
     /// It has failed: the next one is asked from now on, unless another request has found that out before.
-    pub fn leave(&self, turn: Turn) {
-        let next = Turn(turn.0.wrapping_add(1));
-        let left = self.turn.send_if_modified(|present| {
-            let is_first = *present == turn;
+    pub fn leave(&self, chosen: MemberChoice) {
+        let next = MemberChoice(chosen.0.wrapping_add(1));
+        let left = self.chosen.send_if_modified(|present| {
+            let is_first = *present == chosen;
             if is_first {
                 *present = next;
             }

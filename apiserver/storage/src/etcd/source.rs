@@ -26,8 +26,8 @@ impl Source {
     /// broken off.
     pub async fn look(config: &EtcdConfig) -> Result<Self> {
         let (members, house) = reach(config, RevisionOffset::default()).await?;
-        let permission = revision_offset::existing(&house).await;
-        let (origin, record) = permission.map_err(|error| about(&config.prefix, error))?;
+        let existing = revision_offset::existing(&house).await;
+        let (origin, record) = existing.map_err(|error| about(&config.prefix, error))?;
         let backend = EtcdBackend::at(config, members, origin, None).await?;
         Ok(Self { backend, house, record })
     }

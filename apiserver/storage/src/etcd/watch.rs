@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::error::translate;
 use super::keys::Prefix;
-use super::members::{Members, Turn};
+use super::members::{MemberChoice, Members};
 use super::revision_offset::{self, RevisionOffset};
 use super::stream_liveness::StreamLiveness;
 use super::watch_state::WatchState;
@@ -39,7 +39,7 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 pub(super) struct Watch {
     members: Members,
     /// The member that the stream is from.
-    turn: Turn,
+    chosen: MemberChoice,
     /// How long the next stream may be silent when it should answer.
     patience: Duration,
     range: Option<(String, String)>,
@@ -102,7 +102,7 @@ impl Watch {
     ) -> Self {
         let (origin, round) = (prefix.origin, *progress.borrow());
         Self {
-            turn: members.turn(),
+            chosen: members.chosen(),
             members,
             patience: SILENCE,
             range,
@@ -160,7 +160,7 @@ impl Watch {
                 }
             }
             pause = if lived { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            self.members.leave(self.turn);
+            self.members.leave(self.chosen);
             tokio::time::sleep(pause).await;
         }
     }
@@ -168,8 +168,8 @@ impl Watch {
     /// Delivers from one stream until it ends.
     async fn stream(&mut self, items: &mpsc::Sender<WatchItem>, lived: &mut bool) -> End {
         let after = self.state.restart();
-        let mut turns = self.members.turns();
-        self.turn = *turns.borrow_and_update();
+        let mut choices = self.members.choices();
+        self.chosen = *choices.borrow_and_update();
         let (mut requests, mut responses) =
             match tokio::time::timeout(self.patience(), self.open(after)).await {
                 Ok(Ok(opened)) => opened,
@@ -194,7 +194,7 @@ impl Watch {
                 () = liveness.lost(), if self.members.count() > 1 => return End::Silent,
                 () = liveness.due() => self.ping(&mut liveness, &mut requests).await,
                 // Somebody found the member wanting: does it still answer here? A silent connection tells nothing.
-                Ok(()) = turns.changed() => {
+                Ok(()) = choices.changed() => {
                     liveness.expect(self.patience);
                     self.ping(&mut liveness, &mut requests).await
                 }
@@ -260,7 +260,7 @@ impl Watch {
             .with_prev_key()
             .with_progress_notify()
             .with_fragment();
-        let client = self.members.watch_client(self.turn).await?;
+        let client = self.members.watch_client(self.chosen).await?;
         let mut client = client.max_decoding_message_size(LARGEST_MESSAGE);
         let stream = client.watch(start, Some(options)).await.map_err(translate)?;
         Ok(stream.split())
