@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   written, or read from a watch ──> fresh: JSON; once asked for, also the decoded object and its protobuf
-//!                                       │ let_go
+//!                                       │ pack
 //!                                       ▼
 //!                                     packed: JSON alone, compressed; anything else is made for each reader
 //! ```
@@ -10,8 +10,8 @@
 //! A cache packs all but its newest objects, as a decoded object takes several times the memory of its JSON. The object
 //! of a writer is not kept: memory is freed sooner where it was allocated, and most readers want JSON.
 
+mod interner;
 mod packed;
-mod runs;
 mod splice;
 
 use std::sync::{Arc, OnceLock};
@@ -22,8 +22,8 @@ use drydock_machinery::excerpt::Excerpt;
 use parking_lot::Mutex;
 
 use crate::backend::Revision;
+pub(crate) use interner::Interner;
 use packed::Packed;
-pub(crate) use runs::Runs;
 
 /// One object at one revision.
 #[derive(Debug)]
@@ -105,10 +105,10 @@ impl Stored {
         self.fresh.lock().as_ref()?.decoded.clone()
     }
 
-    /// Packs the JSON, which shares `runs` with that of similar objects, and frees everything else.
-    pub(crate) fn let_go(&self, runs: &Runs) {
+    /// Packs the JSON, which shares texts with that of similar objects, and frees everything else.
+    pub(crate) fn pack(&self, interner: &Interner) {
         let Some(json) = self.unpacked() else { return };
-        self.packed.get_or_init(|| Packed::of(&json, runs));
+        self.packed.get_or_init(|| Packed::of(&json, interner));
         // Dropped without the lock.
         let _fresh = self.fresh.lock().take();
     }
@@ -203,7 +203,7 @@ mod tests {
         let stored = Stored::of_bytes("a", bytes, Revision(7));
         let (before, json) = (stored.object(), stored.json());
         assert!(Arc::ptr_eq(&before, &stored.object()));
-        stored.let_go(&Runs::default());
+        stored.pack(&Interner::default());
         assert_eq!((&before, &json), (&stored.object(), &stored.json()));
         assert!(!Arc::ptr_eq(&stored.object(), &stored.object()));
         assert_eq!(before.resource_version(), "7");
@@ -217,7 +217,7 @@ mod tests {
             let of_bytes = Stored::of_bytes("a", text.as_bytes(), Revision(7));
             let of_object = Stored::new("a".into(), object(text), Revision(7));
             assert_eq!(of_bytes.object(), of_object.object());
-            of_bytes.let_go(&Runs::default());
+            of_bytes.pack(&Interner::default());
             assert_eq!(of_bytes.object(), of_object.object());
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         let heads =
             [r#"{"apiVersion":"v1","kind":"K","#, r#"{"apiVersion":"v1","#, "", "{\"kind\"", "[", text];
         let before = heads.map(behind);
-        stored.let_go(&Runs::default());
+        stored.pack(&Interner::default());
         assert_eq!(before, heads.map(behind));
         assert!(before[0].is_some() && before[1].is_some() && before[3].is_none());
     }
@@ -243,7 +243,7 @@ mod tests {
         let stored = Stored::new("a".into(), object(r#"{"metadata":{"name":"a"}}"#), Revision(7));
         assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made")), "made");
         assert_eq!(stored.protobuf(|_| Bytes::from_static(b"anew")), "made");
-        stored.let_go(&Runs::default());
+        stored.pack(&Interner::default());
         assert_eq!(stored.protobuf(|object| object.name().to_owned().into()), "a");
         assert_eq!(stored.protobuf(|_| Bytes::from_static(b"anew")), "anew");
         assert!(stored.fresh.lock().is_none());

@@ -196,7 +196,7 @@ impl Follower {
         if self.fresh.len() > FRESH
             && let Some(oldest) = self.fresh.pop_front()
         {
-            oldest.let_go(self.shared.store.runs());
+            oldest.pack(self.shared.store.interner());
         }
     }
 

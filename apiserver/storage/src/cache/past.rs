@@ -250,7 +250,7 @@ impl<'s> Reading<'s> {
         let value = event.value.as_ref();
         let current = value.map(|value| decode(key, value, event.revision)).transpose()?;
         if let Some(stored) = &current {
-            stored.let_go(self.store.runs());
+            stored.pack(self.store.interner());
             self.known.insert(key.to_owned(), Arc::downgrade(stored));
         }
         Ok(Some(Change::new(event.revision, key, current, previous, bytes)))
@@ -264,7 +264,7 @@ impl<'s> Reading<'s> {
         }
         *bytes += pair.value.len();
         let stored = decode(key, &pair.value, pair.mod_revision)?;
-        stored.let_go(self.store.runs());
+        stored.pack(self.store.interner());
         Ok(stored)
     }
 }

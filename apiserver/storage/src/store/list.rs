@@ -149,7 +149,7 @@ impl<'a> Reading<'a> {
             }
             // A page is sent and forgotten: to pack it would be for nothing.
             if self.filling.is_some() {
-                stored.let_go(self.store.runs());
+                stored.pack(self.store.interner());
             }
             self.items.push(stored);
         }

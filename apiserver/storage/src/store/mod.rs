@@ -23,7 +23,7 @@ use crate::backend::{
 use crate::storage::{
     ListOptions, Page, ReadAt, Room, Scope, Storage, StorageError, Stored, Updater, WatchFrom, Watcher,
 };
-use crate::stored::Runs;
+use crate::stored::Interner;
 
 pub(crate) use codec::decode;
 pub(crate) use list::{everything, readable};
@@ -39,7 +39,7 @@ pub struct Store {
     backend: Arc<dyn Backend>,
     prefix: Arc<str>,
     own_writes: Arc<OwnWrites>,
-    runs: Arc<Runs>,
+    interner: Arc<Interner>,
 }
 
 /// What became of one write.
@@ -53,7 +53,7 @@ impl Store {
     /// The objects of `resource` (plural) in `group`.
     pub fn new(backend: Arc<dyn Backend>, group: &str, resource: &str) -> Self {
         let prefix = format!("{PREFIX}{group}/{resource}/").into();
-        Self { backend, prefix, own_writes: Arc::default(), runs: Arc::default() }
+        Self { backend, prefix, own_writes: Arc::default(), interner: Arc::default() }
     }
 
     /// The backend below.
@@ -72,8 +72,8 @@ impl Store {
     }
 
     /// What the objects have in common.
-    pub(crate) fn runs(&self) -> &Runs {
-        &self.runs
+    pub(crate) fn interner(&self) -> &Interner {
+        &self.interner
     }
 
     /// The part of a backend key below the resource's prefix.

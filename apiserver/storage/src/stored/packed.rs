@@ -13,7 +13,7 @@
 use bytes::{BufMut, BytesMut};
 use smallvec::SmallVec;
 
-use super::runs::{Run, Runs, common};
+use super::interner::{Interned, Interner, common};
 
 /// What is saved by a second block has to be more than this.
 const WORTH: usize = 96;
@@ -30,16 +30,16 @@ pub(super) struct Packed {
 #[derive(Debug)]
 struct Cut {
     at: u32,
-    run: Run,
+    run: Interned,
 }
 
 impl Packed {
     /// Packs a text.
-    pub fn of(text: &[u8], runs: &Runs) -> Self {
+    pub fn of(text: &[u8], interner: &Interner) -> Self {
         let (mut own, mut cuts, mut done) = (Vec::with_capacity(text.len()), SmallVec::new(), 0);
         for range in common(text) {
             let start = own.len() + range.start - done;
-            let (Ok(at), Some(run)) = (u32::try_from(start), runs.run(&text[range.clone()])) else {
+            let (Ok(at), Some(run)) = (u32::try_from(start), interner.intern(&text[range.clone()])) else {
                 continue;
             };
             own.extend_from_slice(&text[done..range.start]);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn packed(text: &[u8]) -> Packed {
-        Packed::of(text, &Runs::default())
+        Packed::of(text, &Interner::default())
     }
 
     fn written(packed: &Packed) -> Vec<u8> {
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn what_two_objects_have_in_common_is_held_once() {
-        let runs = Runs::default();
+        let interner = Interner::default();
         let fields = format!(r#""managedFields":[{{"fieldsV1":{{"f:{}":{{}}}},"time":""#, "a".repeat(300));
         let object = |name: &str| format!(r#"{{"metadata":{{{fields}{name}"}}],"name":"{name}"}}}}"#);
         let [one, two] =
-            ["one", "two"].map(|name| (object(name), Packed::of(object(name).as_bytes(), &runs)));
+            ["one", "two"].map(|name| (object(name), Packed::of(object(name).as_bytes(), &interner)));
         assert!(one.1.own() < 64 && one.1.len() == one.0.len());
         assert_eq!(written(&one.1), one.0.as_bytes());
         assert_eq!(written(&two.1), two.0.as_bytes());

@@ -1,4 +1,4 @@
-//! Runs of text that objects of a kind have in common, each held once.
+//! Interner of text that objects of a kind have in common, each held once.
 //!
 //! Objects that were written by the same program name the same kind, and own the same fields: managed fields are often
 //! more than the rest of an object, and differ in nothing but their times. Where a run begins and ends is found in the
@@ -26,23 +26,23 @@ static MANAGED_FIELDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(
 
 /// A text that several objects may have.
 #[derive(Clone, Debug)]
-pub(super) struct Run(Arc<Box<[u8]>>);
+pub(super) struct Interned(Arc<Box<[u8]>>);
 
 /// The runs that are known.
 #[derive(Default)]
-pub(crate) struct Runs {
+pub(crate) struct Interner {
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    runs: HashSet<Run>,
+    runs: HashSet<Interned>,
     refused: u32,
 }
 
-impl Runs {
+impl Interner {
     /// The run of this text; `None` if there are too many others.
-    pub(super) fn run(&self, text: &[u8]) -> Option<Run> {
+    pub(super) fn intern(&self, text: &[u8]) -> Option<Interned> {
         let mut known = self.known.lock();
         if let Some(run) = known.runs.get(text) {
             return Some(run.clone());
@@ -56,7 +56,7 @@ impl Runs {
                 return None;
             }
         }
-        let run = Run(Arc::new(text.into()));
+        let run = Interned(Arc::new(text.into()));
         known.runs.insert(run.clone());
         Some(run)
     }
@@ -83,7 +83,7 @@ fn next(json: &[u8], at: usize) -> Option<Range<usize>> {
     json[from..].starts_with(br#""},{"#).then(|| upto_time(json, from)).flatten()
 }
 
-impl std::ops::Deref for Run {
+impl std::ops::Deref for Interned {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -91,25 +91,25 @@ impl std::ops::Deref for Run {
     }
 }
 
-impl Borrow<[u8]> for Run {
+impl Borrow<[u8]> for Interned {
     fn borrow(&self) -> &[u8] {
         self
     }
 }
 
-impl Hash for Run {
+impl Hash for Interned {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);
     }
 }
 
-impl PartialEq for Run {
+impl PartialEq for Interned {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Run {}
+impl Eq for Interned {}
 
 #[cfg(test)]
 mod tests {
@@ -132,12 +132,13 @@ mod tests {
 
     #[test]
     fn runs_that_nobody_has_any_more_make_room() {
-        let runs = Runs::default();
-        let held: Vec<_> = (0..MOST).filter_map(|number| runs.run(number.to_string().as_bytes())).collect();
+        let interner = Interner::default();
+        let held: Vec<_> =
+            (0..MOST).filter_map(|number| interner.intern(number.to_string().as_bytes())).collect();
         assert_eq!(held.len(), MOST);
-        assert!(runs.run(b"new").is_none() && runs.run(b"7").is_some());
+        assert!(interner.intern(b"new").is_none() && interner.intern(b"7").is_some());
         drop(held);
-        (0..PATIENCE).for_each(|_| drop(runs.run(b"new")));
-        assert!(runs.run(b"new").is_some());
+        (0..PATIENCE).for_each(|_| drop(interner.intern(b"new")));
+        assert!(interner.intern(b"new").is_some());
     }
 }
