@@ -24,11 +24,11 @@ const IMPURE: [&str; 7] =
     ["::now()", "SystemTime", "std::fs", "std::net", "std::env", "std::process", "std::thread"];
 
 /// Lines of a file without its tests that nine in ten keep to, and that none may pass.
-const FILE: (usize, usize) = (240, 280);
+const FILE: (usize, usize) = (240, 400);
 /// Lines of a file of tests that none may pass.
-const TEST_FILE: usize = 400;
+const TEST_FILE: usize = 500;
 /// Lines of a file with the tests in it that none may pass.
-const WHOLE_FILE: usize = 400;
+const WHOLE_FILE: usize = 500;
 /// Lines of a function that nine in ten keep to, and that none may pass.
 const FUNCTION: (usize, usize) = (30, 64);
 
