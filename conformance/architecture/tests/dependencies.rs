@@ -92,12 +92,12 @@ fn the_table_leads_one_way() {
 
 #[test]
 fn the_picture_of_the_crates_shows_the_table() {
-    let page = repository::read("docs/architecture.md");
+    let page = repository::read("apiserver/README.md");
     let short = |name: &str| name.trim_start_matches("drydock-").to_owned();
     let arrow = |from: &str, to: &str| format!("    {} --> {}", short(from), short(to));
     let arrows = TABLE.iter().flat_map(|(from, uses)| uses.iter().map(|to| arrow(from, to)));
     let missing: Vec<String> = arrows.filter(|arrow| !page.lines().any(|line| line == arrow)).collect();
-    none(&missing, "docs/architecture.md does not show");
+    none(&missing, "apiserver/README.md does not show");
     let drawn = page.lines().skip_while(|line| *line != "## Crates").filter(|line| line.contains(" --> "));
     assert_eq!(drawn.count(), TABLE.iter().map(|(_, uses)| uses.len()).sum::<usize>(), "it shows more");
 }
