@@ -98,6 +98,10 @@ async fn the_components_go_with_every_installation() -> Result<()> {
         }
         assert!(!made.contains("insecureSkipVerify"), "{made}");
         assert_eq!(made.matches("cidr: 192.0.2.0/24").count(), PROGRAMS.len(), "{made}");
+        // By this deploy/remove finds what stands in no namespace.
+        for object in made.split("\n---\n") {
+            assert!(object.contains("\n    app.kubernetes.io/part-of: drydock\n"), "{object}");
+        }
     }
     Ok(())
 }
