@@ -196,9 +196,8 @@ impl Host<'_> {
                 self.judged(question, allowed)
             }
             Question::Impersonation { caller, headers, attributes } => {
-                let (impersonation, mut headers) = (self.authenticator.impersonation(), headers.clone());
-                let allowed =
-                    impersonation.act_as(&renewed(caller), &mut headers, attributes, self.authorizer).await;
+                let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
+                let allowed = impersonation.act_as(&caller, headers, attributes, self.authorizer).await;
                 self.judged(question, allowed.map(|_| ()))
             }
         }

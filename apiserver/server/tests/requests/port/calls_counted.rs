@@ -6,7 +6,7 @@ use drydock_server::audit::Mode;
 use serde_json::{Value, json};
 
 use super::audit::opened;
-use super::calls_fixture::{Client, GET, WATCH, frame, mounted};
+use super::calls_fixture::{Client, GET, PANIC, WATCH, frame, mounted};
 use super::fixture::{Port, Settings};
 
 const GOOD: (&str, &str) = ("authorization", "Bearer good");
@@ -74,6 +74,25 @@ async fn a_stream_is_counted_and_logged_as_the_watch_that_it_is() {
     let [received, _, complete] = stages("get", "ns", 200);
     assert_eq!(of("get", "ns"), [received, complete], "{log}");
     assert!(!log.contains("Bearer"), "{log}");
+}
+
+#[tokio::test]
+async fn a_call_that_panics_is_logged_so_in_place_of_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.log");
+    let policy = json!({"rules": [{"level": "Metadata"}]});
+    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
+    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    assert_eq!(client.call(PANIC, "ns").await.end().await.0, 13);
+    port.stop.cancel();
+    drop(client);
+    port.serving.await.unwrap();
+    audit.flush().await;
+    let log = std::fs::read_to_string(&path).unwrap();
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let stages: Vec<Value> = events.map(|event| event["stage"].clone()).collect();
+    assert_eq!(stages, [json!("RequestReceived"), json!("Panic")], "{log}");
 }
 
 /// Streams hold no seats; a call that finds none free is told when to come again.
