@@ -28,6 +28,12 @@ pub fn undecodable(error: &prost::DecodeError) -> Status {
     Status::with_error_details(Code::InvalidArgument, message, details("INVALID_MESSAGE"))
 }
 
+/// A message has more than so many bytes.
+pub fn request_too_long(most: usize) -> Status {
+    let message = format!("a request message has at most {most} bytes");
+    Status::with_error_details(Code::ResourceExhausted, message, details("INVALID_MESSAGE"))
+}
+
 /// There is no such method.
 pub fn no_such_method(path: &str) -> Status {
     let message = format!("there is no method {path}");
@@ -56,8 +62,8 @@ pub fn too_many_filters(is_own: bool) -> Status {
         "you watch with too many different filters, or filters that select too much: share streams, or watch with one \
             wider filter and select in the client"
     } else {
-        "the server follows as many different filters as it can: try again later, or use a filter that others use, such \
-            as none"
+        "the server follows as many different filters as it can: try again later, or use a filter that others use, for \
+            example no filter at all"
     };
     let mut details = details("TOO_MANY_FILTERS");
     details.set_retry_info(Some(30 * RETRY));

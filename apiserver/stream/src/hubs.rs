@@ -16,7 +16,7 @@ use crate::filter::{Entity, Filter};
 use crate::history::removals;
 use crate::hub::attach::{Attached, Refusal, Resume};
 use crate::hub::{Handle, Stores, start};
-use crate::messages::maintenance::Pace;
+use crate::rate::Pace;
 use crate::token::Token;
 use crate::views::Full;
 
@@ -58,7 +58,7 @@ impl Hubs {
     ) -> Result<Attached, Status> {
         let hubs = self.clone();
         let task = tokio::spawn(async move {
-            timeout(hubs.config.patience, hubs.try_attach(filter, user, token)).await.ok()
+            timeout(hubs.config.attach_timeout, hubs.try_attach(filter, user, token)).await.ok()
         });
         let attached = AbortOnDropHandle::new(task).await.ok().flatten();
         attached.unwrap_or_else(|| Err(unavailable("the status stream is not ready: try again")))
@@ -116,7 +116,7 @@ impl Hubs {
     ) -> Result<(), Status> {
         let Ok(_permit) = self.history.acquire().await else { return Err(token_expired()) };
         let [storage, ..] = self.storages(entity)[..] else { return Err(token_expired()) };
-        match removals(storage.as_ref(), after, upto, self.config.history).await {
+        match removals(storage.as_ref(), after, upto, self.config.max_history_changes).await {
             Ok(removed) => {
                 handle.add_history(entity, after, removed).await;
                 Ok(())
@@ -139,7 +139,7 @@ impl Hubs {
     /// The hub that runs; starts one if none does.
     fn handle(&self) -> Handle {
         let mut running = self.running.lock();
-        if let Some(handle) = running.as_ref().filter(|handle| !handle.is_over()) {
+        if let Some(handle) = running.as_ref().filter(|handle| !handle.has_ended()) {
             return handle.clone();
         }
         let handle = start(self.stores.clone(), self.config.clone());

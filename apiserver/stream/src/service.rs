@@ -20,9 +20,6 @@ use crate::hubs::Hubs;
 use crate::request::{self, Call, Method, Read, Watch};
 use crate::subscriber::{SnapshotSent, Subscriber};
 
-/// Most bytes of a request message.
-const REQUEST_MAX: usize = 64 << 10;
-
 /// The status service.
 pub struct StatusStream {
     hubs: Arc<Hubs>,
@@ -70,8 +67,7 @@ impl StatusStream {
         let path = request.uri().path().to_owned();
         let mut grpc = Grpc::new(EncodedCodec)
             .send_compressed(CompressionEncoding::Gzip)
-            .accept_compressed(CompressionEncoding::Gzip)
-            .max_decoding_message_size(REQUEST_MAX);
+            .accept_compressed(CompressionEncoding::Gzip);
         let snapshot_sent: Option<SnapshotSent> = Some(Box::new(snapshot_sent));
         let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
         match request::method(&caller.path) {
@@ -137,12 +133,12 @@ async fn subscribe(
     snapshot_sent: Option<SnapshotSent>,
 ) -> Result<BoxStream<'static, Result<codec::Response, Status>>, Status> {
     let subscriber = Subscriber::open(hubs, user, watch, snapshot_sent).await?;
-    let sent = stream::unfold(Some(subscriber), |subscriber| async {
+    let responses = stream::unfold(Some(subscriber), |subscriber| async {
         let mut subscriber = subscriber?;
         match subscriber.next().await {
-            Ok(sent) => Some((Ok(codec::Response::Sent(sent)), Some(subscriber))),
+            Ok(message) => Some((Ok(codec::Response::Stream(message)), Some(subscriber))),
             Err(status) => Some((Err(status), None)),
         }
     });
-    Ok(sent.boxed())
+    Ok(responses.boxed())
 }

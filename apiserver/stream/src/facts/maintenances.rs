@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 
 use super::State;
 use crate::filter::Attributes;
-use crate::messages::maintenance::{Pace, is_draining, message};
+use crate::messages::maintenance::{is_draining, message};
 use crate::messages::{fields, node, timestamp};
-use crate::rate::Rate;
+use crate::rate::{Pace, Rate};
 
 /// Creation and name: the order in which a node's message has the maintenances.
 pub(super) type Age = (Timestamp, Arc<str>);

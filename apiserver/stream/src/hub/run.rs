@@ -8,10 +8,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-use super::attach::Request;
 use super::core::{AllReached, Core, Source};
 use super::fill::{Following, Stores, fill};
 use super::handle::Handle;
+use super::request::Request;
 use crate::config::Config;
 
 /// Requests that wait; more of them wait with their callers.
@@ -19,7 +19,7 @@ const QUEUE: usize = 256;
 /// How often progress without events is told, and idle views are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// How often progress is looked at while somebody waits for it.
-const LOOK: Duration = Duration::from_millis(2);
+const PROGRESS_POLL: Duration = Duration::from_millis(2);
 /// How long requests are answered before changes are taken in; one answer may take longer.
 const TURN: Duration = Duration::from_millis(5);
 /// First and longest wait before storage is read again that could not be.
@@ -101,10 +101,10 @@ impl Hub {
                     Some(request) => self.waiting.push(request),
                     None => return Ok(()),
                 },
-                () = sleep(LOOK), if !self.waiting.is_empty() => {}
+                () = sleep(PROGRESS_POLL), if !self.waiting.is_empty() => {}
                 _ = tick.tick() => {
                     self.tick();
-                    if self.used.elapsed() >= self.config.idle {
+                    if self.used.elapsed() >= self.config.idle_timeout {
                         return Ok(());
                     }
                 }
@@ -155,7 +155,7 @@ impl Hub {
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.rates_told) >= self.config.rates {
+        if now.duration_since(self.rates_told) >= self.config.rate_interval {
             self.rates_told = now;
             self.core.tell_rates((self.config.clock)());
         }

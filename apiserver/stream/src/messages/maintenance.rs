@@ -8,15 +8,7 @@ use drydock_proto::status::v1alpha1::{Blocker, Maintenance, Outcomes, PlanEntry}
 use jiff::Timestamp;
 
 use super::{count, number, plan, timestamp, words};
-
-/// How fast a drain goes, and when it ends if it goes on like that.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
-    /// Evictions a minute.
-    pub evictions_per_minute: Option<f64>,
-    /// When the last pod leaves.
-    pub finish_time: Option<Timestamp>,
-}
+use crate::rate::Pace;
 
 /// The message of a maintenance. `pace` is what its past tells, which the object does not have.
 pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {

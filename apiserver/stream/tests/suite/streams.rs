@@ -216,7 +216,7 @@ async fn a_rate_is_told_and_fades_without_any_write() {
     let now = Arc::new(AtomicI64::new(1_800_000_000));
     let clock = now.clone();
     let world = World::with(Config {
-        rates: Duration::ZERO,
+        rate_interval: Duration::ZERO,
         clock: Arc::new(move || Timestamp::from_second(clock.load(SeqCst)).unwrap()),
         ..Config::default()
     })
