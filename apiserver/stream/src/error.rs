@@ -8,8 +8,6 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// Domain of every `google.rpc.ErrorInfo`.
 pub const DOMAIN: &str = "drydock.status.v1alpha1";
-/// Where the API is documented, for `google.rpc.Help`.
-const DOCUMENTATION: &str = "proto/drydock/status/v1alpha1/status.proto";
 /// When to try again what is unavailable.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -51,9 +49,7 @@ pub fn not_found(kind: &str, name: &str) -> Status {
 pub fn token_expired() -> Status {
     let message = "the resume token is too old: begin a new Watch without options.resume_token, and replace \
         everything by its snapshot";
-    let mut details = details("RESUME_TOKEN_EXPIRED");
-    details.add_help_link("How to resume a Watch", DOCUMENTATION);
-    Status::with_error_details(Code::OutOfRange, message, details)
+    Status::with_error_details(Code::OutOfRange, message, details("RESUME_TOKEN_EXPIRED"))
 }
 
 /// There are too many different filters.

@@ -17,17 +17,20 @@ use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
 use super::answer::{check, unary};
 use super::reviews::review;
 use super::routes::Route;
-use super::{Grpc, Refusal, status, timeout};
+use super::{Grpc, Refusal, read, status, timeout};
 use crate::audit::Trail;
 use crate::audit_id;
 use crate::authn::{Credential, Peer, Proof};
 use crate::authz::Attributes;
 use crate::chain::{self, Admitted, Answered, Chain, Kept};
 use crate::flow_control::Work;
-use crate::request_info::{self, RequestInfo};
+use crate::request_info::{self, RequestInfo, Verb};
 use crate::sending::Outgoing;
 use crate::spans;
 use crate::user::User;
+
+/// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.
+const READS: &str = "grpc.drydock/reads";
 
 /// A call on its way.
 pub(super) struct Call<'a> {
@@ -157,9 +160,11 @@ impl Chain {
             }
         };
         let ReadCall { route, infos, body, bytes } = read;
-        if let Some(info) = infos.first() {
-            call.audit.about(info);
-            let _ = call.info.set(info.clone());
+        let info = infos.first().cloned().unwrap_or_else(|| reads_nothing(&call.parsed));
+        call.audit.about(&info);
+        let _ = call.info.set(info);
+        if infos.len() > 1 {
+            call.audit.annotate(READS, &read::line(&infos));
         }
         let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
@@ -191,4 +196,9 @@ impl Chain {
 fn refused(refusal: Refusal) -> (Response<Body>, Kept, StatusCode) {
     let code = StatusCode::from_u16(refusal.error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status::trailers_only(&refusal.status), Kept::Nothing, code)
+}
+
+/// What a call that reads no objects asks for: no change, though it is sent with POST.
+fn reads_nothing(parsed: &RequestInfo) -> Arc<RequestInfo> {
+    Arc::new(RequestInfo { verb: Verb::Other("get".to_owned()), ..parsed.clone() })
 }
