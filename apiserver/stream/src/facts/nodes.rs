@@ -121,7 +121,7 @@ impl KnownNode {
     }
 
     fn message(&self, name: &str) -> Node {
-        let progress = self.progress.values().map(|progress| NodeProgress::clone(progress)).collect();
+        let progress = self.progress.values().map(Arc::as_ref);
         node::message(name, progress, self.evictions.by_state, self.evictions.last_expected())
     }
 }
