@@ -95,6 +95,8 @@ impl Core {
         match entity {
             // Nothing is known to be sent.
             _ if revision == 0 || index.has_dropped_after(revision) => return Err(Refusal::Expired),
+            // What cannot be read now may have been told of, and is not among the removals.
+            _ if self.has_unreadable(entity) => return Err(Refusal::Expired),
             _ if revision >= known_since => {}
             // What a node left between two states of a maintenance is in neither.
             Entity::Node => return Err(Refusal::Expired),

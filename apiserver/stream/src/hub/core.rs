@@ -51,6 +51,8 @@ pub struct Core {
     serial: u64,
     /// Numbers removals from before its start, which come before everything else of their revision.
     pub(super) past_serial: u64,
+    /// What there was at its start that could not be read. An earlier hub may have told of it.
+    unreadable: Vec<Source>,
     /// Revisions up to which each watch is processed.
     maintenances: u64,
     evictions: u64,
@@ -69,6 +71,7 @@ impl Core {
         id: u64,
         facts: Facts,
         (maintenances, evictions): (u64, u64),
+        unreadable: Vec<Source>,
     ) -> Self {
         let index = |entity: Entity| {
             let known_since = match entity {
@@ -85,6 +88,7 @@ impl Core {
             views: Views::new(config.views),
             serial: FIRST_SERIAL,
             past_serial: 0,
+            unreadable,
             maintenances,
             evictions,
             high: maintenances.max(evictions),
@@ -101,6 +105,15 @@ impl Core {
     /// How far a kind has come.
     pub(super) fn reached(&self, entity: Entity) -> Reached {
         self.reached.borrow()[entity.index()]
+    }
+
+    /// Whether an earlier hub may have told of entities of a kind that this one cannot read, and so never removes.
+    pub(super) fn has_unreadable(&self, entity: Entity) -> bool {
+        self.unreadable.iter().any(|source| match entity {
+            Entity::Maintenance => *source == Source::Maintenances,
+            Entity::Eviction => *source == Source::Evictions,
+            Entity::Node => true,
+        })
     }
 
     /// Takes in an object as it is now; none if it is gone. Subscribers are woken by [`Self::publish`].
