@@ -16,6 +16,7 @@ use crate::filter::{Entity, Filter};
 use crate::history::removals;
 use crate::hub::attach::{Attached, Refusal, Resume};
 use crate::hub::{Handle, Stores, start};
+use crate::metrics::Metrics;
 use crate::rate::Pace;
 use crate::token::Token;
 use crate::views::Full;
@@ -32,6 +33,8 @@ pub struct Hubs {
     pub stores: Stores,
     /// Bounds and times.
     pub config: Config,
+    /// What is counted.
+    pub metrics: Metrics,
     running: Mutex<Option<Handle>>,
     /// One at a time reads history, as the next one mostly finds what it needs.
     history: Semaphore,
@@ -40,7 +43,13 @@ pub struct Hubs {
 impl Hubs {
     /// No hub runs yet.
     pub fn new(stores: Stores, config: Config) -> Self {
-        Self { stores, config, running: Mutex::new(None), history: Semaphore::new(1) }
+        Self {
+            stores,
+            config,
+            metrics: Metrics::default(),
+            running: Mutex::new(None),
+            history: Semaphore::new(1),
+        }
     }
 
     /// Subscribes a user after a token, or to what there is. Waits for a hub that is being filled.
@@ -142,7 +151,7 @@ impl Hubs {
         if let Some(handle) = running.as_ref().filter(|handle| !handle.has_ended()) {
             return handle.clone();
         }
-        let handle = start(self.stores.clone(), self.config.clone());
+        let handle = start(self.stores.clone(), self.config.clone(), self.metrics.clone());
         *running = Some(handle.clone());
         handle
     }

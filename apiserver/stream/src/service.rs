@@ -6,6 +6,7 @@ use bytes::Bytes;
 use drydock_storage::storage::Storage;
 use futures::stream::{self, BoxStream, StreamExt};
 use http::{Request, Response};
+use prometheus_client::registry::Registry;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
@@ -36,6 +37,11 @@ impl StatusStream {
     /// A service that reads these resources. It reads nothing before it is called.
     pub fn new(maintenances: Arc<dyn Storage>, evictions: Arc<dyn Storage>, config: Config) -> Arc<Self> {
         Arc::new(Self { hubs: Arc::new(Hubs::new(Stores { maintenances, evictions }, config)) })
+    }
+
+    /// Registers what is counted.
+    pub fn register(&self, registry: &mut Registry) {
+        self.hubs.metrics.register(registry);
     }
 
     /// Whether the method of a path streams; none if there is no such method.

@@ -23,6 +23,7 @@ use crate::hub::core::Reached;
 use crate::hubs::Hubs;
 use crate::log::{Entry, Log};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
+use crate::metrics::Counted;
 use crate::request::Watch;
 use crate::token::{Position, Token};
 use cursor::Next;
@@ -56,6 +57,7 @@ pub struct Subscriber {
     batch: Batch,
     heartbeat: Duration,
     last_sent_at: Instant,
+    _open: Counted,
     /// Rings no later than the next heartbeat; it is set anew only when it rings.
     timer: Pin<Box<Sleep>>,
 }
@@ -93,6 +95,7 @@ impl Subscriber {
         let last_sent_at = Instant::now();
         let timer = Box::pin(sleep_until(last_sent_at + heartbeat));
         let batch = Batch::Open;
+        let open = hubs.metrics.opened();
         Ok(Self {
             hubs,
             user,
@@ -106,6 +109,7 @@ impl Subscriber {
             batch,
             heartbeat,
             last_sent_at,
+            _open: open,
             timer,
         })
     }
@@ -120,16 +124,20 @@ impl Subscriber {
                 self.attach_again().await?;
             }
             if let Some(message) = self.poll_message() {
-                self.last_sent_at = Instant::now();
-                return Ok(message);
+                return Ok(self.sends(message));
             }
             if self.wait().await {
                 // With a token that says how far the stream is now.
                 let message = self.poll_message().unwrap_or_else(|| self.message(HEARTBEAT));
-                self.last_sent_at = Instant::now();
-                return Ok(message);
+                return Ok(self.sends(message));
             }
         }
+    }
+
+    fn sends(&mut self, message: StreamMessage) -> StreamMessage {
+        self.last_sent_at = Instant::now();
+        self.hubs.metrics.sent();
+        message
     }
 
     /// Waits until there may be something to send; `true` if a heartbeat is due.
@@ -143,6 +151,7 @@ impl Subscriber {
         if self.timer.deadline() > rings || self.timer.is_elapsed() {
             self.timer.as_mut().reset(rings);
         }
+        let _caught_up = self.hubs.metrics.caught_up();
         tokio::select! {
             () = self.attached.subscription.changed(), if paused.is_none() => false,
             () = self.timer.as_mut() => Instant::now() >= due,

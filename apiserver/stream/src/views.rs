@@ -106,6 +106,11 @@ impl Views {
         }
     }
 
+    /// How many views there are, and how many entities over all of them.
+    pub fn size(&self) -> (usize, usize) {
+        (self.by_filter.len(), self.by_filter.values().map(|view| view.read(Log::live)).sum())
+    }
+
     /// Whether somebody reads one of them.
     pub fn is_read(&self) -> bool {
         self.by_filter.values().any(|view| view.idle_since().is_none())

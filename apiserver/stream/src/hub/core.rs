@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::facts::{Facts, Update};
 use crate::filter::Entity;
 use crate::index::Index;
+use crate::metrics::Held;
 use crate::token::Position;
 use crate::view::View;
 use crate::views::Views;
@@ -105,6 +106,12 @@ impl Core {
     /// How far a kind has come.
     pub(super) fn reached(&self, entity: Entity) -> Reached {
         self.reached.borrow()[entity.index()]
+    }
+
+    /// What it holds.
+    pub fn held(&self) -> Held {
+        let (views, view_entities) = self.views.size();
+        Held { views, view_entities, entity_bytes: self.indexes.iter().map(Index::bytes).sum() }
     }
 
     /// Whether an earlier hub may have told of entities of a kind that this one cannot read, and so never removes.

@@ -118,10 +118,10 @@ impl Views {
 
     /// What there is too little room for, with so much more.
     fn short_of(&self, new: Usage) -> Option<Short> {
-        let all: usize = self.by_filter.values().map(|view| view.read(Log::live)).sum();
+        let (views, entries) = self.size();
         match () {
-            () if self.by_filter.len() as f64 + new.views > self.limits.views as f64 => Some(Short::Views),
-            () if all as f64 + new.entries > self.limits.entries as f64 => Some(Short::Entries),
+            () if views as f64 + new.views > self.limits.views as f64 => Some(Short::Views),
+            () if entries as f64 + new.entries > self.limits.entries as f64 => Some(Short::Entries),
             () => None,
         }
     }
