@@ -6,8 +6,7 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 
 use crate::error::request_too_long;
 use crate::messages::fields::RESUME_TOKEN;
-use crate::subscriber::StreamMessage;
-use crate::token::TOKEN_LEN;
+use crate::token::{TOKEN_LEN, Token};
 
 /// Most bytes of a request message.
 const REQUEST_MAX: usize = 64 << 10;
@@ -15,6 +14,15 @@ const REQUEST_MAX: usize = 64 << 10;
 const BUFFER: usize = 1024;
 /// Bytes of messages that are put together before they are sent.
 const SEND: usize = 4 << 10;
+
+/// One response: its token and its event, encoded.
+#[derive(Clone, Debug)]
+pub struct StreamMessage {
+    /// Where to resume after it.
+    pub token: Token,
+    /// The field of the event.
+    pub event: Bytes,
+}
 
 /// A response.
 pub enum Response {

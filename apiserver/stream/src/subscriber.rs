@@ -17,6 +17,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
+use crate::codec::StreamMessage;
 use crate::filter::Filter;
 use crate::hub::attach::Attached;
 use crate::hub::core::Reached;
@@ -27,15 +28,6 @@ use crate::metrics::Counted;
 use crate::request::Watch;
 use crate::token::{Position, Token};
 use cursor::Next;
-
-/// One response: its token and its event, encoded.
-#[derive(Clone, Debug)]
-pub struct StreamMessage {
-    /// Where to resume after it.
-    pub token: Token,
-    /// The field of the event.
-    pub event: Bytes,
-}
 
 /// Called when the snapshot that a stream begins with has been written.
 pub type SnapshotSent = Box<dyn FnOnce() + Send>;
@@ -90,27 +82,22 @@ impl Subscriber {
         let digest = attached.subscription.view().filter.digest();
         let floor = from.map_or(0, |token| token.floor);
         let token = Token { hub: attached.hub, position: attached.cursor, floor, filter: digest };
-        let starts = from.is_none();
-        let marker = Some(attached.reached);
-        let last_sent_at = Instant::now();
-        let timer = Box::pin(sleep_until(last_sent_at + heartbeat));
-        let batch = Batch::Open;
-        let open = hubs.metrics.opened();
+        let (open, last_sent_at) = (hubs.metrics.opened(), Instant::now());
         Ok(Self {
             hubs,
             user,
             digest,
+            starts: from.is_none(),
+            marker: Some(attached.reached),
             attached,
-            starts,
-            marker,
             snapshot_sent,
             token,
             interval,
-            batch,
+            batch: Batch::Open,
             heartbeat,
             last_sent_at,
             _open: open,
-            timer,
+            timer: Box::pin(sleep_until(last_sent_at + heartbeat)),
         })
     }
 

@@ -1,8 +1,7 @@
 //! gRPC on the port of the API server: one mounted service, health and reflection.
 //!
 //! ```text
-//!   chain ── POST, HTTP/2, application/grpc ──▶ order   one function: authentication, message, audit, impersonation,
-//!                                                 │     flow control, authorization, the call
+//!   chain ── POST, HTTP/2, application/grpc ──▶ order   authentication, message, what every request is asked, the call
 //!                                    message ◀────┤     the one request message, bounded, decompressed
 //!                                    Service ◀────┤     what it reads, and its answer
 //!                           health, reflection ◀──┤
