@@ -34,7 +34,7 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let mut gauge = |name: &str, what: &str, gauge: &Gauge| registry.register(name, what, gauge.clone());
         gauge("drydock_status_stream_subscribers", "Streams that are open", &self.subscribers);
-        let what = "Streams that were sent everything and wait for changes; others have more to read";
+        let what = "Streams that were sent everything and wait for changes; others are behind, or pause between updates";
         gauge("drydock_status_stream_caught_up_subscribers", what, &self.caught_up);
         gauge("drydock_status_stream_views", "Different filters that streams follow", &self.views);
         let what = "Entities that these filters select, each once for each filter";

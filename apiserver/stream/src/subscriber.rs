@@ -138,7 +138,7 @@ impl Subscriber {
         if self.timer.deadline() > rings || self.timer.is_elapsed() {
             self.timer.as_mut().reset(rings);
         }
-        let _caught_up = self.hubs.metrics.caught_up();
+        let _caught_up = paused.is_none().then(|| self.hubs.metrics.caught_up());
         tokio::select! {
             () = self.attached.subscription.changed(), if paused.is_none() => false,
             () = self.timer.as_mut() => Instant::now() >= due,
