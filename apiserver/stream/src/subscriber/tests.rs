@@ -9,8 +9,10 @@ use drydock_storage::store::Store;
 
 use super::*;
 use crate::config::Config;
-use crate::filter::Entity;
+use crate::facts::{State, Update};
+use crate::filter::{Attributes, Entity};
 use crate::hub::Stores;
+use crate::index::Index;
 
 async fn hubs(directory: &std::path::Path) -> Arc<Hubs> {
     let backend =
@@ -29,20 +31,17 @@ async fn nothing_is_held_of_changes_that_newer_ones_replaced_while_nobody_read()
     let mut subscriber =
         Subscriber::open(hubs(directory.path()).await, "tester".into(), watch, None).await.unwrap();
     while subscriber.next().await.unwrap().event != SNAPSHOT_COMPLETE {}
+    let mut index = Index::new(Entity::Eviction, Config::default().tombstones, 0);
     let mut changes: Vec<Weak<Entry>> = Vec::new();
     let position = subscriber.attached.reached.position;
     for serial in position.serial + 1..=position.serial + 1000 {
-        let entry = Arc::new(Entry {
-            key: "shop/uid".into(),
-            position: Position { serial, ..position },
-            floor: 0,
-            is_removal: false,
-            event: serial.to_be_bytes().to_vec().into(),
-        });
-        changes.push(Arc::downgrade(&entry));
+        let state = State { attributes: Attributes::default(), event: serial.to_be_bytes().to_vec().into() };
+        let update = Update { entity: Entity::Eviction, key: "shop/uid".into(), state: Some(state) };
+        let change = index.apply(update, Position { serial, ..position }, 0).unwrap();
+        changes.push(Arc::downgrade(&change.entry));
         // As the hub does it.
         let view = subscriber.attached.subscription.view();
-        view.write(|log| log.put(entry));
+        assert!(view.apply(&change));
         view.wake();
     }
     let held = changes.iter().filter(|change| change.strong_count() > 0).count();
