@@ -22,7 +22,9 @@ pub fn mount(server: &mut Server, flags: &Flags) -> anyhow::Result<()> {
     let (maintenances, evictions) =
         (storage(node_maintenance::RESOURCE)?, storage(eviction_request::RESOURCE)?);
     let config = Config { heartbeat_deadline: flags.heartbeat_deadline, ..Config::default() };
-    server.mount(Arc::new(Mounted(StatusStream::new(maintenances, evictions, config))));
+    let stream = StatusStream::new(maintenances, evictions, config);
+    stream.register(server.metrics().registry());
+    server.mount(Arc::new(Mounted(stream)));
     Ok(())
 }
 

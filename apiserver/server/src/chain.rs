@@ -1,7 +1,9 @@
 //! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
 //!
-//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> authentication -> audit -> impersonation
-//! -> flow control -> authorization -> single health checks, metrics, the API
+//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> [admit] -> single health checks,
+//! metrics, the API
+
+mod admit;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
 use tracing::Instrument;
 
@@ -24,7 +26,7 @@ use crate::authz::{Attributes, Authorizer};
 use crate::body;
 use crate::deadline;
 use crate::encode;
-use crate::flow_control::{FlowControl, PriorityLevel, Seats, Work};
+use crate::flow_control::{FlowControl, Seats, Work};
 use crate::grpc::{self, Grpc};
 use crate::health::Health;
 use crate::metrics::{Metrics, OpenWatch};
@@ -33,6 +35,7 @@ use crate::request_info::{self, RequestInfo, Verb};
 use crate::sending::{Delivery, Outgoing, Sending, Streaming};
 use crate::spans;
 use crate::user::User;
+pub(crate) use admit::{Admitted, NotAdmitted};
 
 /// Everything that a request passes through.
 pub struct Chain {
@@ -96,16 +99,33 @@ impl Chain {
             }
             Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
         };
-        decorate(response.headers_mut(), &audit_id);
-        let took = started.elapsed();
-        spans::answered(&info, &audit_id, response.status(), took);
-        let info = self.countable(&info);
-        self.metrics.answered(&info, applies, response.status(), took);
+        let private = HeaderValue::from_static("no-cache, private");
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
+        let (code, user) = (response.status(), authenticated.into_inner());
+        self.deliver(
+            response,
+            kept,
+            Answered { info: &info, audit_id: &audit_id, code, applies, started, by, user, peer },
+        )
+    }
+
+    /// Tells the server's log and the metrics of an answer, and sends it.
+    pub(crate) fn deliver(
+        &self,
+        mut response: Response<Body>,
+        kept: Kept,
+        of: Answered<'_>,
+    ) -> Response<Outgoing<Kept>> {
+        audit_id::write(response.headers_mut(), of.audit_id);
+        let took = of.started.elapsed();
+        spans::answered(of.info, of.audit_id, of.code, took);
+        let info = self.countable(of.info);
+        self.metrics.answered(&info, of.applies, of.code, took);
         let (sizes, deadline) = match kept {
-            Kept::Nothing | Kept::Watch(_) => (None, started + took + self.request_timeout),
-            Kept::Seats(_) => (self.metrics.sizes(&info), by),
+            Kept::Nothing | Kept::Watch(_) => (None, of.started + took + self.request_timeout),
+            Kept::Seats(_) => (self.metrics.sizes(&info), of.by),
         };
-        let (user, connection) = (authenticated.into_inner(), peer.connection().clone());
+        let (user, connection) = (of.user, of.peer.connection().clone());
         self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
     }
 
@@ -133,7 +153,7 @@ impl Chain {
         let sent = body.size_hint().upper();
         let let_in = self.let_in(&mut parts, sent, &asked, deadline);
         let let_in = tokio::time::timeout_at(deadline.into(), let_in);
-        let LetIn { caller, user, level, seats } =
+        let (caller, Admitted { user, level, seats }) =
             match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
                 Ok(let_in) => let_in,
                 Err(error) => {
@@ -174,46 +194,19 @@ impl Chain {
         }
     }
 
-    /// Who asks, and the seats taken for the answer, if the caller may ask this at all. The body has `sent` bytes, if that
-    /// is known.
+    /// Who asks, and whether they may. The body has `sent` bytes, if that is known.
     async fn let_in(
         &self,
         parts: &mut http::request::Parts,
         sent: Option<u64>,
         asked: &Asked<'_>,
-        deadline: Instant,
-    ) -> Result<LetIn, ApiError> {
-        let Asked { info, audit, peer, .. } = asked;
-        let caller = self.authenticator.authenticate(&mut parts.headers, peer, deadline).await?;
-        let _ = asked.authenticated.set(caller.user.clone());
-        audit.received(&caller.user, info).await?;
-        let attributes = Attributes::from(&**info);
-        let (impersonation, headers) = (self.authenticator.impersonation(), &mut parts.headers);
-        let other = impersonation.act_as(&caller, headers, &attributes, &self.authorizer).await?;
-        let user = other.map_or_else(
-            || caller.user.clone(),
-            |other| {
-                audit.impersonated(&other.user, &other.constraint);
-                other.user
-            },
-        );
-        let level = self.flow_control.level_of(&user);
-        let seats = self.seats(level, &user, Work { info, body: sent }, deadline).await?;
-        self.authorize(&caller, &user, &attributes, audit).await?;
-        Ok(LetIn { caller, user, level, seats })
-    }
-
-    /// 403 with the host's wording unless the user may.
-    async fn authorize(
-        &self,
-        caller: &Caller,
-        user: &User,
-        attributes: &Attributes,
-        audit: &Trail,
-    ) -> Result<(), ApiError> {
-        let decision = self.authorizer.authorize(caller, user, attributes).await;
-        audit.authorized(&decision);
-        attributes.allowed(user, &decision?)
+        by: Instant,
+    ) -> Result<(Caller, Admitted), ApiError> {
+        let Asked { info, audit, peer, authenticated } = asked;
+        let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
+        let (attributes, work) = ([Attributes::from(&**info)], Work { info, body: sent });
+        let admitted = self.admit(&caller, &mut parts.headers, &attributes, work, audit, by).await;
+        Ok((caller, admitted.map_err(|refused| refused.error)?))
     }
 
     /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
@@ -222,23 +215,6 @@ impl Chain {
             return Cow::Borrowed(info);
         }
         Cow::Owned(RequestInfo { verb: info.verb.clone(), ..RequestInfo::default() })
-    }
-
-    /// 429 where too many wait already, or the request has waited for as long as it may.
-    pub(crate) async fn seats(
-        &self,
-        level: PriorityLevel,
-        user: &User,
-        work: Work<'_>,
-        deadline: Instant,
-    ) -> Result<Seats, ApiError> {
-        let info = work.info;
-        let left = deadline.saturating_duration_since(Instant::now());
-        let listed_bytes = |listed: &_, enough| self.api.listed_bytes(info, listed, enough);
-        self.flow_control.admit(level, user, work, left, listed_bytes).await.map_err(|_| {
-            self.metrics.terminated(&self.countable(info), StatusCode::TOO_MANY_REQUESTS);
-            ApiError::too_many_requests("Too many requests, please try again later.", 1)
-        })
     }
 
     pub(crate) fn out_of_time(&self, info: &RequestInfo) -> ApiError {
@@ -256,12 +232,21 @@ struct Asked<'a> {
     authenticated: &'a OnceLock<Arc<User>>,
 }
 
-/// A request that may be answered.
-struct LetIn {
-    caller: Caller,
-    user: Arc<User>,
-    level: PriorityLevel,
-    seats: Seats,
+/// An answer, as logs and metrics tell of it.
+pub(crate) struct Answered<'a> {
+    /// What was asked for.
+    pub(crate) info: &'a RequestInfo,
+    pub(crate) audit_id: &'a str,
+    /// What the answer counts as.
+    pub(crate) code: StatusCode,
+    /// Whether it answers a server-side apply.
+    pub(crate) applies: bool,
+    pub(crate) started: Instant,
+    /// When it has to be sent, if it keeps seats.
+    pub(crate) by: Instant,
+    /// Who sent the request, where that is known.
+    pub(crate) user: Option<Arc<User>>,
+    pub(crate) peer: &'a Peer,
 }
 
 /// What is answered when a request has panicked.
@@ -271,10 +256,4 @@ pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit
     audit.panicked(text).await;
     tracing::error!(path = info.path, verb = %info.verb, "a request panicked");
     ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
-}
-
-fn decorate(headers: &mut HeaderMap, audit_id: &str) {
-    audit_id::write(headers, audit_id);
-    let private = HeaderValue::from_static("no-cache, private");
-    headers.entry(header::CACHE_CONTROL).or_insert(private);
 }

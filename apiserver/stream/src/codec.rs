@@ -4,21 +4,32 @@ use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
+use crate::error::request_too_long;
 use crate::messages::fields::RESUME_TOKEN;
-use crate::subscriber::Sent;
-use crate::token::TOKEN_LEN;
+use crate::token::{TOKEN_LEN, Token};
 
+/// Most bytes of a request message.
+const REQUEST_MAX: usize = 64 << 10;
 /// Bytes that a stream's buffer has at first: it lives as long as the stream.
 const BUFFER: usize = 1024;
 /// Bytes of messages that are put together before they are sent.
 const SEND: usize = 4 << 10;
+
+/// One response: its token and its event, encoded.
+#[derive(Clone, Debug)]
+pub struct StreamMessage {
+    /// Where to resume after it.
+    pub token: Token,
+    /// The field of the event.
+    pub event: Bytes,
+}
 
 /// A response.
 pub enum Response {
     /// A whole message, encoded.
     Whole(Bytes),
     /// A message of a stream.
-    Sent(Sent),
+    Stream(StreamMessage),
 }
 
 /// Takes requests as bytes, which are decoded with the method in hand.
@@ -51,6 +62,10 @@ impl Decoder for EncodedDecoder {
     type Error = Status;
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        // Not the codec's own bound: its OUT_OF_RANGE would say that a resume token has expired.
+        if message.remaining() > REQUEST_MAX {
+            return Err(request_too_long(REQUEST_MAX));
+        }
         Ok(Some(message.copy_to_bytes(message.remaining())))
     }
 
@@ -66,7 +81,7 @@ impl Encoder for EncodedEncoder {
     fn encode(&mut self, item: Response, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
         match item {
             Response::Whole(message) => out.put(message),
-            Response::Sent(Sent { token, event }) => {
+            Response::Stream(StreamMessage { token, event }) => {
                 out.put_u8(RESUME_TOKEN);
                 // Below 128: one byte of a varint.
                 out.put_u8(TOKEN_LEN as u8);

@@ -17,17 +17,17 @@ pub struct Config {
     /// A stream that has sent nothing for so long sends a heartbeat.
     pub heartbeat: Duration,
     /// How long the hub runs without subscribers.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// How long a call waits for a hub that is being filled, or for this replica to catch up.
-    pub patience: Duration,
+    pub attach_timeout: Duration,
     /// How often rates are told anew while nothing else changes; at most once a second.
-    pub rates: Duration,
+    pub rate_interval: Duration,
     /// Removals that each kind, and each view, remembers for streams that are slow or resume.
     pub tombstones: TombstoneLimit,
     /// How many different filters may be followed.
     pub views: ViewLimits,
     /// Most changes from before its start that the hub reads at once for streams that resume.
-    pub history: usize,
+    pub max_history_changes: usize,
     /// The time.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
@@ -37,12 +37,12 @@ impl Default for Config {
         Self {
             heartbeat_deadline: DEFAULT_HEARTBEAT_DEADLINE,
             heartbeat: Duration::from_secs(5),
-            idle: Duration::from_secs(600),
-            patience: Duration::from_secs(10),
-            rates: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(600),
+            attach_timeout: Duration::from_secs(10),
+            rate_interval: Duration::from_secs(15),
             tombstones: TombstoneLimit { count: 65_536, bytes: 32 << 20 },
             views: ViewLimits::default(),
-            history: 65_536,
+            max_history_changes: 65_536,
             clock: Arc::new(Timestamp::now),
         }
     }

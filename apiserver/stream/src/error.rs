@@ -8,8 +8,6 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// Domain of every `google.rpc.ErrorInfo`.
 pub const DOMAIN: &str = "drydock.status.v1alpha1";
-/// Where the API is documented, for `google.rpc.Help`.
-const DOCUMENTATION: &str = "proto/drydock/status/v1alpha1/status.proto";
 /// When to try again what is unavailable.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -26,6 +24,12 @@ pub fn invalid(field: &str, why: impl Into<String>) -> Status {
 pub fn undecodable(error: &prost::DecodeError) -> Status {
     let message = format!("the request message cannot be decoded: {error}");
     Status::with_error_details(Code::InvalidArgument, message, details("INVALID_MESSAGE"))
+}
+
+/// A message has more than so many bytes.
+pub fn request_too_long(most: usize) -> Status {
+    let message = format!("a request message has at most {most} bytes");
+    Status::with_error_details(Code::ResourceExhausted, message, details("INVALID_MESSAGE"))
 }
 
 /// There is no such method.
@@ -45,9 +49,7 @@ pub fn not_found(kind: &str, name: &str) -> Status {
 pub fn token_expired() -> Status {
     let message = "the resume token is too old: begin a new Watch without options.resume_token, and replace \
         everything by its snapshot";
-    let mut details = details("RESUME_TOKEN_EXPIRED");
-    details.add_help_link("How to resume a Watch", DOCUMENTATION);
-    Status::with_error_details(Code::OutOfRange, message, details)
+    Status::with_error_details(Code::OutOfRange, message, details("RESUME_TOKEN_EXPIRED"))
 }
 
 /// There are too many different filters.
@@ -56,8 +58,8 @@ pub fn too_many_filters(is_own: bool) -> Status {
         "you watch with too many different filters, or filters that select too much: share streams, or watch with one \
             wider filter and select in the client"
     } else {
-        "the server follows as many different filters as it can: try again later, or use a filter that others use, such \
-            as none"
+        "the server follows as many different filters as it can: try again later, or use a filter that others use, for \
+            example no filter at all"
     };
     let mut details = details("TOO_MANY_FILTERS");
     details.set_retry_info(Some(30 * RETRY));

@@ -11,11 +11,11 @@ use prost::Message;
 use tonic::Status;
 
 use crate::error::{not_found, of_storage, unavailable};
-use crate::facts::Counts;
+use crate::facts::Facts;
 use crate::filter::Entity;
 use crate::hub::core::read;
 use crate::hubs::Hubs;
-use crate::messages::{eviction, maintenance, node};
+use crate::messages::{eviction, maintenance};
 
 /// The encoded response.
 ///
@@ -44,30 +44,31 @@ async fn get_eviction(hubs: &Hubs, key: &str) -> Result<Bytes, Status> {
 }
 
 async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
-    let mut progress = Vec::new();
     let maintenances = all(hubs.stores.maintenances.as_ref(), Scope::all()).await?;
-    for object in &decoded::<NodeMaintenance>(maintenances).await {
-        if let Some(status) = object.status.of_node(name) {
-            let age = (object.metadata.creation_timestamp, object.metadata.name.clone());
-            progress.push((age, node::progress(object, status)));
-        }
-    }
-    if progress.is_empty() {
+    let mut maintenances = decoded::<NodeMaintenance>(maintenances).await;
+    // Of no other node is anything asked.
+    maintenances.iter_mut().for_each(|it| it.status.node_statuses.retain(|node| node.node_ref.name == name));
+    maintenances.retain(|it| !it.status.node_statuses.is_empty());
+    if maintenances.is_empty() {
         return Err(not_found("node", name));
     }
-    progress.sort_by(|(one, _), (other, _)| one.cmp(other));
     let wanted = name.to_owned();
     let on_node = Scope::all().matching(&["status.podInfo.nodeName"], move |object| {
         let pod = object.0.get("status").and_then(|status| status.get("podInfo"));
         pod.and_then(|pod| pod.get("nodeName")).and_then(|node| node.as_str()) == Some(&wanted)
     });
-    let mut counts = Counts::default();
-    for request in &decoded::<EvictionRequest>(all(hubs.stores.evictions.as_ref(), on_node).await?).await {
-        counts.add(eviction::state_of(request), eviction::expected_finish_time(request));
+    let mut facts = Facts::new(hubs.config.heartbeat_deadline);
+    // Evictions first: as long as no maintenance speaks of the node, no message is made of it.
+    for request in decoded::<EvictionRequest>(all(hubs.stores.evictions.as_ref(), on_node).await?).await {
+        let key = format!("{}/{}", request.metadata.namespace, request.metadata.name);
+        facts.set_eviction(&key.into(), Some(&request));
     }
-    let progress = progress.into_iter().map(|(_, progress)| progress).collect();
-    let message = node::message(name, progress, counts.by_state(), counts.last_expected());
-    Ok(GetNodeResponse { node: Some(message) }.encode_to_vec().into())
+    for maintenance in maintenances {
+        let key = maintenance.metadata.name.as_str().into();
+        facts.set_maintenance(&key, Some(&maintenance), (hubs.config.clock)());
+    }
+    let node = facts.node(name).ok_or_else(|| not_found("node", name))?;
+    Ok(GetNodeResponse { node: Some(node) }.encode_to_vec().into())
 }
 
 async fn one<T: serde::de::DeserializeOwned>(

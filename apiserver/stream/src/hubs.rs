@@ -16,7 +16,8 @@ use crate::filter::{Entity, Filter};
 use crate::history::removals;
 use crate::hub::attach::{Attached, Refusal, Resume};
 use crate::hub::{Handle, Stores, start};
-use crate::messages::maintenance::Pace;
+use crate::metrics::Metrics;
+use crate::rate::Pace;
 use crate::token::Token;
 use crate::views::Full;
 
@@ -32,6 +33,8 @@ pub struct Hubs {
     pub stores: Stores,
     /// Bounds and times.
     pub config: Config,
+    /// What is counted.
+    pub metrics: Metrics,
     running: Mutex<Option<Handle>>,
     /// One at a time reads history, as the next one mostly finds what it needs.
     history: Semaphore,
@@ -40,7 +43,13 @@ pub struct Hubs {
 impl Hubs {
     /// No hub runs yet.
     pub fn new(stores: Stores, config: Config) -> Self {
-        Self { stores, config, running: Mutex::new(None), history: Semaphore::new(1) }
+        Self {
+            stores,
+            config,
+            metrics: Metrics::default(),
+            running: Mutex::new(None),
+            history: Semaphore::new(1),
+        }
     }
 
     /// Subscribes a user after a token, or to what there is. Waits for a hub that is being filled.
@@ -58,7 +67,7 @@ impl Hubs {
     ) -> Result<Attached, Status> {
         let hubs = self.clone();
         let task = tokio::spawn(async move {
-            timeout(hubs.config.patience, hubs.try_attach(filter, user, token)).await.ok()
+            timeout(hubs.config.attach_timeout, hubs.try_attach(filter, user, token)).await.ok()
         });
         let attached = AbortOnDropHandle::new(task).await.ok().flatten();
         attached.unwrap_or_else(|| Err(unavailable("the status stream is not ready: try again")))
@@ -116,7 +125,7 @@ impl Hubs {
     ) -> Result<(), Status> {
         let Ok(_permit) = self.history.acquire().await else { return Err(token_expired()) };
         let [storage, ..] = self.storages(entity)[..] else { return Err(token_expired()) };
-        match removals(storage.as_ref(), after, upto, self.config.history).await {
+        match removals(storage.as_ref(), after, upto, self.config.max_history_changes).await {
             Ok(removed) => {
                 handle.add_history(entity, after, removed).await;
                 Ok(())
@@ -139,10 +148,10 @@ impl Hubs {
     /// The hub that runs; starts one if none does.
     fn handle(&self) -> Handle {
         let mut running = self.running.lock();
-        if let Some(handle) = running.as_ref().filter(|handle| !handle.is_over()) {
+        if let Some(handle) = running.as_ref().filter(|handle| !handle.has_ended()) {
             return handle.clone();
         }
-        let handle = start(self.stores.clone(), self.config.clone());
+        let handle = start(self.stores.clone(), self.config.clone(), self.metrics.clone());
         *running = Some(handle.clone());
         handle
     }

@@ -149,6 +149,11 @@ impl Index {
         true
     }
 
+    /// Bytes of all keys and messages.
+    pub fn bytes(&self) -> usize {
+        self.log.bytes()
+    }
+
     /// Every removal after this revision is known, but for those that were dropped.
     pub fn known_since(&self) -> u64 {
         self.known_since

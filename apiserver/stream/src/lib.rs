@@ -22,6 +22,8 @@ mod hub;
 mod hubs;
 mod subscriber;
 
+mod metrics;
+
 mod index;
 mod log;
 mod view;

@@ -53,6 +53,8 @@ pub struct Log {
     positions: HashMap<Arc<str>, Position>,
     tombstones: BTreeSet<Position>,
     tombstone_bytes: usize,
+    /// Of keys and messages.
+    bytes: usize,
     limit: TombstoneLimit,
     /// Most tombstones, within the limit.
     most: usize,
@@ -67,6 +69,7 @@ impl Log {
             positions: HashMap::new(),
             tombstones: BTreeSet::new(),
             tombstone_bytes: 0,
+            bytes: 0,
             limit,
             most: limit.count,
             horizon,
@@ -84,6 +87,7 @@ impl Log {
         if let Some(before) = self.positions.insert(entry.key.clone(), entry.position) {
             self.take_out(before);
         }
+        self.bytes += size(&entry);
         if entry.is_removal {
             self.tombstones.insert(entry.position);
             self.tombstone_bytes += cost(&entry);
@@ -95,6 +99,7 @@ impl Log {
 
     fn take_out(&mut self, position: Position) -> Option<Arc<Entry>> {
         let entry = self.entries.remove(&position)?;
+        self.bytes -= size(&entry);
         if self.tombstones.remove(&position) {
             self.tombstone_bytes -= cost(&entry);
         }
@@ -161,6 +166,11 @@ impl Log {
         self.horizon = self.horizon.min(to);
     }
 
+    /// Bytes of all keys and messages.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many entities it has that are there.
     pub fn live(&self) -> usize {
         self.entries.len() - self.tombstones.len()
@@ -180,7 +190,11 @@ impl Room {
 }
 
 fn cost(entry: &Entry) -> usize {
-    TOMBSTONE + entry.key.len() + entry.event.len()
+    TOMBSTONE + size(entry)
+}
+
+fn size(entry: &Entry) -> usize {
+    entry.key.len() + entry.event.len()
 }
 
 #[cfg(test)]
@@ -218,7 +232,7 @@ mod tests {
         assert!(!log.is_live("a"));
         log.put(entry("a", 3, false));
         assert!(log.is_live("a"));
-        assert_eq!((log.tombstones.len(), log.tombstone_bytes), (0, 0));
+        assert_eq!((log.tombstones.len(), log.tombstone_bytes, log.bytes()), (0, 0, 1));
     }
 
     #[test]

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::messages::maintenance::Pace;
-
 /// How far back it looks.
 const WINDOW: SignedDuration = SignedDuration::from_mins(5);
 /// Least time between two samples that are kept: they are at most 61.
@@ -13,6 +11,15 @@ const STEP: SignedDuration = SignedDuration::from_secs(5);
 /// Time and evictions below which nothing can be told.
 const LEAST_TIME: SignedDuration = SignedDuration::from_secs(10);
 const LEAST_EVICTIONS: i32 = 3;
+
+/// How fast a drain goes, and when it ends if it goes on like that.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pace {
+    /// Evictions a minute.
+    pub evictions_per_minute: Option<f64>,
+    /// When the last pod leaves.
+    pub finish_time: Option<Timestamp>,
+}
 
 /// What is known of one count.
 #[derive(Clone, Debug, Default)]

@@ -26,7 +26,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// One kind of objects that a call reads, for authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Whether it watches; it gets otherwise.
+    /// Whether it watches; otherwise it gets one object, or lists all.
     pub watch: bool,
     /// The resource, in the group of both kinds.
     pub resource: &'static str,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use drydock_storage::storage::Storage;
 use futures::stream::{self, BoxStream, StreamExt};
 use http::{Request, Response};
+use prometheus_client::registry::Registry;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
@@ -19,9 +20,6 @@ use crate::hub::Stores;
 use crate::hubs::Hubs;
 use crate::request::{self, Call, Method, Read, Watch};
 use crate::subscriber::{SnapshotSent, Subscriber};
-
-/// Most bytes of a request message.
-const REQUEST_MAX: usize = 64 << 10;
 
 /// The status service.
 pub struct StatusStream {
@@ -39,6 +37,11 @@ impl StatusStream {
     /// A service that reads these resources. It reads nothing before it is called.
     pub fn new(maintenances: Arc<dyn Storage>, evictions: Arc<dyn Storage>, config: Config) -> Arc<Self> {
         Arc::new(Self { hubs: Arc::new(Hubs::new(Stores { maintenances, evictions }, config)) })
+    }
+
+    /// Registers what is counted.
+    pub fn register(&self, registry: &mut Registry) {
+        self.hubs.metrics.register(registry);
     }
 
     /// Whether the method of a path streams; none if there is no such method.
@@ -70,8 +73,7 @@ impl StatusStream {
         let path = request.uri().path().to_owned();
         let mut grpc = Grpc::new(EncodedCodec)
             .send_compressed(CompressionEncoding::Gzip)
-            .accept_compressed(CompressionEncoding::Gzip)
-            .max_decoding_message_size(REQUEST_MAX);
+            .accept_compressed(CompressionEncoding::Gzip);
         let snapshot_sent: Option<SnapshotSent> = Some(Box::new(snapshot_sent));
         let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
         match request::method(&caller.path) {
@@ -137,12 +139,12 @@ async fn subscribe(
     snapshot_sent: Option<SnapshotSent>,
 ) -> Result<BoxStream<'static, Result<codec::Response, Status>>, Status> {
     let subscriber = Subscriber::open(hubs, user, watch, snapshot_sent).await?;
-    let sent = stream::unfold(Some(subscriber), |subscriber| async {
+    let responses = stream::unfold(Some(subscriber), |subscriber| async {
         let mut subscriber = subscriber?;
         match subscriber.next().await {
-            Ok(sent) => Some((Ok(codec::Response::Sent(sent)), Some(subscriber))),
+            Ok(message) => Some((Ok(codec::Response::Stream(message)), Some(subscriber))),
             Err(status) => Some((Err(status), None)),
         }
     });
-    Ok(sent.boxed())
+    Ok(responses.boxed())
 }

@@ -7,7 +7,7 @@
 //!   batch ─────────── with a least interval: what comes after waits for the next batch
 //! ```
 
-mod look;
+mod cursor;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,24 +17,17 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
+use crate::codec::StreamMessage;
 use crate::filter::Filter;
 use crate::hub::attach::Attached;
 use crate::hub::core::Reached;
 use crate::hubs::Hubs;
 use crate::log::{Entry, Log};
 use crate::messages::fields::{HEARTBEAT, SNAPSHOT_COMPLETE, SNAPSHOT_STARTED};
+use crate::metrics::Counted;
 use crate::request::Watch;
 use crate::token::{Position, Token};
-use look::{Look, look};
-
-/// One response: its token and its event, encoded.
-#[derive(Clone, Debug)]
-pub struct Sent {
-    /// Where to resume after it.
-    pub token: Token,
-    /// The field of the event.
-    pub event: Bytes,
-}
+use cursor::Next;
 
 /// Called when the snapshot that a stream begins with has been written.
 pub type SnapshotSent = Box<dyn FnOnce() + Send>;
@@ -55,7 +48,8 @@ pub struct Subscriber {
     interval: Duration,
     batch: Batch,
     heartbeat: Duration,
-    sent: Instant,
+    last_sent_at: Instant,
+    _open: Counted,
     /// Rings no later than the next heartbeat; it is set anew only when it rings.
     timer: Pin<Box<Sleep>>,
 }
@@ -88,25 +82,22 @@ impl Subscriber {
         let digest = attached.subscription.view().filter.digest();
         let floor = from.map_or(0, |token| token.floor);
         let token = Token { hub: attached.hub, position: attached.cursor, floor, filter: digest };
-        let starts = from.is_none();
-        let marker = Some(attached.reached);
-        let sent = Instant::now();
-        let timer = Box::pin(sleep_until(sent + heartbeat));
-        let batch = Batch::Open;
+        let (open, last_sent_at) = (hubs.metrics.opened(), Instant::now());
         Ok(Self {
             hubs,
             user,
             digest,
+            starts: from.is_none(),
+            marker: Some(attached.reached),
             attached,
-            starts,
-            marker,
             snapshot_sent,
             token,
             interval,
-            batch,
+            batch: Batch::Open,
             heartbeat,
-            sent,
-            timer,
+            last_sent_at,
+            _open: open,
+            timer: Box::pin(sleep_until(last_sent_at + heartbeat)),
         })
     }
 
@@ -114,27 +105,31 @@ impl Subscriber {
     ///
     /// # Errors
     /// The status that ends the stream: no hub could be reached any more.
-    pub async fn next(&mut self) -> Result<Sent, Status> {
+    pub async fn next(&mut self) -> Result<StreamMessage, Status> {
         loop {
-            if self.attached.subscription.is_over() {
+            if self.attached.subscription.has_ended() {
                 self.attach_again().await?;
             }
-            if let Some(sent) = self.look() {
-                self.sent = Instant::now();
-                return Ok(sent);
+            if let Some(message) = self.poll_message() {
+                return Ok(self.sends(message));
             }
             if self.wait().await {
                 // With a token that says how far the stream is now.
-                let sent = self.look().unwrap_or_else(|| self.said(HEARTBEAT));
-                self.sent = Instant::now();
-                return Ok(sent);
+                let message = self.poll_message().unwrap_or_else(|| self.message(HEARTBEAT));
+                return Ok(self.sends(message));
             }
         }
     }
 
+    fn sends(&mut self, message: StreamMessage) -> StreamMessage {
+        self.last_sent_at = Instant::now();
+        self.hubs.metrics.sent();
+        message
+    }
+
     /// Waits until there may be something to send; `true` if a heartbeat is due.
     async fn wait(&mut self) -> bool {
-        let due = self.sent + self.heartbeat;
+        let due = self.last_sent_at + self.heartbeat;
         let paused = match self.batch {
             Batch::Waits(until) => Some(until),
             Batch::Until(_) | Batch::Open => None,
@@ -143,6 +138,7 @@ impl Subscriber {
         if self.timer.deadline() > rings || self.timer.is_elapsed() {
             self.timer.as_mut().reset(rings);
         }
+        let _caught_up = paused.is_none().then(|| self.hubs.metrics.caught_up());
         tokio::select! {
             () = self.attached.subscription.changed(), if paused.is_none() => false,
             () = self.timer.as_mut() => Instant::now() >= due,
@@ -150,11 +146,11 @@ impl Subscriber {
     }
 
     /// The next response, if there is one.
-    fn look(&mut self) -> Option<Sent> {
+    fn poll_message(&mut self) -> Option<StreamMessage> {
         if self.starts {
             self.starts = false;
             self.token = Token { position: Position::START, floor: 0, ..self.token };
-            return Some(self.said(SNAPSHOT_STARTED));
+            return Some(self.message(SNAPSHOT_STARTED));
         }
         if let Batch::Waits(until) = self.batch {
             if Instant::now() < until {
@@ -165,55 +161,55 @@ impl Subscriber {
         // In this order: what the hub has reached is in the view already.
         let reached = self.attached.reached_now();
         match self.next_entry() {
-            Look::FellBehind => Some(self.begin_anew(reached)),
-            Look::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
+            Next::FellBehind => Some(self.begin_anew(reached)),
+            Next::Entry(entry) if self.marker.is_none_or(|marker| entry.position <= marker.position) => {
                 Some(self.send(&entry))
             }
-            Look::Nothing | Look::Later | Look::Entry(_) if self.marker.is_some() => self.complete(),
-            Look::Entry(entry) => Some(self.send(&entry)),
-            Look::Later => {
+            Next::Nothing | Next::Later | Next::Entry(_) if self.marker.is_some() => self.complete(),
+            Next::Entry(entry) => Some(self.send(&entry)),
+            Next::Later => {
                 self.batch = Batch::Waits(Instant::now() + self.interval);
                 None
             }
-            Look::Nothing => {
+            Next::Nothing => {
                 self.drained(reached);
                 None
             }
         }
     }
 
-    fn next_entry(&mut self) -> Look {
+    fn next_entry(&mut self) -> Next {
         let Attached { subscription, cursor, removals_after, .. } = &self.attached;
         let (cursor, removals_after) = (*cursor, *removals_after);
         let (batch, is_batched) = (self.batch, !self.interval.is_zero());
-        let (look, end) = subscription.view().read(|log| {
+        let (next, end) = subscription.view().read(|log| {
             let end = match batch {
                 Batch::Until(end) => end,
                 Batch::Open | Batch::Waits(_) => log.end(),
             };
-            (look(log, cursor, removals_after, is_batched.then_some(end)), end)
+            (cursor::next(log, cursor, removals_after, is_batched.then_some(end)), end)
         });
-        if is_batched && matches!(look, Look::Entry(_)) {
+        if is_batched && matches!(next, Next::Entry(_)) {
             self.batch = Batch::Until(end);
         }
-        look
+        next
     }
 
-    fn send(&mut self, entry: &Entry) -> Sent {
+    fn send(&mut self, entry: &Entry) -> StreamMessage {
         self.attached.cursor = entry.position;
         self.moved(Reached { position: entry.position, floor: entry.floor });
-        self.said(entry.event.clone())
+        self.message(entry.event.clone())
     }
 
     /// Everything up to the marker was sent.
-    fn complete(&mut self) -> Option<Sent> {
+    fn complete(&mut self) -> Option<StreamMessage> {
         let marker = self.marker.take()?;
         if let Some(snapshot_sent) = self.snapshot_sent.take() {
             snapshot_sent();
         }
         self.attached.cursor = self.attached.cursor.max(marker.position);
         self.moved(Reached { position: self.attached.cursor, floor: marker.floor });
-        Some(self.said(SNAPSHOT_COMPLETE))
+        Some(self.message(SNAPSHOT_COMPLETE))
     }
 
     /// Everything that the hub has reached was sent.
@@ -225,25 +221,25 @@ impl Subscriber {
         }
     }
 
-    fn begin_anew(&mut self, reached: Reached) -> Sent {
+    fn begin_anew(&mut self, reached: Reached) -> StreamMessage {
         let end = self.attached.subscription.view().read(Log::end).max(reached.position);
         self.attached.cursor = Position::START;
         self.attached.removals_after = end;
         self.marker = Some(Reached { position: end, floor: reached.floor });
         self.batch = Batch::Open;
         self.token = Token { position: Position::START, floor: 0, ..self.token };
-        self.said(SNAPSHOT_STARTED)
+        self.message(SNAPSHOT_STARTED)
     }
 
     fn moved(&mut self, to: Reached) {
         self.token = Token { position: to.position, floor: to.floor.max(self.token.floor), ..self.token };
     }
 
-    fn said(&self, event: Bytes) -> Sent {
-        Sent { token: self.token, event }
+    fn message(&self, event: Bytes) -> StreamMessage {
+        StreamMessage { token: self.token, event }
     }
 
-    /// Goes on at the next hub, as a client would that comes with the last token.
+    /// Goes on with another view, at the next hub if this one has ended, as a client would that comes with the last token.
     async fn attach_again(&mut self) -> Result<(), Status> {
         let filter: Filter = self.attached.subscription.view().filter.clone();
         let token = Some(self.token).filter(|_| !self.starts);

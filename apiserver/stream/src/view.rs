@@ -16,7 +16,7 @@ pub struct View {
     /// What it selects.
     pub filter: Filter,
     log: RwLock<Log>,
-    is_over: watch::Sender<bool>,
+    has_ended: watch::Sender<bool>,
     users: Mutex<Users>,
 }
 
@@ -30,7 +30,7 @@ impl View {
     /// A view that has these entities.
     pub fn new(filter: Filter, log: Log) -> Self {
         let users = Users { subscribers: HashMap::new(), idle_since: Instant::now() };
-        Self { filter, log: RwLock::new(log), is_over: watch::Sender::new(false), users: Mutex::new(users) }
+        Self { filter, log: RwLock::new(log), has_ended: watch::Sender::new(false), users: Mutex::new(users) }
     }
 
     /// Takes in a change; returns whether subscribers have something new to read. It does not wake them.
@@ -49,12 +49,12 @@ impl View {
 
     /// Wakes its subscribers.
     pub fn wake(&self) {
-        self.is_over.send_modify(|_| {});
+        self.has_ended.send_modify(|_| {});
     }
 
-    /// Tells its subscribers that the hub is over, and nothing will come any more.
+    /// Ends the view: its hub has ended, or it made room for another. Subscribers attach again.
     pub fn end(&self) {
-        self.is_over.send_replace(true);
+        self.has_ended.send_replace(true);
     }
 
     /// Reads the log, which nobody writes meanwhile. Not across an await.
@@ -95,7 +95,7 @@ impl Subscription {
     /// Subscribes a user.
     pub fn new(view: Arc<View>, user: Arc<str>) -> Self {
         *view.users.lock().subscribers.entry(user.clone()).or_default() += 1;
-        let changed = view.is_over.subscribe();
+        let changed = view.has_ended.subscribe();
         Self { view, user, changed }
     }
 
@@ -104,12 +104,12 @@ impl Subscription {
         &self.view
     }
 
-    /// Whether the hub is over. Later changes of the view wake [`Self::changed`].
-    pub fn is_over(&mut self) -> bool {
+    /// Whether the view has ended. Later changes of the view wake [`Self::changed`].
+    pub fn has_ended(&mut self) -> bool {
         *self.changed.borrow_and_update()
     }
 
-    /// Waits until the view has changed since [`Self::is_over`] was asked. Cancel safe.
+    /// Waits until the view has changed since [`Self::has_ended`] was asked. Cancel safe.
     pub async fn changed(&mut self) {
         // The sender is in the view, which this keeps.
         let _ = self.changed.changed().await;

@@ -57,8 +57,12 @@ func main() {
 }
 
 func show(m *pb.Maintenance) *pb.Maintenance {
-	fmt.Printf("%s %s entry %d of %d: %d pending, %d evicting, %d blocked; %d of %d nodes drained\n", m.Name, m.Stage,
-		m.CurrentEntryIndex+1, m.Entries, m.PodsPending, m.PodsEvicting, m.Blocked, m.DrainedNodes, m.Nodes)
+	fmt.Printf("%s %s", m.Name, m.Stage)
+	if m.CurrentEntry != nil {
+		fmt.Printf(" entry %d of %d", m.CurrentEntryIndex+1, m.Entries)
+	}
+	fmt.Printf(": %d pending, %d evicting, %d blocked; %d of %d nodes drained\n",
+		m.PodsPending, m.PodsEvicting, m.Blocked, m.DrainedNodes, m.Nodes)
 	for _, b := range m.Blockers {
 		fmt.Printf("  %s/%s on %s: %s: %s\n", b.PodNamespace, b.PodName, b.Node, b.Reason, b.Message)
 	}

@@ -43,8 +43,9 @@ def main(address, ca, server, token, name):
 
 
 def show(m):
-    print(f"{m.name} {pb.Stage.Name(m.stage)} entry {m.current_entry_index + 1} of {m.entries}: {m.pods_pending} pending, "
-          f"{m.pods_evicting} evicting, {m.blocked} blocked; {m.drained_nodes} of {m.nodes} nodes drained", flush=True)
+    entry = f" entry {m.current_entry_index + 1} of {m.entries}" if m.HasField("current_entry") else ""
+    print(f"{m.name} {pb.Stage.Name(m.stage)}{entry}: {m.pods_pending} pending, {m.pods_evicting} evicting, "
+          f"{m.blocked} blocked; {m.drained_nodes} of {m.nodes} nodes drained", flush=True)
     for b in m.blockers:
         reason = pb.BlockReason.Name(b.reason) if b.reason in pb.BlockReason.values() else b.reason
         print(f"  {b.pod_namespace}/{b.pod_name} on {b.node}: {reason}: {b.message}", flush=True)

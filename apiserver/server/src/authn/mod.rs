@@ -43,20 +43,10 @@ impl Authenticator {
         Self { config, tokens, anonymous, impersonation: Impersonation::default() }
     }
 
-    /// The user behind a request, and the headers without what only the authenticator may see.
+    /// The user behind a request and what proves it, and the headers without what only the authenticator may see.
     /// Credentials that are shown and wrong are 401 `Unauthorized`, also where anonymous requests are let in.
     /// Who has shown a token may have to wait for the host's word until a part of the time before `deadline` is over.
-    pub async fn authenticate(
-        &self,
-        headers: &mut HeaderMap,
-        peer: &Peer,
-        deadline: Instant,
-    ) -> Result<Caller, ApiError> {
-        Ok(self.authenticate_by(headers, peer, deadline).await?.0)
-    }
-
-    /// The same, with what proves it.
-    pub(crate) async fn authenticate_by(
+    pub(crate) async fn authenticate(
         &self,
         headers: &mut HeaderMap,
         peer: &Peer,
@@ -192,7 +182,7 @@ mod tests {
         assert_eq!(asked(client_ca(), &stranger).await.unwrap_err().code(), 401);
         let proxy_ca = HostConfig { requestheader_ca: Some(ca.clone()), ..HostConfig::default() };
         assert_eq!(asked(proxy_ca, &stranger).await.unwrap_err().code(), 401);
-        assert_eq!(asked(client_ca(), &[]).await.unwrap().user.name, ANONYMOUS);
+        assert_eq!(asked(client_ca(), &[]).await.unwrap().0.user.name, ANONYMOUS);
     }
 
     /// For a moment after each start the aggregator's requests were answered 403, as anonymous ones.
@@ -209,6 +199,6 @@ mod tests {
         };
         let refused = asked(&stranger).await.unwrap_err();
         assert_eq!((refused.code(), refused.retry_after()), (503, Some(1)));
-        assert_eq!(asked(&[]).await.unwrap().user.name, ANONYMOUS);
+        assert_eq!(asked(&[]).await.unwrap().0.user.name, ANONYMOUS);
     }
 }

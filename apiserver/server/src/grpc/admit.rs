@@ -1,11 +1,10 @@
-//! What is asked before a call is answered: what it reads, whom the caller acts as, whether they may, and whether there
-//! is room for one more stream.
+//! What is asked of a call beside what every request is asked ([`crate::chain`]): what it reads, and whether there is room
+//! for one more stream.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
-use drydock_machinery::ApiError;
 use http::{HeaderMap, Request};
 use tonic::Status;
 
@@ -15,9 +14,8 @@ use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;
 use super::streams::OpenStream;
 use super::{Grpc, Refusal, message};
-use crate::audit::Trail;
 use crate::authn::{Caller, Credential};
-use crate::authz::{Attributes, Decision};
+use crate::authz::Attributes;
 use crate::chain::Chain;
 use crate::flow_control::Seats;
 use crate::request_info::RequestInfo;
@@ -27,7 +25,7 @@ use crate::user::User;
 const CALL: usize = 8 << 10;
 
 /// A call that may be answered.
-pub(super) struct Admitted {
+pub(super) struct AdmittedCall {
     pub(super) route: Route,
     pub(super) user: Arc<User>,
     pub(super) seats: Seats,
@@ -44,8 +42,8 @@ pub(super) struct AdmittedStream {
     pub(super) certificate_end: Option<SystemTime>,
 }
 
-/// What a call asks for.
-pub(super) struct Asked {
+/// What a call asks for, once its message has been read.
+pub(super) struct ReadCall {
     pub(super) route: Route,
     pub(super) infos: Vec<Arc<RequestInfo>>,
     pub(super) body: Body,
@@ -62,10 +60,10 @@ impl Chain {
         body: Body,
         call: &Call<'_>,
         caller: &Caller,
-    ) -> Result<Asked, Refusal> {
+    ) -> Result<ReadCall, Refusal> {
         let route = call.route.ok_or_else(unknown_method)?;
         if !route.has_one_message() {
-            return Ok(Asked { route, infos: Vec::new(), body, bytes: 0 });
+            return Ok(ReadCall { route, infos: Vec::new(), body, bytes: 0 });
         }
         // Nobody waits for room: whoever sends messages slowly would have others wait.
         let level = self.flow_control.level_of(&caller.user);
@@ -76,64 +74,7 @@ impl Chain {
         let reads = grpc.routes.reads(route, path, &message)?;
         let infos =
             reads.iter().map(|read| read.request_info(path).map(Arc::new)).collect::<Result<_, _>>()?;
-        Ok(Asked { route, infos, bytes: message.len(), body: message::framed(&message) })
-    }
-
-    /// Whom the caller acts as, which must be allowed for each thing that is read.
-    pub(super) async fn act_as(
-        &self,
-        caller: &Caller,
-        headers: &mut HeaderMap,
-        attributes: &[Attributes],
-        audit: &Trail,
-    ) -> Result<Arc<User>, Refusal> {
-        let impersonation = self.authenticator.impersonation();
-        let mut user: Option<Arc<User>> = None;
-        let nothing = [Attributes::default()];
-        for asked in if attributes.is_empty() { &nothing } else { attributes } {
-            let other = impersonation.act_as(caller, &mut headers.clone(), asked, &self.authorizer).await?;
-            let Some(other) = other else { break };
-            audit.impersonated(&other.user, &other.constraint);
-            if user.as_ref().is_some_and(|known| **known != *other.user) {
-                let why = "the caller may act as this user in different ways for the objects that are read";
-                return Err(ApiError::bad_request(why).into());
-            }
-            user = Some(other.user);
-        }
-        for name in impersonation_headers(headers).keys() {
-            headers.remove(name);
-        }
-        Ok(user.unwrap_or_else(|| caller.user.clone()))
-    }
-
-    /// Refuses the call unless the user may do all of it. Whoever is anonymous and may not is asked who they are.
-    pub(super) async fn authorize_all(
-        &self,
-        caller: &Caller,
-        user: &User,
-        attributes: &[Attributes],
-        audit: &Trail,
-    ) -> Result<(), Refusal> {
-        let mut first: Option<Decision> = None;
-        for asked in attributes {
-            let decision = self.authorizer.authorize(caller, user, asked).await;
-            let is_allowed = decision.as_ref().is_ok_and(|decision| decision.allowed);
-            if !is_allowed {
-                audit.authorized(&decision);
-                let error = asked.allowed(user, &decision?);
-                return error.map_err(|error| match user.is_anonymous() {
-                    true => Refusal { status: Status::unauthenticated(error.to_string()), error },
-                    false => error.into(),
-                });
-            }
-            first = first.or(decision.ok());
-        }
-        match first {
-            Some(decision) => audit.authorized(&Ok(decision)),
-            None if user.is_anonymous() => return Err(ApiError::unauthorized().into()),
-            None => {}
-        }
-        Ok(())
+        Ok(ReadCall { route, infos, bytes: message.len(), body: message::framed(&message) })
     }
 
     /// Counts the stream, and has its questions asked again for as long as it is open.

@@ -1,8 +1,7 @@
 //! gRPC on the port of the API server: one mounted service, health and reflection.
 //!
 //! ```text
-//!   chain ── POST, HTTP/2, application/grpc ──▶ order   one function: authentication, message, audit, impersonation,
-//!                                                 │     flow control, authorization, the call
+//!   chain ── POST, HTTP/2, application/grpc ──▶ order   authentication, message, what every request is asked, the call
 //!                                    message ◀────┤     the one request message, bounded, decompressed
 //!                                    Service ◀────┤     what it reads, and its answer
 //!                           health, reflection ◀──┤
@@ -13,8 +12,9 @@
 //!                                    ending ──▶ body    ends a stream with trailers
 //! ```
 //!
-//! A call is treated as the request for the objects that it reads: a unary method is a `get` and a server-streaming
-//! method is a `watch` of all of them, in authorization, flow control, metrics and audit.
+//! A call is treated as the request for the objects that it reads: a unary method is a `get` of an object or a `list` of all,
+//! and a server-streaming method is a `watch` of all of them, in authorization, flow control, metrics and audit. One that
+//! reads no objects is a `get` of its path.
 //!
 //! Bounds: a request message has at most 64 KiB, compressed and decompressed. A user has at most 4,096 open streams, and
 //! 512 different questions that are reviewed for them.

@@ -1,8 +1,8 @@
-//! The order of a call, in one place. It is that of other requests ([`crate::chain`]), but the message is read before
-//! the call is authorized, since it says what is asked for:
+//! The order of a call. It is that of other requests ([`crate::chain`]), but the message is read after authentication,
+//! since it says what is asked for:
 //!
-//! audit id -> health check -> deadline -> authentication -> message -> audit -> impersonation -> flow control
-//! -> authorization -> open streams -> the call -> its end
+//! audit id -> health check -> deadline -> authentication -> message -> audit, impersonation, flow control, authorization
+//! as for every request -> open streams -> the call -> its end
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -13,21 +13,24 @@ use futures::FutureExt;
 use http::{Request, Response, StatusCode, request};
 use tracing::Instrument;
 
-use super::admit::{Admitted, Asked, impersonation_headers};
+use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
 use super::answer::{check, unary};
 use super::reviews::review;
 use super::routes::Route;
-use super::{Grpc, Refusal, status, timeout};
+use super::{Grpc, Refusal, read, status, timeout};
 use crate::audit::Trail;
 use crate::audit_id;
 use crate::authn::{Credential, Peer, Proof};
 use crate::authz::Attributes;
-use crate::chain::{self, Chain, Kept};
+use crate::chain::{self, Admitted, Answered, Chain, Kept};
 use crate::flow_control::Work;
-use crate::request_info::{self, RequestInfo};
-use crate::sending::{Delivery, Outgoing};
+use crate::request_info::{self, RequestInfo, Verb};
+use crate::sending::Outgoing;
 use crate::spans;
 use crate::user::User;
+
+/// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.
+const READS: &str = "grpc.drydock/reads";
 
 /// A call on its way.
 pub(super) struct Call<'a> {
@@ -52,8 +55,23 @@ impl Call<'_> {
         self.info.get().unwrap_or(&self.parsed)
     }
 
-    fn streams(&self) -> bool {
-        self.route.is_some_and(Route::streams)
+    /// Makes a response of an answer or a refusal, and has the audit log told of it.
+    async fn conclude(
+        &self,
+        answer: Result<(Response<Body>, Kept), Refusal>,
+    ) -> (Response<Body>, Kept, StatusCode) {
+        let (response, kept, code) = match answer {
+            Ok((response, kept)) => {
+                let code = status::http_code(response.headers());
+                (response, kept, code)
+            }
+            Err(refusal) => {
+                self.audit.status(&refusal.error.status);
+                refused(refusal)
+            }
+        };
+        let streams = self.route.is_some_and(Route::streams);
+        (self.audit.answered(response, code, self.info(), streams).await, kept, code)
     }
 }
 
@@ -82,43 +100,14 @@ impl Chain {
         };
         let span = spans::request(&call.parsed, &audit_id);
         let answer = AssertUnwindSafe(self.answer_call(grpc, request, &mut call)).catch_unwind();
-        let answer = match answer.instrument(span).await {
-            Ok(answer) => answer,
-            Err(why) => Err(chain::panicked(call.info(), why, &call.audit).await.into()),
+        let (response, kept, code) = match answer.instrument(span).await {
+            Ok(answer) => call.conclude(answer).await,
+            Err(why) => refused(chain::panicked(call.info(), why, &call.audit).await.into()),
         };
-        self.conclude(call, answer, &audit_id, started).await
-    }
-
-    /// Makes a response of an answer or a refusal, and has it logged, counted and sent.
-    async fn conclude(
-        &self,
-        call: Call<'_>,
-        answer: Result<(Response<Body>, Kept), Refusal>,
-        audit_id: &str,
-        started: Instant,
-    ) -> Response<Outgoing<Kept>> {
-        let (response, kept, code) = match answer {
-            Ok((response, kept)) => {
-                let code = status::http_code(response.headers());
-                (response, kept, code)
-            }
-            Err(Refusal { status, error }) => {
-                call.audit.status(&error.status);
-                let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                (status::trailers_only(&status), Kept::Nothing, code)
-            }
-        };
-        let mut response = call.audit.answered(response, code, call.info(), call.streams()).await;
-        audit_id::write(response.headers_mut(), audit_id);
-        let took = started.elapsed();
-        spans::answered(call.info(), audit_id, code, took);
-        let info = self.countable(call.info());
-        self.metrics.answered(&info, false, code, took);
-        let sizes = matches!(kept, Kept::Seats(_)).then(|| self.metrics.sizes(&info)).flatten();
-        drop(info);
-        let (user, connection, deadline) =
-            (call.authenticated.into_inner(), call.peer.connection().clone(), call.by);
-        self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
+        let user = call.authenticated.take();
+        let (info, audit_id, by) = (call.info(), &*audit_id, call.by);
+        let answered = Answered { info, audit_id, code, applies: false, started, by, user, peer };
+        self.deliver(response, kept, answered)
     }
 
     /// The service's answer.
@@ -139,7 +128,7 @@ impl Chain {
             (call.client_deadline, call.by) = (Some(end), call.by.min(end));
         }
         let admitted = tokio::time::timeout_at(call.by.into(), self.admit_call(grpc, &mut parts, body, call));
-        let Admitted { route, user, seats, request, stream } =
+        let AdmittedCall { route, user, seats, request, stream } =
             admitted.await.unwrap_or_else(|_| Err(self.late(call)))?;
         let answer = grpc.routes.call(route, &user, request);
         let answer = tokio::time::timeout_at(call.by.into(), answer).await.map_err(|_| self.late(call))?;
@@ -157,32 +146,37 @@ impl Chain {
         parts: &mut request::Parts,
         body: Body,
         call: &Call<'_>,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<AdmittedCall, Refusal> {
         let (token, peer) = (Credential::shown(&parts.headers), call.peer);
         let (caller, proved_by) =
-            self.authenticator.authenticate_by(&mut parts.headers, peer, call.by).await?;
+            self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated).await?;
         let credential = Credential::of(proved_by, token, peer);
-        let _ = call.authenticated.set(caller.user.clone());
-        let asked = self.read_call(grpc, &mut parts.headers, body, call, &caller).await;
-        if let Some(info) = asked.as_ref().ok().and_then(|asked| asked.infos.first()) {
-            call.audit.about(info);
-            let _ = call.info.set(info.clone());
+        let read = match self.read_call(grpc, &mut parts.headers, body, call, &caller).await {
+            Ok(read) => read,
+            Err(refusal) => {
+                // It is logged all the same.
+                call.audit.received(&caller.user, call.info()).await?;
+                return Err(refusal);
+            }
+        };
+        let ReadCall { route, infos, body, bytes } = read;
+        let info = infos.first().cloned().unwrap_or_else(|| reads_nothing(&call.parsed));
+        call.audit.about(&info);
+        let _ = call.info.set(info);
+        if infos.len() > 1 {
+            call.audit.annotate(READS, &read::line(&infos));
         }
-        call.audit.received(&caller.user, call.info()).await?;
-        let Asked { route, infos, body, bytes } = asked?;
         let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
-        let user = self.act_as(&caller, &mut parts.headers, &attributes, &call.audit).await?;
-        let level = self.flow_control.level_of(&user);
         let work = Work { info: call.info(), body: Some(bytes as u64) };
-        let seats = self.seats(level, &user, work, call.by).await?;
-        self.authorize_all(&caller, &user, &attributes, &call.audit).await?;
+        let Admitted { user, seats, .. } =
+            self.admit(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
         let request = Request::from_parts(parts.clone(), body);
         let stream = match route.streams() {
             true => Some(self.admit_stream(grpc, &caller, &user, (credential, impersonation), attributes)?),
             false => None,
         };
-        Ok(Admitted { route, user, seats, request, stream })
+        Ok(AdmittedCall { route, user, seats, request, stream })
     }
 
     fn late(&self, call: &Call<'_>) -> Refusal {
@@ -196,4 +190,15 @@ impl Chain {
         let reviews = review(&grpc.streams, self.clone());
         tokio::join!(reviews, grpc.routes.readiness.follow());
     }
+}
+
+/// The response to a call that is refused.
+fn refused(refusal: Refusal) -> (Response<Body>, Kept, StatusCode) {
+    let code = StatusCode::from_u16(refusal.error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status::trailers_only(&refusal.status), Kept::Nothing, code)
+}
+
+/// What a call that reads no objects asks for: no change, though it is sent with POST.
+fn reads_nothing(parsed: &RequestInfo) -> Arc<RequestInfo> {
+    Arc::new(RequestInfo { verb: Verb::Other("get".to_owned()), ..parsed.clone() })
 }

@@ -1,5 +1,7 @@
 //! What a call reads, as the request for it would name it.
 
+use std::sync::Arc;
+
 use drydock_machinery::ApiError;
 
 use crate::query::Query;
@@ -11,7 +13,7 @@ const LONGEST: usize = 253;
 /// Objects of one resource that a call reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Read {
-    /// Whether it follows their changes: the verb is `watch`, otherwise `get`.
+    /// Whether it follows their changes: the verb is `watch`. Otherwise it is `get` of one object, and `list` of all.
     pub watch: bool,
     /// API group.
     pub group: String,
@@ -44,7 +46,11 @@ impl Read {
         Ok(RequestInfo {
             is_resource: true,
             path: path.to_owned(),
-            verb: if watch { Verb::Watch } else { Verb::Get },
+            verb: match name.as_str() {
+                _ if watch => Verb::Watch,
+                "" => Verb::List,
+                _ => Verb::Get,
+            },
             query: Query::parse(if watch { "watch=true" } else { "" }),
             group,
             version,
@@ -55,6 +61,12 @@ impl Read {
             ..RequestInfo::default()
         })
     }
+}
+
+/// Several reads of a call in one line, for the audit log: a verb and a resource each.
+pub(super) fn line(infos: &[Arc<RequestInfo>]) -> String {
+    let one = |info: &Arc<RequestInfo>| format!("{} {}.{}", info.verb, info.resource, info.group);
+    infos.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -72,6 +84,7 @@ mod tests {
             Read { group: "g".into(), version: "v1".into(), resource: "things".into(), ..Read::default() };
         let in_ns = Read { namespace: "ns".into(), ..all.clone() };
         for (read, path) in [
+            (all.clone(), "/apis/g/v1/things"),
             (Read { watch: true, ..all.clone() }, "/apis/g/v1/things?watch=true"),
             (Read { watch: true, ..in_ns.clone() }, "/apis/g/v1/namespaces/ns/things?watch=true"),
             (

@@ -19,8 +19,6 @@ use crate::user::User;
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Pause after a review that could not be made.
-const RETRY: Duration = Duration::from_secs(2);
 /// Least time between two looks at what is due.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -95,20 +93,14 @@ struct Unanswered<'a> {
 impl Unanswered<'_> {
     fn answer(mut self, answer: Answer) {
         self.is_answered = true;
-        let (now, key) = (Instant::now(), &self.key);
-        match answer {
-            Answer::Holds(until) => self.streams.held(key, until),
-            Answer::Refused(status) => self.streams.answered(key, Err(status)),
-            Answer::Throttled => self.streams.throttled(key, now, now + RETRY),
-            Answer::Unknown => self.streams.answered(key, Ok(now + RETRY)),
-        }
+        self.streams.settle(&self.key, answer, Instant::now());
     }
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.streams.answered(&self.key, Ok(Instant::now() + RETRY));
+            self.streams.settle(&self.key, Answer::Unknown, Instant::now());
         }
     }
 }
@@ -196,9 +188,8 @@ impl Host<'_> {
                 self.judged(question, allowed)
             }
             Question::Impersonation { caller, headers, attributes } => {
-                let (impersonation, mut headers) = (self.authenticator.impersonation(), headers.clone());
-                let allowed =
-                    impersonation.act_as(&renewed(caller), &mut headers, attributes, self.authorizer).await;
+                let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
+                let allowed = impersonation.act_as(&caller, headers, attributes, self.authorizer).await;
                 self.judged(question, allowed.map(|_| ()))
             }
         }

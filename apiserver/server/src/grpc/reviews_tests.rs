@@ -9,7 +9,7 @@ use tonic::Code;
 
 use super::*;
 use crate::grpc::ending::Ending;
-use crate::grpc::streams::OpenStream;
+use crate::grpc::streams::{OpenStream, RETRY};
 
 /// Gives the answer that is set, and counts how often it was asked.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ async fn a_review_that_cannot_be_made_ends_nothing_and_is_tried_again() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), scheduled).await.unwrap();
-    streams.answered(&key, Ok(Instant::now()));
+    streams.settle(&key, Answer::Holds(Instant::now()), Instant::now());
     asked(&asker, 2).await;
     assert_eq!(code(&ending), None);
 }

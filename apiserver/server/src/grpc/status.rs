@@ -9,6 +9,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::Refusal;
+use crate::chain::NotAdmitted;
 
 /// Longest message, in bytes. Clients take 8 KiB of headers, and percent-encoding makes three bytes of one.
 const LONGEST: usize = 2048;
@@ -32,6 +33,17 @@ impl From<ApiError> for Refusal {
             None => Status::new(code, message),
         };
         Self { status, error }
+    }
+}
+
+impl From<NotAdmitted> for Refusal {
+    /// Whoever is anonymous and may not is asked who they are.
+    fn from(refused: NotAdmitted) -> Self {
+        let NotAdmitted { error, is_anonymous } = refused;
+        match is_anonymous {
+            true => Self { status: Status::unauthenticated(error.to_string()), error },
+            false => error.into(),
+        }
     }
 }
 

@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 
 use super::State;
 use crate::filter::Attributes;
-use crate::messages::maintenance::{Pace, is_draining, message};
+use crate::messages::bounds::is_name;
+use crate::messages::maintenance::{is_draining, message};
 use crate::messages::{fields, node, timestamp};
-use crate::rate::Rate;
+use crate::rate::{Pace, Rate};
 
 /// Creation and name: the order in which a node's message has the maintenances.
 pub(super) type Age = (Timestamp, Arc<str>);
@@ -34,7 +35,7 @@ impl KnownMaintenance {
     pub(super) fn new(object: &NodeMaintenance, before: Option<&Self>, now: Timestamp) -> Self {
         let created = object.metadata.creation_timestamp.unwrap_or(Timestamp::MIN);
         let message = message(object, Pace::default());
-        let nodes = object.status.node_statuses.iter();
+        let nodes = object.status.node_statuses.iter().filter(|status| is_name(&status.node_ref.name));
         let progress = nodes.map(|status| {
             let name = status.node_ref.name.as_str().into();
             (name, Arc::new(node::progress(object, status)))

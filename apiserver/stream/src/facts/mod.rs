@@ -17,13 +17,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_proto::status::v1alpha1::Node;
 use jiff::Timestamp;
 
 use crate::filter::{Attributes, Entity};
-use crate::messages::maintenance::Pace;
+use crate::rate::Pace;
 use evictions::KnownEviction;
 use maintenances::KnownMaintenance;
-pub(crate) use nodes::Counts;
 use nodes::Nodes;
 
 /// An entity that may have changed.
@@ -86,6 +86,11 @@ impl Facts {
         let state = request.map(|request| evictions::state(request, self.heartbeat_deadline));
         let own = Update { entity: Entity::Eviction, key: key.clone(), state };
         std::iter::once(own).chain(touched.iter().map(|node| self.nodes.update(node))).collect()
+    }
+
+    /// A node as readers see it; none if no maintenance speaks of it.
+    pub fn node(&self, name: &str) -> Option<Node> {
+        self.nodes.message(name)
     }
 
     /// All nodes that maintenances speak of.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use drydock_proto::status::v1alpha1::{EvictionCounts, EvictionState, NodeProgress};
+use drydock_proto::status::v1alpha1::{EvictionCounts, EvictionState, Node, NodeProgress};
 use jiff::Timestamp;
 
 use super::evictions::KnownEviction;
@@ -23,7 +23,7 @@ struct KnownNode {
 
 /// Counts that evictions enter and leave.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counts {
+struct Counts {
     by_state: EvictionCounts,
     /// How many interceptors expect to be done at a time.
     expected: BTreeMap<Timestamp, usize>,
@@ -96,6 +96,11 @@ impl Nodes {
         Update { entity: Entity::Node, key: name.clone(), state: told.map(|node| node.state(name)) }
     }
 
+    /// A node's message; none if no maintenance speaks of it.
+    pub(super) fn message(&self, name: &str) -> Option<Node> {
+        self.0.get(name).filter(|node| !node.progress.is_empty()).map(|node| node.message(name))
+    }
+
     /// All nodes that maintenances speak of.
     pub(super) fn all(&self) -> Vec<Update> {
         let told = self.0.iter().filter(|(_, node)| !node.progress.is_empty());
@@ -112,14 +117,17 @@ impl KnownNode {
             labels: None,
             is_blocked: self.evictions.by_state.blocked > 0 || said().any(|progress| progress.blocked > 0),
         };
-        let progress = said().map(|progress| NodeProgress::clone(progress)).collect();
-        let message = node::message(name, progress, self.evictions.by_state, self.evictions.last_expected());
-        State { attributes, event: fields::updated(&message) }
+        State { attributes, event: fields::updated(&self.message(name)) }
+    }
+
+    fn message(&self, name: &str) -> Node {
+        let progress = self.progress.values().map(Arc::as_ref);
+        node::message(name, progress, self.evictions.by_state, self.evictions.last_expected())
     }
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, state: EvictionState, expected: Option<Timestamp>) {
+    fn add(&mut self, state: EvictionState, expected: Option<Timestamp>) {
         if let Some(count) = self.count(state) {
             *count += 1;
         }
@@ -153,12 +161,8 @@ impl Counts {
         }
     }
 
-    pub(crate) fn by_state(&self) -> EvictionCounts {
-        self.by_state
-    }
-
     /// When the last interceptor expects to be done.
-    pub(crate) fn last_expected(&self) -> Option<Timestamp> {
+    fn last_expected(&self) -> Option<Timestamp> {
         self.expected.last_key_value().map(|(time, _)| *time)
     }
 }

@@ -1,5 +1,6 @@
 //! What a change of an object touches.
 
+use drydock_api::node_maintenance::validation::MAX_OBJECT_BYTES;
 use drydock_proto::status::v1alpha1::watch_nodes_response::Event;
 use drydock_proto::status::v1alpha1::{EvictionCounts, Node, WatchNodesResponse};
 use prost::Message;
@@ -123,4 +124,67 @@ fn a_rate_is_told_while_evictions_happen_and_fades() {
     facts.rates(now(1000));
     assert_eq!((facts.pace("m"), facts.rates(now(1001)).len()), (Pace::default(), 0));
     assert_eq!(facts.pace("other"), Pace::default());
+}
+
+/// Clients of gRPC refuse a longer message, and the stream would end at it each time.
+const LARGEST_MESSAGE: usize = 4 << 20;
+
+/// Maintenances of one node, each as large as its status may be.
+fn large_maintenance(name: &str, node: &str) -> NodeMaintenance {
+    let blocker = json!({"pod": {"namespace": "n".repeat(9_000), "name": "p"}, "reason": "Other", "message": "m".repeat(90_000)});
+    let left = |n: usize| json!({"podType": "Default", "priority": n, "podSelector": {"matchLabels": {"a": "x".repeat(800)}}, "count": 1});
+    let status = json!({
+        "nodeRef": {"name": node}, "drainMessage": "d".repeat(40_000), "blockedPods": 10,
+        "blockers": vec![blocker; 10], "left": (0..300).map(left).collect::<Vec<_>>(),
+    });
+    let object = json!({
+        "metadata": {"name": name, "uid": "u", "creationTimestamp": OLD},
+        "spec": {"stage": "Drain", "reason": "r".repeat(60_000)},
+        "status": {"nodeStatuses": [status], "conditions": [{"type": "Drained", "status": "False", "message": "c".repeat(40_000)}]},
+    });
+    let size = object.to_string().len();
+    assert!((1_200_000..MAX_OBJECT_BYTES).contains(&size), "{size}");
+    serde_json::from_value(object).unwrap()
+}
+
+#[test]
+fn no_message_is_larger_than_what_clients_take_and_it_says_how_much_there_is() {
+    let mut facts = Facts::new(Duration::from_secs(1200));
+    for n in 0..20 {
+        let key: Arc<str> = format!("m{n}").into();
+        for update in facts.set_maintenance(&key, Some(&large_maintenance(&key, "n1")), now(0)) {
+            let size = update.state.unwrap().event.len();
+            assert!(size < LARGEST_MESSAGE - (64 << 10), "{:?}: {size}", update.entity);
+        }
+    }
+    let node = facts.node("n1").unwrap();
+    assert_eq!((node.maintenances, node.progress[0].maintenance.as_str()), (20, "m0"));
+    assert!((4..20).contains(&node.progress.len()), "{}", node.progress.len());
+    let updates =
+        facts.set_maintenance(&"long".into(), Some(&large_maintenance("long", &"n".repeat(254))), now(0));
+    assert_eq!(touched(&updates), ["Maintenance long"], "no node has such a name");
+}
+
+#[test]
+fn a_request_that_is_as_large_as_storage_takes_makes_a_message_that_clients_take() {
+    let names = |n: usize| (0..n).map(|n| format!("{n}.{}", "a".repeat(240))).collect::<Vec<_>>();
+    let interceptor =
+        |name: &String| json!({"name": name, "message": "\u{1f600}".repeat(4000), "startTime": OLD});
+    let targets = names(17);
+    let request: EvictionRequest = serde_json::from_value(json!({
+        "metadata": {"namespace": "shop", "name": "uid"},
+        "spec": {"requesters": names(100).iter().map(|name| json!({"name": name})).collect::<Vec<_>>()},
+        "status": {
+            "podInfo": {"nodeName": "n", "podType": "Default"},
+            "targetInterceptors": targets.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+            "activeInterceptors": [targets[16]], "processedInterceptors": targets[..16],
+            "interceptors": targets.iter().map(interceptor).collect::<Vec<_>>(),
+            "conditions": [{"type": "Canceled", "status": "False", "message": "c".repeat(32 << 10)}],
+        },
+    }))
+    .unwrap();
+    let mut facts = Facts::new(Duration::from_secs(1200));
+    let updates = facts.set_eviction(&"shop/uid".into(), Some(&request));
+    let size = updates[0].state.as_ref().unwrap().event.len();
+    assert!((32 << 10..1 << 20).contains(&size), "{size}");
 }

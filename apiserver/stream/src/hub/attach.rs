@@ -1,51 +1,15 @@
-//! What callers ask of a hub, and where a subscriber begins.
+//! Where a subscriber begins: with what there is, or after what it has been sent.
 
 use std::sync::Arc;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::core::{AllReached, Core, Reached};
 use crate::filter::{Entity, Filter};
 use crate::log::Log;
-use crate::messages::maintenance::Pace;
 use crate::token::Position;
 use crate::view::Subscription;
 use crate::views::Full;
-
-/// What a hub is asked.
-pub enum Request {
-    /// To subscribe a user.
-    Attach {
-        /// To what.
-        filter: Filter,
-        /// Who.
-        user: Arc<str>,
-        /// From where on.
-        from: Resume,
-        /// The snapshot has everything up to this revision.
-        at_least: u64,
-        /// The answer.
-        reply: oneshot::Sender<Result<Attached, Refusal>>,
-    },
-    /// To take in removals from before its start.
-    History {
-        /// Of which kind.
-        entity: Entity,
-        /// All of them after this revision, up to where the hub knows them.
-        since: u64,
-        /// Keys with the revisions at which they were removed.
-        removed: Vec<(Arc<str>, u64)>,
-        /// Says that it is done.
-        reply: oneshot::Sender<()>,
-    },
-    /// How fast a maintenance goes.
-    Pace {
-        /// Its name.
-        maintenance: String,
-        /// The answer.
-        reply: oneshot::Sender<Pace>,
-    },
-}
 
 /// Where a subscriber begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,44 +55,17 @@ pub enum Refusal {
     Full(Full),
 }
 
-impl Request {
-    /// Whether nobody waits for the answer any more.
-    pub(super) fn is_given_up(&self) -> bool {
-        match self {
-            Self::Attach { reply, .. } => reply.is_closed(),
-            Self::History { reply, .. } => reply.is_closed(),
-            Self::Pace { reply, .. } => reply.is_closed(),
-        }
-    }
-}
-
 impl Core {
-    /// Whether a request can be answered with what is known.
-    pub(super) fn can_serve(&self, request: &Request) -> bool {
-        match request {
-            Request::Attach { filter, at_least, .. } => self.reached(filter.entity).floor >= *at_least,
-            Request::History { .. } | Request::Pace { .. } => true,
-        }
-    }
-
-    /// Answers a request.
-    pub(super) fn serve(&mut self, request: Request) {
-        // Whoever does not wait for the answer any more has no subscription.
-        match request {
-            Request::Attach { filter, user, from, reply, .. } => {
-                let _ = reply.send(self.attach(filter, &user, from));
-            }
-            Request::History { entity, since, removed, reply } => {
-                self.indexes[entity.index()].add_history(since, &removed, &mut self.past_serial);
-                let _ = reply.send(());
-            }
-            Request::Pace { maintenance, reply } => {
-                let _ = reply.send(self.facts.pace(&maintenance));
-            }
-        }
-    }
-
-    fn attach(&mut self, filter: Filter, user: &Arc<str>, from: Resume) -> Result<Attached, Refusal> {
+    /// Subscribes a user.
+    ///
+    /// # Errors
+    /// Why there is no subscription.
+    pub(super) fn attach(
+        &mut self,
+        filter: Filter,
+        user: &Arc<str>,
+        from: Resume,
+    ) -> Result<Attached, Refusal> {
         let entity = filter.entity;
         let reached = self.reached(entity);
         let (cursor, removals_after) = match from {
@@ -158,6 +95,8 @@ impl Core {
         match entity {
             // Nothing is known to be sent.
             _ if revision == 0 || index.has_dropped_after(revision) => return Err(Refusal::Expired),
+            // What cannot be read now may have been told of, and is not among the removals.
+            _ if self.has_unreadable(entity) => return Err(Refusal::Expired),
             _ if revision >= known_since => {}
             // What a node left between two states of a maintenance is in neither.
             Entity::Node => return Err(Refusal::Expired),

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::facts::{Facts, Update};
 use crate::filter::Entity;
 use crate::index::Index;
+use crate::metrics::Held;
 use crate::token::Position;
 use crate::view::View;
 use crate::views::Views;
@@ -51,6 +52,8 @@ pub struct Core {
     serial: u64,
     /// Numbers removals from before its start, which come before everything else of their revision.
     pub(super) past_serial: u64,
+    /// What there was at its start that could not be read. An earlier hub may have told of it.
+    unreadable: Vec<Source>,
     /// Revisions up to which each watch is processed.
     maintenances: u64,
     evictions: u64,
@@ -69,6 +72,7 @@ impl Core {
         id: u64,
         facts: Facts,
         (maintenances, evictions): (u64, u64),
+        unreadable: Vec<Source>,
     ) -> Self {
         let index = |entity: Entity| {
             let known_since = match entity {
@@ -85,6 +89,7 @@ impl Core {
             views: Views::new(config.views),
             serial: FIRST_SERIAL,
             past_serial: 0,
+            unreadable,
             maintenances,
             evictions,
             high: maintenances.max(evictions),
@@ -101,6 +106,21 @@ impl Core {
     /// How far a kind has come.
     pub(super) fn reached(&self, entity: Entity) -> Reached {
         self.reached.borrow()[entity.index()]
+    }
+
+    /// What it holds.
+    pub fn held(&self) -> Held {
+        let (views, view_entities) = self.views.size();
+        Held { views, view_entities, entity_bytes: self.indexes.iter().map(Index::bytes).sum() }
+    }
+
+    /// Whether an earlier hub may have told of entities of a kind that this one cannot read, and so never removes.
+    pub(super) fn has_unreadable(&self, entity: Entity) -> bool {
+        self.unreadable.iter().any(|source| match entity {
+            Entity::Maintenance => *source == Source::Maintenances,
+            Entity::Eviction => *source == Source::Evictions,
+            Entity::Node => true,
+        })
     }
 
     /// Takes in an object as it is now; none if it is gone. Subscribers are woken by [`Self::publish`].

@@ -36,15 +36,16 @@ pub(super) async fn fill(
     reached: watch::Sender<AllReached>,
     id: u64,
 ) -> Result<(Core, Following, Following), StorageError> {
-    let mut filling = Filling { facts: Facts::new(config.heartbeat_deadline), config, found: Vec::new() };
+    let facts = Facts::new(config.heartbeat_deadline);
+    let mut filling = Filling { facts, config, found: Vec::new(), unreadable: Vec::new() };
     // Evictions first: no node is told of before its maintenances are known.
     let evictions = filling.read(Source::Evictions, &stores.evictions).await?;
     let maintenances = filling.read(Source::Maintenances, &stores.maintenances).await?;
-    let Filling { facts, mut found, .. } = filling;
+    let Filling { facts, mut found, unreadable, .. } = filling;
     found.sort_by_key(|(revision, _)| *revision);
     let nodes = facts.all_nodes();
     let revisions = (maintenances.revision, evictions.revision);
-    let mut core = Core::new(config, reached, id, facts, revisions);
+    let mut core = Core::new(config, reached, id, facts, revisions, unreadable);
     let mut work = WorkMeter::default();
     for (revision, update) in found {
         work.worked(update.state.as_ref().map_or(0, |state| state.event.len())).await;
@@ -64,6 +65,8 @@ struct Filling<'c> {
     config: &'c Config,
     /// Each object with the revision of its last change.
     found: Vec<(u64, Update)>,
+    /// Of which source there is something that cannot be read; each once.
+    unreadable: Vec<Source>,
 }
 
 impl Filling<'_> {
@@ -92,6 +95,10 @@ impl Filling<'_> {
     fn take(&mut self, source: Source, stored: &Stored) {
         let updates = updates(&mut self.facts, source, stored, true, (self.config.clock)());
         // The object's own: nodes come when everything is known.
-        self.found.extend(updates.into_iter().take(1).map(|update| (stored.revision.0, update)));
+        let Some(update) = updates.into_iter().next() else { return };
+        if update.state.is_none() && !self.unreadable.contains(&source) {
+            self.unreadable.push(source);
+        }
+        self.found.push((stored.revision.0, update));
     }
 }

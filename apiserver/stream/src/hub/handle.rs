@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::attach::{Attached, Refusal, Request, Resume};
+use super::attach::{Attached, Refusal, Resume};
 use super::core::AllReached;
+use super::request::Request;
 use crate::filter::{Entity, Filter};
-use crate::messages::maintenance::Pace;
+use crate::rate::Pace;
 
 /// A hub that runs, or that ran.
 #[derive(Clone)]
@@ -29,7 +30,7 @@ impl Handle {
     }
 
     /// Whether the hub has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.requests.is_closed()
     }
 

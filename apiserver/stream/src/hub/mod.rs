@@ -12,6 +12,7 @@ pub mod attach;
 pub mod core;
 mod fill;
 pub mod handle;
+mod request;
 mod run;
 
 pub use fill::Stores;

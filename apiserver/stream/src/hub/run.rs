@@ -8,18 +8,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-use super::attach::Request;
 use super::core::{AllReached, Core, Source};
 use super::fill::{Following, Stores, fill};
 use super::handle::Handle;
+use super::request::Request;
 use crate::config::Config;
+use crate::metrics::{Held, Metrics};
 
 /// Requests that wait; more of them wait with their callers.
 const QUEUE: usize = 256;
 /// How often progress without events is told, and idle views are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// How often progress is looked at while somebody waits for it.
-const LOOK: Duration = Duration::from_millis(2);
+const PROGRESS_POLL: Duration = Duration::from_millis(2);
 /// How long requests are answered before changes are taken in; one answer may take longer.
 const TURN: Duration = Duration::from_millis(5);
 /// First and longest wait before storage is read again that could not be.
@@ -28,18 +29,19 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 const TRIES: usize = 20;
 
 /// Starts a hub. Must be called within a Tokio runtime.
-pub fn start(stores: Stores, config: Config) -> Handle {
+pub fn start(stores: Stores, config: Config, metrics: Metrics) -> Handle {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     let id = high ^ low;
     let (requests, received) = mpsc::channel(QUEUE);
     let (reached, follow) = watch::channel(AllReached::default());
-    tokio::spawn(run(stores, config, id, reached, received));
+    tokio::spawn(run(stores, config, metrics, id, reached, received));
     Handle::new(id, follow, requests)
 }
 
 async fn run(
     stores: Stores,
     config: Config,
+    metrics: Metrics,
     id: u64,
     reached: watch::Sender<AllReached>,
     requests: mpsc::Receiver<Request>,
@@ -57,8 +59,15 @@ async fn run(
         (tries, wait) = (tries + 1, (2 * wait).min(BACKOFF.1));
     };
     let (core, maintenances, evictions) = filled;
-    let mut hub =
-        Hub { core, config, requests, used: Instant::now(), rates_told: Instant::now(), waiting: Vec::new() };
+    let mut hub = Hub {
+        core,
+        config,
+        metrics,
+        requests,
+        used: Instant::now(),
+        rates_told: Instant::now(),
+        waiting: Vec::new(),
+    };
     if let Err(error) = hub.follow(maintenances, evictions).await {
         tracing::info!(%error, "a watch of the status stream ended: its subscribers begin anew");
     }
@@ -67,6 +76,7 @@ async fn run(
 struct Hub {
     core: Core,
     config: Config,
+    metrics: Metrics,
     requests: mpsc::Receiver<Request>,
     /// When somebody subscribed last.
     used: Instant,
@@ -101,10 +111,10 @@ impl Hub {
                     Some(request) => self.waiting.push(request),
                     None => return Ok(()),
                 },
-                () = sleep(LOOK), if !self.waiting.is_empty() => {}
+                () = sleep(PROGRESS_POLL), if !self.waiting.is_empty() => {}
                 _ = tick.tick() => {
                     self.tick();
-                    if self.used.elapsed() >= self.config.idle {
+                    if self.used.elapsed() >= self.config.idle_timeout {
                         return Ok(());
                     }
                 }
@@ -155,11 +165,12 @@ impl Hub {
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.rates_told) >= self.config.rates {
+        if now.duration_since(self.rates_told) >= self.config.rate_interval {
             self.rates_told = now;
             self.core.tell_rates((self.config.clock)());
         }
         self.core.views.sweep();
+        self.metrics.holds(self.core.held());
         if self.core.views.is_read() {
             self.used = now;
         }
@@ -171,6 +182,7 @@ impl Drop for Hub {
     fn drop(&mut self) {
         self.requests.close();
         self.core.views.end();
+        self.metrics.holds(Held::default());
     }
 }
 

@@ -7,16 +7,8 @@ use drydock_api::node_maintenance::{
 use drydock_proto::status::v1alpha1::{Blocker, Maintenance, Outcomes, PlanEntry};
 use jiff::Timestamp;
 
-use super::{count, number, plan, timestamp, words};
-
-/// How fast a drain goes, and when it ends if it goes on like that.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
-    /// Evictions a minute.
-    pub evictions_per_minute: Option<f64>,
-    /// When the last pod leaves.
-    pub finish_time: Option<Timestamp>,
-}
+use super::{bounds, count, number, plan, timestamp, words};
+use crate::rate::Pace;
 
 /// The message of a maintenance. `pace` is what its past tells, which the object does not have.
 pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
@@ -28,7 +20,7 @@ pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
     Maintenance {
         name: object.metadata.name.clone(),
         uid: object.metadata.uid.clone(),
-        reason: spec.reason.clone(),
+        reason: bounds::text(&spec.reason),
         stage: words::stage(spec.stage).into(),
         create_time: object.metadata.creation_timestamp.map(timestamp),
         stage_start_time: status.started(spec.stage).map(timestamp),
@@ -48,7 +40,8 @@ pub fn message(object: &NodeMaintenance, pace: Pace) -> Maintenance {
         cordoned: is_true(CORDONED),
         drained: is_true(DRAINED),
         workloads_drained: is_true(WORKLOADS_DRAINED),
-        message: find_condition(&status.conditions, DRAINED).map_or_else(String::new, |c| c.message.clone()),
+        message: find_condition(&status.conditions, DRAINED)
+            .map_or_else(String::new, |c| bounds::text(&c.message)),
         evictions_per_minute: pace.evictions_per_minute,
         estimated_finish_time: pace.finish_time.map(timestamp),
     }
@@ -88,12 +81,12 @@ fn oldest_blockers(nodes: &[NodeMaintenanceNodeStatus]) -> Vec<Blocker> {
 /// A blocker on a node.
 pub(super) fn blocker(node: &str, blocker: &node_maintenance::Blocker) -> Blocker {
     Blocker {
-        node: node.to_owned(),
-        pod_namespace: blocker.pod.namespace.clone(),
-        pod_name: blocker.pod.name.clone(),
-        pod_uid: blocker.pod.uid.clone(),
+        node: bounds::name(node),
+        pod_namespace: bounds::name(&blocker.pod.namespace),
+        pod_name: bounds::name(&blocker.pod.name),
+        pod_uid: bounds::name(&blocker.pod.uid),
         reason: words::block_reason(&blocker.reason).into(),
-        message: blocker.message.clone(),
+        message: bounds::text(&blocker.message),
         since_time: blocker.since_time.map(timestamp),
     }
 }

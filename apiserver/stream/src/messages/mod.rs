@@ -5,6 +5,7 @@ pub mod fields;
 pub mod maintenance;
 pub mod node;
 
+pub mod bounds;
 mod plan;
 mod words;
 

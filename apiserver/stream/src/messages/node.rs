@@ -1,21 +1,22 @@
 //! A node as readers see it: what each maintenance says of it, and counts over the evictions of its pods.
 
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceNodeStatus};
+use drydock_api::node_maintenance::{MAX_BLOCKERS, NodeMaintenance, NodeMaintenanceNodeStatus};
 use drydock_proto::status::v1alpha1::{EvictionCounts, Node, NodeProgress};
 use jiff::Timestamp;
 
-use super::{maintenance, plan, timestamp, words};
+use super::{bounds, maintenance, number, plan, timestamp, words};
 
 /// The message of a node. `progress` is in the order of the maintenances' age.
-pub fn message(
+pub fn message<'p>(
     name: &str,
-    progress: Vec<NodeProgress>,
+    progress: impl ExactSizeIterator<Item = &'p NodeProgress>,
     evictions: EvictionCounts,
     expected_finish_time: Option<Timestamp>,
 ) -> Node {
     Node {
         name: name.to_owned(),
-        progress,
+        maintenances: number(progress.len()),
+        progress: bounds::first(progress.cloned(), bounds::PROGRESS),
         evictions: Some(evictions),
         expected_finish_time: expected_finish_time.map(timestamp),
     }
@@ -24,14 +25,15 @@ pub fn message(
 /// What a maintenance says of one of its nodes.
 pub fn progress(object: &NodeMaintenance, status: &NodeMaintenanceNodeStatus) -> NodeProgress {
     let node = &status.node_ref.name;
+    let blockers = status.blockers.iter().take(MAX_BLOCKERS);
     NodeProgress {
         maintenance: object.metadata.name.clone(),
         stage: words::stage(object.spec.stage).into(),
-        message: status.drain_message.clone(),
+        message: bounds::text(&status.drain_message),
         pods_pending: status.pods_pending_evacuation,
         pods_evicting: status.pods_evacuating,
         blocked: status.blocked_pods,
-        blockers: status.blockers.iter().map(|blocker| maintenance::blocker(node, blocker)).collect(),
+        blockers: blockers.map(|blocker| maintenance::blocker(node, blocker)).collect(),
         left: plan::left(&status.left),
     }
 }

@@ -6,7 +6,7 @@ use drydock_api::meta::LabelSelector;
 use drydock_api::node_maintenance::{self, DrainPlanEntry};
 use drydock_proto::status::v1alpha1::{PlanEntry, PodsLeft};
 
-use super::words;
+use super::{bounds, words};
 
 /// An entry of a plan.
 pub(super) fn entry(entry: &DrainPlanEntry) -> PlanEntry {
@@ -24,7 +24,8 @@ fn plan_entry(
 
 /// What is left on one node, as its status has it.
 pub(super) fn left(left: &[node_maintenance::PodsLeft]) -> Vec<PodsLeft> {
-    left.iter().map(|left| PodsLeft { entry: Some(entry_of(left)), count: left.count }).collect()
+    let left = left.iter().map(|left| PodsLeft { entry: Some(entry_of(left)), count: left.count });
+    bounds::first(left, bounds::LEFT)
 }
 
 fn entry_of(left: &node_maintenance::PodsLeft) -> PlanEntry {
@@ -46,7 +47,7 @@ pub(super) fn sums<'a>(
         let sum = sums.entry((place, order)).or_insert(PodsLeft { entry: Some(entry), count: 0 });
         sum.count = sum.count.saturating_add(left.count);
     }
-    sums.into_values().collect()
+    bounds::first(sums.into_values(), bounds::LEFT)
 }
 
 fn order(entry: &PlanEntry) -> (i32, i32, String) {

@@ -13,7 +13,11 @@ fn path(method: &str) -> String {
 fn reads(method: &str, message: &impl Message) -> Vec<String> {
     let call = call(&path(method), &message.encode_to_vec()).unwrap();
     let told = |read: Read| {
-        let verb = if read.watch { "watch" } else { "get" };
+        let verb = match read.name.as_str() {
+            _ if read.watch => "watch",
+            "" => "list",
+            _ => "get",
+        };
         format!("{verb} {} {}/{}", read.resource, read.namespace, read.name)
     };
     call.reads().into_iter().map(told).collect()
@@ -37,7 +41,7 @@ fn every_call_says_what_it_reads() {
         ["get nodemaintenances /a"]
     );
     let both = |verb: &str| vec![format!("{verb} nodemaintenances /"), format!("{verb} evictionrequests /")];
-    assert_eq!(reads("GetNode", &GetNodeRequest { name: named() }), both("get"));
+    assert_eq!(reads("GetNode", &GetNodeRequest { name: named() }), both("list"));
     let get = GetEvictionRequest { namespace: "ns".into(), name: named() };
     assert_eq!(reads("GetEviction", &get), ["get evictionrequests ns/a"]);
     let watch = WatchMaintenancesRequest { maintenance: named(), ..Default::default() };

@@ -10,12 +10,13 @@ use drydock_proto::status::v1alpha1::{
 };
 use drydock_stream::Config;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use prost::Message;
 use serde_json::json;
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::client::{Client, Frames, Said, Watch, get, request};
+use crate::client::{Client, Frames, PATIENCE, Said, Watch, get, request};
 use crate::world::{World, labelled, on_node, speaks_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -216,7 +217,7 @@ async fn a_rate_is_told_and_fades_without_any_write() {
     let now = Arc::new(AtomicI64::new(1_800_000_000));
     let clock = now.clone();
     let world = World::with(Config {
-        rates: Duration::ZERO,
+        rate_interval: Duration::ZERO,
         clock: Arc::new(move || Timestamp::from_second(clock.load(SeqCst)).unwrap()),
         ..Config::default()
     })
@@ -250,4 +251,39 @@ async fn a_rate_is_told_and_fades_without_any_write() {
     now.fetch_add(600, SeqCst);
     let faded = told(&mut client, |told| told.evictions_per_minute.is_none()).await;
     assert_eq!(faded.estimated_finish_time, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_tell_of_streams_and_of_what_is_held_for_them() {
+    let world = World::new().await;
+    world.put_eviction("a/1", |_| {}).await;
+    let mut registry = Registry::default();
+    world.stream.register(&mut registry);
+    let shown = || {
+        let mut shown = String::new();
+        prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
+        shown
+    };
+    let is = |line: &str| shown().lines().any(|it| it == format!("drydock_status_stream_{line}"));
+    let until = async |line: &str| {
+        while !is(line) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = Client::open(&world.stream, &Watch::evictions(|_| {})).await.unwrap();
+        client.until_complete().await;
+        clients.push(client);
+    }
+    let all = async {
+        for line in ["subscribers 3", "views 1", "view_entities 1"] {
+            until(line).await;
+        }
+        assert!(!is("entity_bytes 0") && !is("messages_total 0"), "{}", shown());
+        drop(clients);
+        until("subscribers 0").await;
+        assert!(is("caught_up_subscribers 0"), "{}", shown());
+    };
+    tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(|_| panic!("{}", shown()));
 }

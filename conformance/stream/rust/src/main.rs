@@ -62,11 +62,13 @@ async fn follow(
 }
 
 fn show(m: Maintenance) -> Maintenance {
-    let (entry, stage) = (m.current_entry_index + 1, m.stage().as_str_name());
-    print!("{} {stage} entry {entry} of {}: {} pending, ", m.name, m.entries, m.pods_pending);
+    print!("{} {}", m.name, m.stage().as_str_name());
+    if m.current_entry.is_some() {
+        print!(" entry {} of {}", m.current_entry_index + 1, m.entries);
+    }
     println!(
-        "{} evicting, {} blocked; {} of {} nodes drained",
-        m.pods_evicting, m.blocked, m.drained_nodes, m.nodes
+        ": {} pending, {} evicting, {} blocked; {} of {} nodes drained",
+        m.pods_pending, m.pods_evicting, m.blocked, m.drained_nodes, m.nodes
     );
     for b in &m.blockers {
         println!(

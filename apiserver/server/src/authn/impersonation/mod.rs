@@ -45,22 +45,26 @@ impl Default for Impersonation {
 }
 
 impl Impersonation {
-    /// Whom `caller` acts as in a request: nobody without such headers. They are taken off the request.
+    /// Whom `caller` acts as in a request: nobody without such headers.
     pub async fn act_as(
         &self,
         caller: &Caller,
-        headers: &mut HeaderMap,
+        headers: &HeaderMap,
         request: &Attributes,
         authorizer: &Authorizer,
     ) -> Result<Option<Impersonated>, ApiError> {
         let Some(wanted) = wanted::read(headers)? else { return Ok(None) };
-        wanted::strip(headers);
         check_number(&wanted)?;
         let mode = self.mode(caller, &wanted, request, authorizer).await?;
         tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
         let constraint = if mode == Mode::Legacy { String::new() } else { mode.verb() };
         let user = Arc::new(with_everybody(mode.become_(wanted)));
         Ok(Some(Impersonated { user, constraint }))
+    }
+
+    /// Takes off a request the headers that name whom the caller acts as.
+    pub fn strip(&self, headers: &mut HeaderMap) {
+        wanted::strip(headers);
     }
 
     /// The first way in which the caller may; the first refusal if there is none.

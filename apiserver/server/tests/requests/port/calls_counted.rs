@@ -1,12 +1,13 @@
 //! What audit and metrics tell of gRPC calls, and what flow control makes of them.
 
+use std::path::Path;
 use std::time::Duration;
 
-use drydock_server::audit::Mode;
+use drydock_server::audit::{Audit, Mode};
 use serde_json::{Value, json};
 
 use super::audit::opened;
-use super::calls_fixture::{Client, GET, WATCH, frame, mounted};
+use super::calls_fixture::{Client, GET, PANIC, WATCH, frame, mounted};
 use super::fixture::{Port, Settings};
 
 const GOOD: (&str, &str) = ("authorization", "Bearer good");
@@ -74,6 +75,66 @@ async fn a_stream_is_counted_and_logged_as_the_watch_that_it_is() {
     let [received, _, complete] = stages("get", "ns", 200);
     assert_eq!(of("get", "ns"), [received, complete], "{log}");
     assert!(!log.contains("Bearer"), "{log}");
+}
+
+#[tokio::test]
+async fn a_call_that_panics_is_logged_so_in_place_of_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.log");
+    let policy = json!({"rules": [{"level": "Metadata"}]});
+    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
+    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    assert_eq!(client.call(PANIC, "ns").await.end().await.0, 13);
+    drop(client);
+    let events = events(port, &audit, &path).await;
+    let stages: Vec<&Value> = events.iter().map(|event| &event["stage"]).collect();
+    assert_eq!(stages, ["RequestReceived", "Panic"], "{events:#?}");
+}
+
+/// Everything that was logged, once the server has stopped.
+async fn events(port: Port, audit: &Audit, path: &Path) -> Vec<Value> {
+    port.stop.cancel();
+    port.serving.await.unwrap();
+    audit.flush().await;
+    let log = std::fs::read_to_string(path).unwrap();
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_call_that_reads_two_resources_is_logged_with_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.log");
+    let policy = json!({"rules": [{"level": "Metadata", "omitStages": ["RequestReceived"]}]});
+    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
+    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    for namespace in ["", "ns"] {
+        assert!(client.call(WATCH, namespace).await.message().await.is_some());
+    }
+    drop(client);
+    let events = events(port, &audit, &path).await;
+    let of = |namespace: &Value| {
+        let event = events.iter().find(|event| event["objectRef"]["namespace"] == *namespace).unwrap();
+        assert_eq!((&event["verb"], &event["requestURI"]), (&json!("watch"), &json!(WATCH)));
+        event["annotations"]["grpc.drydock/reads"].clone()
+    };
+    assert_eq!(of(&Value::Null), "watch gadgets.test.io, watch clustergadgets.test.io");
+    assert_eq!(of(&json!("ns")), Value::Null, "objectRef names the only one");
+}
+
+/// They are sent with POST, and took seats as writes do.
+#[tokio::test]
+async fn health_watches_and_reflection_count_as_reading() {
+    let port = Port::open(mounted()).await;
+    let client = Client::connect(&port, None).await;
+    let (watch, reflection) =
+        ("/grpc.health.v1.Health/Watch", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+    assert!(client.call(watch, "").await.message().await.is_some());
+    client.call(reflection, "").await.end().await;
+    let metrics = port.send(None, "GET /metrics", &[GOOD]).await;
+    let counted = |verb: &str| value(&metrics, "apiserver_request_total", &[&format!(r#"verb="{verb}""#)]);
+    assert_eq!((counted("GET"), counted("POST")), (Some(2), None), "{metrics}");
 }
 
 /// Streams hold no seats; a call that finds none free is told when to come again.

@@ -114,3 +114,25 @@ async fn a_caller_who_may_act_as_another_no_more_loses_the_others_stream() {
     assert_eq!(code, PERMISSION_DENIED);
     assert!(why.contains("impersonate"), "{why}");
 }
+
+static JANE_MAY_READ: AtomicBool = AtomicBool::new(true);
+
+fn of_jane(spec: &Value) -> bool {
+    spec["user"] != "jane" || JANE_MAY_READ.load(SeqCst)
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_from_whom_a_caller_acts_as_ends_the_stream() {
+    let port = Port::open(Settings { rule: of_jane, ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    let as_jane = [("authorization", "Bearer good"), ("impersonate-user", "jane")];
+    let mut stream = client.send(WATCH, frame(b"ns"), &as_jane).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"jane"));
+    let mut own = open(&client, "ns").await;
+    JANE_MAY_READ.store(false, SeqCst);
+    let (code, why) = end(&mut stream).await;
+    assert_eq!(code, PERMISSION_DENIED);
+    assert!(why.contains("jane") && why.contains("cannot watch resource"), "{why}");
+    port.stop.cancel();
+    assert_eq!(end(&mut own).await.0, 14, "the caller's own was open until now");
+}

@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
-use tonic::Code;
+use tonic::{Code, Status};
 
+use super::counts::{MAX_QUESTIONS, MAX_STREAMS};
+use super::schedule::THROTTLED;
 use super::*;
 use crate::authn::{Caller, Origin};
 use crate::authz::Attributes;
@@ -22,6 +24,10 @@ fn open(streams: &Arc<Streams>, user: &str, names: &[&str]) -> Result<(OpenStrea
     let (due, ending) = (Instant::now(), Arc::default());
     let questions = names.iter().map(|name| (question(name), due)).collect();
     Ok((streams.open(user, questions, &ending)?, ending))
+}
+
+fn refused() -> Answer {
+    Answer::Refused(Status::permission_denied("no"))
 }
 
 #[test]
@@ -55,9 +61,9 @@ fn streams_with_the_same_question_have_it_asked_once() {
     assert_eq!((due.len(), next), (2, None));
     assert!(streams.take_due(Instant::now()).0.is_empty(), "they are being asked");
     let later = Instant::now() + Duration::from_secs(10);
-    streams.answered(&question("a").key(), Ok(later));
+    streams.settle(&question("a").key(), Answer::Holds(later), Instant::now());
     assert_eq!(streams.take_due(Instant::now()).1, Some(later));
-    streams.answered(&question("b").key(), Err(Status::permission_denied("no")));
+    streams.settle(&question("b").key(), refused(), Instant::now());
     assert!(held.iter().all(|(_, ending)| ending.at().get().is_some()), "each of them needs both");
     drop(held);
     assert_eq!(streams.count(), (0, 0));
@@ -68,7 +74,7 @@ fn a_no_ends_the_streams_that_depend_on_it_and_no_other() {
     let streams = Arc::<Streams>::default();
     let ((_one, ended), (_other, open_on)) =
         (open(&streams, "ann", &["a"]).unwrap(), open(&streams, "ann", &["b"]).unwrap());
-    streams.answered(&question("a").key(), Err(Status::permission_denied("no")));
+    streams.settle(&question("a").key(), refused(), Instant::now());
     let context = std::task::Context::from_waker(std::task::Waker::noop());
     assert_eq!(ended.poll(&context).map(Status::code), Some(Code::PermissionDenied));
     assert!(open_on.poll(&context).is_none());
@@ -87,7 +93,7 @@ fn a_question_is_due_when_the_first_of_its_streams_needs_it() {
     assert_eq!((due.len(), next), (1, None), "it is one question");
     let _meanwhile = open(at(4));
     assert!(streams.take_due(at(100)).0.is_empty(), "it is being asked");
-    streams.answered(&question("a").key(), Ok(at(13)));
+    streams.settle(&question("a").key(), Answer::Holds(at(13)), at(4));
     assert_eq!(streams.take_due(at(12)).1, Some(at(13)));
 }
 
@@ -97,17 +103,17 @@ fn streams_whose_reviews_are_throttled_for_long_end_and_one_answer_begins_the_ti
     let (now, key) = (Instant::now(), question("a").key());
     let (_stream, ending) = open(&streams, "ann", &["a"]).unwrap();
     let is_open = || ending.at().get().is_none();
-    let throttled = |after: Duration| streams.throttled(&key, now + after, now + after);
+    let throttled = |after: Duration| streams.settle(&key, Answer::Throttled, now + after);
     let almost = THROTTLED - Duration::from_millis(1);
     throttled(Duration::ZERO);
     throttled(almost);
     assert!(is_open());
-    streams.held(&key, now);
+    streams.settle(&key, Answer::Holds(now), now);
     throttled(THROTTLED);
     throttled(THROTTLED + almost);
     assert!(is_open(), "it was answered in between");
     // A review that could not be made is no answer.
-    streams.answered(&key, Ok(now));
+    streams.settle(&key, Answer::Unknown, now);
     throttled(2 * THROTTLED);
     let context = std::task::Context::from_waker(std::task::Waker::noop());
     assert_eq!(ending.poll(&context).map(Status::code), Some(Code::ResourceExhausted));

@@ -6,7 +6,7 @@ use crate::log::{Entry, Log};
 use crate::token::Position;
 
 /// What the view has for a cursor.
-pub enum Look {
+pub enum Next {
     /// The next entry.
     Entry(Arc<Entry>),
     /// What comes next belongs to the next batch.
@@ -17,16 +17,16 @@ pub enum Look {
     FellBehind,
 }
 
-/// Looks for what comes after a cursor. Removals up to `removals_after` are passed over; with a `batch`, what comes after it
-/// is [`Look::Later`].
-pub fn look(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Look {
+/// What comes after a cursor. Removals up to `removals_after` are passed over; with a `batch`, what comes after it
+/// is [`Next::Later`].
+pub fn next(log: &Log, cursor: Position, removals_after: Position, batch: Option<Position>) -> Next {
     if log.horizon() > cursor.max(removals_after) {
-        return Look::FellBehind;
+        return Next::FellBehind;
     }
     let is_wanted = |entry: &&Arc<Entry>| !entry.is_removal || entry.position > removals_after;
     match log.after(cursor).find(is_wanted) {
-        Some(entry) if batch.is_some_and(|end| entry.position > end) => Look::Later,
-        Some(entry) => Look::Entry(entry.clone()),
-        None => Look::Nothing,
+        Some(entry) if batch.is_some_and(|end| entry.position > end) => Next::Later,
+        Some(entry) => Next::Entry(entry.clone()),
+        None => Next::Nothing,
     }
 }
