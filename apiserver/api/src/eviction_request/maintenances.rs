@@ -1,5 +1,7 @@
 //! Which maintenances a request is for: an annotation that their controller writes, and the clause that says it.
 
+use std::fmt;
+
 use drydock_machinery::names::dns1123_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +28,16 @@ pub struct MaintenanceReference {
     /// Its `spec.reason`, which may be cut; empty if it gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// As in `tidy (RAM swap)`, or `tidy` without a reason.
+impl fmt::Display for MaintenanceReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason.as_str() {
+            "" => f.write_str(&self.name),
+            reason => write!(f, "{} ({reason})", self.name),
+        }
+    }
 }
 
 /// The annotation's value: the first of these that there is room for. A reason that is too long ends in an ellipsis.
@@ -65,7 +77,7 @@ pub fn of(request: &EvictionRequest) -> Vec<MaintenanceReference> {
 /// Why there is a request, as in `for NodeMaintenance tidy (RAM swap) on node r1-n1`. Empty without a maintenance; an
 /// empty `node` is not named.
 pub fn clause(maintenances: &[MaintenanceReference], node: &str) -> String {
-    let each: Vec<String> = maintenances.iter().map(with_reason).collect();
+    let each: Vec<String> = maintenances.iter().map(ToString::to_string).collect();
     let listed = match each.as_slice() {
         [] => return String::new(),
         [one] => format!("{BEGINNING} {one}"),
@@ -103,13 +115,6 @@ pub fn without_clause<'t>(clause: &str, text: &'t str) -> &'t str {
 pub fn has_clause(text: &str) -> bool {
     let rest = text.strip_prefix(BEGINNING).map(|rest| rest.strip_prefix('s').unwrap_or(rest));
     rest.is_some_and(|rest| rest.starts_with(' '))
-}
-
-fn with_reason(maintenance: &MaintenanceReference) -> String {
-    match maintenance.reason.as_str() {
-        "" => maintenance.name.clone(),
-        reason => format!("{} ({reason})", maintenance.name),
-    }
 }
 
 fn is_name(name: &str) -> bool {

@@ -101,7 +101,7 @@ impl Target {
 /// The statuses of the nodes on which a maintenance in Drain has come to DaemonSet pods.
 fn drained(maintenance: &NodeMaintenance) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
     let statuses = maintenance.status.node_statuses.iter().enumerate();
-    let drains_them = is_draining(maintenance) && maintenance.spec.speaks_of(PodType::DaemonSet);
+    let drains_them = is_draining(maintenance) && maintenance.spec.drains(PodType::DaemonSet);
     statuses.filter(move |(_, status)| drains_them && names_daemon_sets(status))
 }
 

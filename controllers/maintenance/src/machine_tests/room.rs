@@ -1,6 +1,6 @@
 //! Statuses for which storage has no room.
 
-use drydock_api::node_maintenance::validation::{MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES};
+use drydock_api::node_maintenance::limits::{MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
     NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeReference, NodeSelector,
 };

@@ -120,7 +120,7 @@ impl Outcomes {
         let at_work = at_work(view);
         let mut add = |at: &Located, made: Option<Timestamp>, add: &dyn Fn(&mut NodeMaintenanceOutcomes)| {
             let at_work = at_work.get(at.node.as_str()).into_iter().flatten();
-            let at_work = at_work.filter(|maintenance| maintenance.spec.speaks_of(at.pod_type));
+            let at_work = at_work.filter(|maintenance| maintenance.spec.drains(at.pod_type));
             for maintenance in at_work.filter(|maintenance| is_before_end(made, maintenance)) {
                 self.counts.get_mut(&maintenance.metadata.uid).into_iter().for_each(add);
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::meta::LabelSelector;
-use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
 };
@@ -122,7 +122,7 @@ pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus
     let known = view.drains_of(node).filter(|m| m.status.drain_plan_position.is_some());
     let others = known.filter_map(|m| Some((&m.spec, m.status.of_node(node)?)));
     let shows = |spec: &NodeMaintenanceSpec, other: &NodeMaintenanceNodeStatus, target: &DrainPlanEntry| {
-        !spec.speaks_of(target.pod_type) || other.drain_targets.iter().any(|shown| includes(shown, target))
+        !spec.drains(target.pod_type) || other.drain_targets.iter().any(|shown| includes(shown, target))
     };
     others.into_iter().all(|(spec, other)| status.drain_targets.iter().all(|t| shows(spec, other, t)))
 }

@@ -170,7 +170,7 @@ impl<'a> View<'a> {
         node: &str,
         pod_type: PodType,
     ) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
-        self.drains_of(node).filter(move |m| m.spec.speaks_of(pod_type))
+        self.drains_of(node).filter(move |m| m.spec.drains(pod_type))
     }
 
     /// Maintenances in Complete that select a node and are not released yet.
