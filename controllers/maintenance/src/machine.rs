@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drydock_api::eviction_request::retention::FIRST_REPORT;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
@@ -58,6 +59,11 @@ impl Config {
     /// it report, or three tenths of its deadline where that is shorter.
     pub(crate) fn silent_after(&self) -> Duration {
         Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
+    }
+
+    /// How long an interceptor that has not begun may be silent before people are told that it has never reported.
+    pub(crate) fn first_report_within(&self) -> Duration {
+        self.silent_after().min(FIRST_REPORT)
     }
 
     /// Whether a pod counts: it is targeted, and left, pending or evacuating. A terminating one counts until its

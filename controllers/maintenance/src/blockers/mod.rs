@@ -2,6 +2,7 @@
 
 pub(crate) mod guide;
 mod interceptor;
+mod owner;
 mod request;
 mod shown;
 mod terminating;
@@ -22,6 +23,7 @@ use crate::status::number;
 use crate::status::ways_out::may_stay;
 use crate::world::View;
 
+use owner::Owners;
 use shown::{Shown, show};
 use why::why;
 pub(crate) use why::{Known, Why};
@@ -31,8 +33,8 @@ pub(crate) use why::{Known, Why};
 pub(crate) struct Blocked {
     /// By node, the longest blocked first.
     nodes: HashMap<String, Vec<Shown>>,
-    /// Whether it has been looked before: not yet after a restart.
-    has_looked: bool,
+    /// Who tells the owners of the pods.
+    owners: Owners,
     /// Since when nothing explains why pods are there, by UID.
     unexplained: HashMap<String, Timestamp>,
 }
@@ -56,7 +58,6 @@ impl Blocked {
     /// Works out what blocks at this moment.
     pub(crate) fn look(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
         self.recall(view);
-        let is_first = !std::mem::replace(&mut self.has_looked, true);
         let nodes = std::mem::take(&mut self.nodes);
         let mut before = Before::new();
         for (node, shown) in &nodes {
@@ -73,12 +74,7 @@ impl Blocked {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                let is_told = before.is_some_and(|before| before.tells_of(&why));
-                if let Some(cause) = why.for_owner.filter(|_| !is_told)
-                    && !(is_first && interceptor::was_told(view, pod, cause))
-                {
-                    interceptor::tell_owner(pod, &why, decision);
-                }
+                self.owners.tell(view, pod, &why, before, decision);
                 let shown = show(view, before, reference(pod), why, decision);
                 blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
             }
@@ -92,6 +88,7 @@ impl Blocked {
             self.nodes.insert((*node).to_owned(), blockers);
         }
         self.unexplained = silent;
+        self.owners.end_look();
     }
 
     /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are;

@@ -5,8 +5,9 @@ use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
+use super::owner::ForOwner;
 use super::text::Text;
-use super::why::{ForOwner, Why};
+use super::why::Why;
 use crate::actions::Decision;
 use crate::world::View;
 
@@ -52,12 +53,6 @@ impl Shown {
     /// Whether the message has a command.
     pub(crate) fn has_command(&self) -> bool {
         self.text.command.is_some()
-    }
-
-    /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
-    pub(super) fn tells_of(&self, why: &Why) -> bool {
-        let is_same = (&self.about, self.for_owner) == (&why.about, why.for_owner);
-        self.blocker.reason == why.reason && (is_same || self.worded == Timestamp::MIN)
     }
 
     /// Whether it is a pod that is blocked, of a type up to this.

@@ -7,6 +7,7 @@ use drydock_runtime::Pod;
 
 use super::guide::heading;
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
+use super::owner::ForOwner;
 use super::request::{why_astray, why_held};
 use super::terminating::{slow_to_die, unreachable};
 use super::text::Text;
@@ -21,17 +22,6 @@ pub(crate) struct Known<'m> {
     pub(crate) failures: &'m Failures,
     pub(crate) returns: &'m Returns,
     pub(crate) flips: &'m Flips,
-}
-
-/// What the owner of a pod is told of, by nobody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForOwner {
-    /// No agent stops the static pod.
-    NoAgent,
-    /// An interceptor of others has never reported.
-    NeverReported,
-    /// An interceptor of others says that it is blocked.
-    SaysBlocked,
 }
 
 /// Why a pod does not leave.

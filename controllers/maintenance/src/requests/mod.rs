@@ -7,13 +7,14 @@ mod reasons;
 pub(crate) mod returns;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::eviction_request::told::kept_until;
+use drydock_api::eviction_request::retention::kept_until;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, RequestChange, Turn};
+use crate::machine::Config;
 use crate::requests::failures::{Failures, is_astray};
 use crate::requests::reasons::Reasons;
 use crate::requests::returns::Returns;
@@ -130,7 +131,9 @@ pub(crate) fn is_open_on(
 
 /// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
 fn kept(view: &View<'_>, request: &EvictionRequest) -> Option<Timestamp> {
-    kept_until(request, view.config.request_retention).filter(|until| *until > view.now)
+    let Config { request_retention, .. } = view.config;
+    let until = kept_until(request, *request_retention, view.config.first_report_within());
+    until.filter(|until| *until > view.now)
 }
 
 /// Whether a request that was made then may be of this maintenance: it was not made after its end.
