@@ -62,8 +62,6 @@ pub enum Action {
         remove: Vec<&'static str>,
         /// Up to which type a live read must first confirm that no pods are left on the node, because Drained turns True.
         confirm: Option<PodType>,
-        /// Told when it is written.
-        notes: Vec<Note>,
     },
     /// Changes our part of a request.
     Request {

@@ -114,7 +114,7 @@ pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config)
     memory.blocked.look(&view, &known, &mut decision);
     memory.milestones.look(&view, &memory.blocked, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
-    conditions::decide(&view, &memory.emptied, &memory.returns, &mut decision);
+    conditions::decide(&view, &memory.emptied, &mut decision);
     status::decide(&view, memory, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
     memory.repeats.look(&view, &mut decision);

@@ -177,7 +177,7 @@ impl Controller {
             Ok(Written::At(version)) => {
                 log_write(&action);
                 tell_of_write(&self.writer.context, &action);
-                if let Action::Conditions { notes, .. } | Action::Status { notes, .. } = &action {
+                if let Action::Status { notes, .. } = &action {
                     notes.iter().for_each(|note| tell(&self.writer.context, note));
                 }
                 if let Action::Cordon { node, .. } = &action {

@@ -92,7 +92,7 @@ async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() 
 
 fn drained(confirm: Option<PodType>) -> Action {
     let (node, uid) = ("n".into(), "n".into());
-    Action::Conditions { node, uid, set: vec![], remove: vec![], confirm, notes: vec![] }
+    Action::Conditions { node, uid, set: vec![], remove: vec![], confirm }
 }
 
 #[tokio::test]

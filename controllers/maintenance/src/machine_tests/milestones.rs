@@ -219,3 +219,43 @@ fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
+
+/// The maintenance was completed within the ten seconds for which pods might have returned, and nobody was told.
+#[test]
+fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
+    for is_back in [false, true] {
+        let mut sim = Sim::new(&["a"]);
+        let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "ds", "controller": true });
+        let of_set = |sim: &Sim| {
+            let created = sim.now.to_string();
+            json!({ "metadata": { "creationTimestamp": created, "ownerReferences": [owner] } })
+        };
+        let pod = of_set(&sim);
+        sim.pod("a", "d0", &pod);
+        sim.maintenance("m", "Drain", &["a"]);
+        sim.settle();
+        sim.now += SignedDuration::from_secs(5);
+        let pod = of_set(&sim);
+        sim.remove_pod("d0");
+        sim.pod("a", "d1", &pod);
+        sim.settle();
+        sim.remove_pod("d1");
+        sim.settle();
+        let drained = |sim: &Sim| {
+            let notes = sim.notes.iter().filter(|note| note.reason == "NodeDrained");
+            notes.map(|note| note.message.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(drained(&sim), Vec::<String>::new());
+        if is_back {
+            let pod = of_set(&sim);
+            sim.pod("a", "d2", &pod);
+        }
+        sim.stage("m", Stage::Complete);
+        sim.settle();
+        let told = ["All pods have left the node", "All pods have left node a"];
+        assert_eq!(drained(&sim), if is_back { vec![] } else { told.to_vec() });
+        sim.memory = Memory::default();
+        sim.settle();
+        assert_eq!(drained(&sim).len(), if is_back { 0 } else { 2 });
+    }
+}

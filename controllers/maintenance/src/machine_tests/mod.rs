@@ -258,8 +258,7 @@ impl Sim {
                     n.annotations.extend(annotation.map(|a| (CORDONED_BY.to_owned(), a.to_owned())));
                 })
             }
-            (Task::Conditions(name), Action::Conditions { set, remove, notes, confirm, .. }) => {
-                self.notes.extend(notes);
+            (Task::Conditions(name), Action::Conditions { set, remove, confirm, .. }) => {
                 self.world.since.confirmed.extend(confirm.map(|last| (name.clone(), last)));
                 self.change_node(name, |n| {
                     n.conditions

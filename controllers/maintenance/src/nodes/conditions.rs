@@ -6,12 +6,10 @@ use std::sync::Arc;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
-use drydock_runtime::events::reasons::NODE_DRAINED;
 
-use crate::actions::{About, Action, Decision, NodeCondition, Note};
+use crate::actions::{Action, Decision, NodeCondition};
 use crate::nodes::drained_message::{Told, recorded};
 use crate::nodes::emptied::Emptied;
-use crate::requests::returns::Returns;
 use crate::world::View;
 
 const IN_PROGRESS: &str = "MaintenanceInProgress";
@@ -24,7 +22,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, returns: &Returns, decision: &mut Decision) {
+pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -38,12 +36,9 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, returns: &Returns, deci
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
-            // Where pods are put back it is told when none is for a while, with the event of the maintenance.
-            let is_told = !returns.may_come_back(view, &node.name);
-            let notes = tell_drained(view, node, before, now).filter(|_| is_told).into_iter().collect();
             let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
-            decision.add(Action::Conditions { node, uid, set, remove, confirm, notes });
+            decision.add(Action::Conditions { node, uid, set, remove, confirm });
         }
     }
 }
@@ -135,22 +130,10 @@ fn differs(node: &Node, wanted: &NodeCondition) -> bool {
 }
 
 /// Which pods are meant, where these are not all.
-pub(crate) fn named(last: PodType) -> String {
+pub(crate) fn of_type_suffix(last: PodType) -> String {
     match last {
         PodType::Default => " of type Default".to_owned(),
         PodType::DaemonSet => " up to type DaemonSet".to_owned(),
         PodType::Static | PodType::Unknown => String::new(),
     }
-}
-
-/// What is told of a node that is recorded as drained for all its maintenances. (Each of them tells of its own pods.)
-fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Option<Note> {
-    let last = view.last_type_on(&node.name).filter(|last| before < Some(*last) && Some(*last) <= now)?;
-    Some(node_drained(&node.name, last))
-}
-
-/// What is told of a node that no pod up to a type is left on.
-pub(crate) fn node_drained(node: &str, last: PodType) -> Note {
-    let message = format!("All pods{} have left the node", named(last));
-    Note { about: About::Node(node.to_owned()), warning: false, reason: NODE_DRAINED, message }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::Status;
 use crate::actions::{About, Note};
-use crate::nodes::conditions::named;
+use crate::nodes::conditions::of_type_suffix;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::tally::Tally;
 use crate::nodes::uncordoned;
@@ -63,7 +63,7 @@ impl Status<'_, '_> {
     }
 
     fn draining(&self, asked: Asked, fitted: &Fitted) -> (bool, &'static str, String) {
-        let (nodes, which) = (self.view.nodes_of(self.i), named(asked.last));
+        let (nodes, which) = (self.view.nodes_of(self.i), of_type_suffix(asked.last));
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
@@ -126,7 +126,7 @@ impl Status<'_, '_> {
             return None;
         }
         if gone.drained > 0 && self.were_all_drained(asked) {
-            let which = named(asked.last);
+            let which = of_type_suffix(asked.last);
             let message = match gone.drained {
                 1 => format!("The node left the cluster after all pods{which} had left it"),
                 nodes => format!("All {nodes} nodes left the cluster after all pods{which} had left them"),
