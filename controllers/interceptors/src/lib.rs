@@ -6,8 +6,8 @@
 
 pub mod report;
 
+mod owner_notice;
 mod terminating;
-mod told;
 
 pub mod daemonset;
 pub mod imperative;

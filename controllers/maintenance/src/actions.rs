@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus, PodT
 use drydock_runtime::Node;
 use jiff::Timestamp;
 
-use crate::requests::asked::AskedAgain;
+use crate::observed::asked_again::AskedAgain;
 
 /// What an action is about: there is one action at a time for each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,7 +7,7 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::actions::Decision;
-use crate::blockers::{Blocked, Known};
+use crate::blockers::{Blockers, Known};
 use crate::milestones::Milestones;
 use crate::nodes::cordon::Flips;
 use crate::nodes::emptied::Emptied;
@@ -18,12 +18,12 @@ use crate::repeats::Repeats;
 use crate::requests::failures::Failures;
 use crate::requests::outcomes::Outcomes;
 use crate::requests::returns::Returns;
-use crate::status::left_out::LeftOut;
 use crate::status::settled::Settled;
 use crate::status::unscheduled::Evicting;
-use crate::status::will_be_lost::Lost;
+use crate::status::will_be_lost::BarePods;
 use crate::world::View;
 use crate::world::World;
+use crate::world::left_out::LeftOut;
 use crate::{release, requests, status};
 
 /// What the machine is told once.
@@ -88,13 +88,13 @@ pub struct Memory {
     pub(crate) gone: Gone,
     pub(crate) settled: Settled,
     pub(crate) repeats: Repeats,
-    pub(crate) blocked: Blocked,
+    pub(crate) blockers: Blockers,
     pub(crate) returns: Returns,
     pub(crate) failures: Failures,
     pub(crate) evicting: Evicting,
     pub(crate) outcomes: Outcomes,
     pub(crate) left_out: LeftOut,
-    pub(crate) lost: Lost,
+    pub(crate) bare_pods: BarePods,
     pub(crate) milestones: Milestones,
 }
 
@@ -102,22 +102,22 @@ pub struct Memory {
 pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> Decision {
     let mut decision = Decision::default();
     let mut view = View::new(world, config, now, memory.left_out.clone());
-    view.waiting = Some(memory.uncordoned.look(&view, &mut decision));
-    memory.failures.look(&view);
-    memory.emptied.look(&view);
-    memory.gone.look(&view, &memory.emptied);
-    memory.evicting.look(&view);
+    view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
+    memory.failures.update(&view);
+    memory.emptied.update(&view);
+    memory.gone.update(&view, &memory.emptied);
+    memory.evicting.update(&view);
     cordon::decide(&view, &mut memory.flips, &mut decision);
-    let returned = memory.returns.look(&view, &mut decision);
-    memory.outcomes.look(&view, &returned);
+    let returned = memory.returns.update(&view, &mut decision);
+    memory.outcomes.update(&view, &returned);
     let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
-    memory.blocked.look(&view, &known, &mut decision);
-    memory.milestones.look(&view, &memory.blocked, &memory.emptied, &memory.returns, &mut decision);
+    memory.blockers.update(&view, &known, &mut decision);
+    memory.milestones.update(&view, &memory.blockers, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
     status::decide(&view, memory, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
-    memory.repeats.look(&view, &mut decision);
+    memory.repeats.update(&view, &mut decision);
     decision
 }
 

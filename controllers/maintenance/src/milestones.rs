@@ -13,7 +13,7 @@ use drydock_runtime::events::reasons::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{About, Decision, Note};
-use crate::blockers::{Blocked, Group};
+use crate::blockers::{Blockers, Group};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::is_drained;
@@ -49,10 +49,10 @@ struct Announced {
 
 impl Milestones {
     /// Tells what is new. After a restart it goes on from what the statuses show.
-    pub(crate) fn look(
+    pub(crate) fn update(
         &mut self,
         view: &View<'_>,
-        blocked: &Blocked,
+        blockers: &Blockers,
         emptied: &Emptied,
         returns: &Returns,
         decision: &mut Decision,
@@ -65,7 +65,7 @@ impl Milestones {
             let mut step = Step { view, i, maintenance, emptied, nodes: &mut nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
                 let mut announced = known.unwrap_or_else(|| Announced::stored(view, maintenance));
-                step.tell(&mut announced, blocked, returns);
+                step.tell(&mut announced, blockers, returns);
                 self.maintenances.insert(uid.clone(), announced);
             } else if let Some(announced) = known.filter(|announced| announced.drain) {
                 step.tell_of_unsettled(&announced);
@@ -122,7 +122,7 @@ struct Step<'s, 'a> {
 }
 
 impl Step<'_, '_> {
-    fn tell(&mut self, told: &mut Announced, blocked: &Blocked, returns: &Returns) {
+    fn tell(&mut self, told: &mut Announced, blockers: &Blockers, returns: &Returns) {
         let nodes = self.view.nodes_of(self.i);
         let is_told = told.cordoned || told.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
@@ -147,15 +147,15 @@ impl Step<'_, '_> {
             self.note(false, DRAIN_STARTED, message);
         }
         if told.drain {
-            self.tell_of_causes(told, blocked);
+            self.tell_of_causes(told, blockers);
             self.tell_of_drained(told, returns);
         }
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
-    fn tell_of_causes(&mut self, told: &mut Announced, blocked: &Blocked) {
+    fn tell_of_causes(&mut self, told: &mut Announced, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
-        let causes = blocked.by_cause(nodes, self.maintenance.spec.last_pod_type);
+        let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
         let stored = told.causes.is_none().then(|| self.stored_blockers());
         let known = told.causes.get_or_insert_default();
         let mut new = Vec::new();
@@ -174,7 +174,7 @@ impl Step<'_, '_> {
         new.into_iter().for_each(|message| self.note(true, EVICTION_BLOCKED, message));
     }
 
-    /// The pods that the status says are blocked, and why: these have been told of.
+    /// The pods that the status says are blockers, and why: these have been told of.
     fn stored_blockers(&self) -> HashSet<(&str, &str)> {
         let stored = self.maintenance.status.node_statuses.iter().flat_map(|node| &node.blockers);
         stored.map(|blocker| (blocker.pod.uid.as_str(), blocker.reason.as_str())).collect()

@@ -24,7 +24,7 @@ pub(crate) struct Repeats(HashMap<(String, String), (Note, Timestamp)>);
 
 impl Repeats {
     /// Takes in what was decided, and tells again what is due. Runs last.
-    pub(crate) fn look(&mut self, view: &View<'_>, decision: &mut Decision) {
+    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut Decision) {
         let draining: HashMap<&str, &str> = view
             .world
             .maintenances

@@ -7,7 +7,7 @@ use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use super::NAME;
-use super::returns::{Returns, When};
+use super::deletions::{Deletions, When};
 use super::targets::OnNode;
 
 /// What is to be done.
@@ -60,7 +60,7 @@ pub(super) fn decide(
     pod: Option<&Pod>,
     on_node: &OnNode,
     awaits_taint: bool,
-    returns: &Returns,
+    deletions: &Deletions,
     now: Timestamp,
 ) -> Deed {
     if !is_ours(request, pod) {
@@ -79,7 +79,7 @@ pub(super) fn decide(
     if awaits_taint && !pod.tolerates_drain_taint {
         return Deed::AwaitTaint;
     }
-    match returns.when(pod, now) {
+    match deletions.when(pod, now) {
         When::Now => Deed::Delete,
         When::Sent { until } => Deed::Sent { until },
         When::Later { until, times } => Deed::Wait { until, times },
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn deed(request: &EvictionRequest, pod: Option<&Pod>) -> Deed {
-        decide(request, pod, &covered(), false, &Returns::default(), Timestamp::UNIX_EPOCH)
+        decide(request, pod, &covered(), false, &Deletions::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
     fn a_pod_that_is_not_covered_is_left_alone() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
         assert_eq!(
-            decide(&request, Some(&pod()), &OnNode::default(), false, &Returns::default(), now),
+            decide(&request, Some(&pod()), &OnNode::default(), false, &Deletions::default(), now),
             Deed::Nothing
         );
     }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_pod_that_our_taint_keeps_away_is_deleted_when_it_stands() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
-        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Returns::default(), now);
+        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
         assert_eq!(deed(pod()), Deed::AwaitTaint);
         assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), Deed::Delete);
     }

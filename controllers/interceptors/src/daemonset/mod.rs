@@ -11,7 +11,7 @@
 //! ```
 
 mod decide;
-mod returns;
+mod deletions;
 mod targets;
 mod telling;
 
@@ -36,7 +36,7 @@ use tracing::info;
 use crate::taint::{self, Awaited};
 use crate::terminating;
 use decide::{Deed, decide, is_ours};
-pub(crate) use returns::Returns;
+pub(crate) use deletions::Deletions;
 pub(crate) use targets::{OnNode, Targets, changed_nodes};
 use telling::Audience::{Owner, Readers};
 use telling::{Reporter, at, sooner};
@@ -173,7 +173,7 @@ impl Worker {
                     }
                     return Err(error);
                 }
-                self.shared.returns.lock().deleted(&pod, now);
+                self.shared.deletions.lock().deleted(&pod, now);
                 tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
             }
             (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
@@ -189,7 +189,7 @@ impl Worker {
         let node = pod.map_or("", |pod| pod.node_name.as_str());
         let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
         let on_node = self.shared.targets.on(node);
-        decide(request, pod, &on_node, awaits_taint, &self.shared.returns.lock(), now)
+        decide(request, pod, &on_node, awaits_taint, &self.shared.deletions.lock(), now)
     }
 
     /// Why the taint of a node does not stand, if that is to be told; else when it is. The taint is looked at if nobody has

@@ -18,10 +18,10 @@ use parking_lot::Mutex;
 
 use super::{Error, NAME};
 use crate::imperative::answer::{self, Answer, named_webhook};
+use crate::owner_notice::{OwnerNotice, Tell};
 use crate::report::{self, News, Sent};
 use crate::taint::{Awaited, TAINT};
 use crate::terminating;
-use crate::told::{Tell, Told};
 
 /// Writes our entries, tells the pod's owner, and remembers both: the cache may not show an entry yet, and one that is made
 /// from the one before would start the turn again, which is refused.
@@ -38,12 +38,12 @@ struct Memory {
     /// Our entry as it was written last.
     written: Option<InterceptorStatus>,
     /// What the pod's owner was told of what blocks.
-    told: Told,
+    told: OwnerNotice,
 }
 
 impl Memory {
     fn of(request: &EvictionRequest) -> Self {
-        let told = request.interceptor(NAME).map(Told::stored).unwrap_or_default();
+        let told = request.interceptor(NAME).map(OwnerNotice::stored).unwrap_or_default();
         Self { uid: request.metadata.uid.clone(), written: None, told }
     }
 }
@@ -101,7 +101,7 @@ impl Reporter {
     ) -> Option<Timestamp> {
         let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
         let tell = self.remember(request, |memory| {
-            let tell = memory.told.look(blocked, None, now);
+            let tell = memory.told.update(blocked, None, now);
             (tell, memory.told.last().cloned())
         });
         let (tell, told) = tell;

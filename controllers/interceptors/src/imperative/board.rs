@@ -12,7 +12,7 @@ use super::NAME;
 use super::gate::{Gate, Relief};
 use super::let_go::LetGo;
 use super::plan::Tried;
-use crate::told::Told;
+use crate::owner_notice::OwnerNotice;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
 const WOKEN: usize = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
     /// What its owner was told of what blocks.
-    pub(crate) told: Told,
+    pub(crate) told: OwnerNotice,
     waiting: Option<Waiting>,
     /// The budget whose room it waits or asks for.
     claim: Option<ObjectKey>,
@@ -46,7 +46,7 @@ impl Memory {
         let uid = &request.metadata.uid;
         if self.uid != *uid {
             (self.uid, self.written, self.written_at) = (uid.clone(), None, None);
-            self.told = request.interceptor(NAME).map(Told::stored).unwrap_or_default();
+            self.told = request.interceptor(NAME).map(OwnerNotice::stored).unwrap_or_default();
         }
     }
 }

@@ -55,10 +55,10 @@ impl Tried {
     }
 
     /// Takes in how the budgets stand: what was once otherwise has changed, though it be as it was again.
-    pub(crate) fn look(&mut self, gate: &Gate) {
+    pub(crate) fn update(&mut self, gate: &Gate) {
         self.asked_at.take_if(|asked_at| asked_at != gate);
         if let Some(refused) = &mut self.refused {
-            refused.look(gate);
+            refused.update(gate);
         }
     }
 

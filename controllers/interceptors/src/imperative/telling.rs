@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::NAME;
 use super::worker::{Error, Seen, Worker};
+use crate::owner_notice::Tell;
 use crate::report::{self, News, Sent};
-use crate::told::Tell;
 
 /// Reports of one request are not closer than this, but for the first.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl Worker {
         let mut board = self.board.lock();
         let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
         let memory = board.get_mut(key)?;
-        let tell = memory.told.look(news.blocked.as_ref(), let_go, now);
+        let tell = memory.told.update(news.blocked.as_ref(), let_go, now);
         news.told = memory.told.last().cloned();
         let refused = memory.tried.refused.as_ref().filter(|_| !is_terminating(seen));
         let words = match (tell, refused) {

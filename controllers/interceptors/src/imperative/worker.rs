@@ -83,7 +83,7 @@ impl Worker {
     }
 
     /// The request, while it is ours, and its surroundings.
-    pub(super) fn look(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
+    pub(super) fn fetch(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
         let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
         let target = request.spec.target.pod.as_ref()?;
         let pod = self.context.caches.pods.find(&key.namespace, &target.name);
@@ -94,7 +94,7 @@ impl Worker {
     }
 
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some((request, seen)) = self.look(&key) else {
+        let Some((request, seen)) = self.fetch(&key) else {
             self.forget(&key);
             return Ok(Outcome::Done);
         };
@@ -103,7 +103,7 @@ impl Worker {
         let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
             self.submit(&key, &lane);
-        } else if plan.wake.is_some() && self.look(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
+        } else if plan.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
         }
@@ -119,7 +119,7 @@ impl Worker {
         let mut board = self.board.lock();
         let memory = board.recall(key);
         memory.belong_to(request);
-        memory.tried.look(&seen.gate);
+        memory.tried.update(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
         memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
         let (waits, awaits_room) = (plan.wake.is_some(), memory.tried.awaits_room());

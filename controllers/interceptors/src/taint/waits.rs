@@ -48,11 +48,11 @@ impl Waits {
     }
 
     /// The taint of a node stands, or is not wanted. What others did is remembered while the node is drained.
-    pub(super) fn over(&self, node: &str, is_drained: bool) {
+    pub(super) fn over(&self, node: &str, is_draining: bool) {
         let mut waits = self.0.lock();
         if let Some(wait) = waits.get_mut(node) {
             wait.since = None;
-            if !is_drained {
+            if !is_draining {
                 waits.remove(node);
             }
         }

@@ -30,7 +30,7 @@ pub(crate) use why::{Known, Why};
 
 /// What blocks, with memory of since when.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Blocked {
+pub(crate) struct Blockers {
     /// By node, the longest blocked first.
     nodes: HashMap<String, Vec<Shown>>,
     /// Who tells the owners of the pods.
@@ -54,9 +54,9 @@ pub(crate) struct Group<'b> {
 /// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
 type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
 
-impl Blocked {
+impl Blockers {
     /// Works out what blocks at this moment.
-    pub(crate) fn look(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
+    pub(crate) fn update(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
         self.recall(view);
         let nodes = std::mem::take(&mut self.nodes);
         let mut before = Before::new();

@@ -16,7 +16,7 @@ use super::lanes::{Job, Lanes};
 use super::metrics::Gauges;
 use super::pending::Pending;
 use super::telling::{log_write, tell, tell_of_write};
-use super::writer::{Writer, Written};
+use super::writer::{WriteResult, Writer};
 use crate::actions::{Action, Decision, Task};
 use crate::machine::{Config, Memory, step};
 use crate::observed::Observed;
@@ -142,14 +142,14 @@ impl Controller {
     /// One planning. Returns the memory and when to plan again at the latest.
     fn plan(&self, mut memory: Memory) -> (Memory, Option<Instant>) {
         let context = &self.writer.context;
-        let mut world = World::look(&context.caches, is_looked_at);
+        let mut world = World::read(&context.caches, is_looked_at);
         // After the look: what it shows to be lost has been noted by now.
         world.since = self.observed.take();
         world.refused = self.observed.refusals.all();
         let now = clock::now();
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
-        self.gauges.look(&world, &memory.blocked);
+        self.gauges.update(&world, &memory.blockers);
         decision.notes.iter().for_each(|note| tell(context, note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)
@@ -174,7 +174,7 @@ impl Controller {
             return Err(Failed::NoLease);
         }
         match self.writer.write(&action).await {
-            Ok(Written::At(version)) => {
+            Ok(WriteResult::At(version)) => {
                 log_write(&action);
                 tell_of_write(&self.writer.context, &action);
                 if let Action::Status { notes, .. } = &action {
@@ -186,7 +186,7 @@ impl Controller {
                 self.pending.lock().done(&action, version, Instant::now());
                 Ok(Outcome::Done)
             }
-            Ok(Written::NotYet) => Ok(Outcome::After(NOT_YET)),
+            Ok(WriteResult::NotYet) => Ok(Outcome::After(NOT_YET)),
             Err(error) => self.failed(&action, error),
         }
     }

@@ -42,8 +42,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::actions::{Action, Note, RequestChange, Task};
-use crate::observed::{Lost, Since, flipped_by};
-use crate::requests::asked::ASKED_AGAIN_ANNOTATION;
+use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
+use crate::observed::{LostRequest, Since, flipped_by};
 use crate::requests::outcomes::RequestStep;
 use crate::world::Located;
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
@@ -203,7 +203,7 @@ impl Sim {
     ) {
         let change = Change { old, new };
         self.world.since.steps.extend(RequestStep::of(&change));
-        self.world.since.lost.extend(Lost::by(&change).map(|lost| (key, lost)));
+        self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
     }
 
     fn locate(&mut self) {

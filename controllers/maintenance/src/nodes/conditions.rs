@@ -8,7 +8,7 @@ use drydock_api::text::cut;
 use drydock_runtime::Node;
 
 use crate::actions::{Action, Decision, NodeCondition};
-use crate::nodes::drained_message::{Told, recorded};
+use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::nodes::emptied::Emptied;
 use crate::world::View;
 
@@ -74,7 +74,7 @@ fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> 
         let empty = left == 0 && node.unschedulable;
         let stay = view.pods_on(&node.name).len() - left;
         let partly = if empty { None } else { empty_up_to(view, node, last) };
-        let text = Told { last, stay, empty: partly }.text();
+        let text = DrainedText { last, stay, empty: partly }.text();
         let told = |of: &[&Arc<NodeMaintenance>]| cut(&format!("{text}: {}", message(of)), MAX_MESSAGE);
         let draining: Vec<_> = view.drains_of(&node.name).collect();
         let busy = |m: &&Arc<NodeMaintenance>| {

@@ -29,7 +29,7 @@ struct Read {
 }
 
 impl Emptied {
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let nodes = &view.world.nodes;
         let confirmed = view.world.since.confirmed.iter();
         let confirmed = confirmed.filter_map(|(name, last)| Some((nodes.get(name)?, *last)));

@@ -31,7 +31,7 @@ pub(crate) struct Uncordoned {
 
 impl Uncordoned {
     /// Returns the nodes whose pods are not to be asked for now.
-    pub(crate) fn look<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
+    pub(crate) fn update<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
         self.tell(view, decision);
         let untried = |node: &&Node| view.is_held(&node.name) && !is_tried(view, node);
         let untried: HashMap<&str, &Node> =

@@ -1,7 +1,8 @@
 //! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
 
+pub(crate) mod asked_again;
 mod flipped;
-mod lost;
+mod lost_request;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use crate::requests::outcomes::RequestStep;
 
 pub(crate) use flipped::flipped_by;
-pub(crate) use lost::Lost;
+pub(crate) use lost_request::LostRequest;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +28,7 @@ pub(crate) struct Observed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
     /// Requests that lost our requester, by namespace and name.
-    pub(crate) lost: HashMap<(String, String), Lost>,
+    pub(crate) lost: HashMap<(String, String), LostRequest>,
     /// What became of our requests.
     pub(crate) steps: Vec<RequestStep>,
     /// How often others made nodes schedulable; those alone that are under maintenance.
@@ -41,7 +42,7 @@ impl Observed {
     pub(crate) fn subscribe(&self, caches: &Caches) {
         let since = self.since.clone();
         caches.requests.subscribe(move |change| {
-            let lost = Lost::by(change).zip(change.latest());
+            let lost = LostRequest::by(change).zip(change.latest());
             let step = RequestStep::of(change);
             if lost.is_none() && step.is_none() {
                 return;

@@ -12,7 +12,7 @@ use drydock_runtime::Pod;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::REQUESTER;
-use crate::requests::asked::AskedAgain;
+use crate::observed::asked_again::AskedAgain;
 use crate::world::View;
 
 /// How long after the first failure a pod is asked for again; doubled with each further one.
@@ -32,7 +32,7 @@ pub(crate) struct Failures {
     withdrawn: HashMap<String, bool>,
     /// UIDs of the requests that are there and from which we have withdrawn. Our requester in one of them is somebody else's:
     /// its name is anybody's to write.
-    let_go: HashSet<String>,
+    left_requests: HashSet<String>,
 }
 
 /// The last request of a pod that came to nothing.
@@ -77,7 +77,7 @@ pub(crate) enum Cause {
 
 impl Failures {
     /// Takes in what became of the requests of the pods that are to leave.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -97,20 +97,20 @@ impl Failures {
             }
             if let Some(request) = view.world.requests.get(&key) {
                 let before = self.of(pod).map(|failure| failure.request.clone());
-                self.look_at(pod, request, view.now);
+                self.learn_from(pod, request, view.now);
                 let failed = self.of(pod).filter(|failure| failure.is_end_of(request));
                 if failed.is_some() && before.as_ref() != Some(&request.metadata.uid) {
                     self.count_again(pod, request);
                 }
             }
         }
-        self.let_go(view);
+        self.note_left(view);
         self.forget_withdrawn(view);
     }
 
     /// We ask in this request again.
     pub(crate) fn ask(&mut self, request: &str) {
-        self.let_go.remove(request);
+        self.left_requests.remove(request);
     }
 
     /// We withdraw from this request: it is not lost by others.
@@ -119,8 +119,8 @@ impl Failures {
     }
 
     /// Whether we have withdrawn from this request, and have not asked in it again.
-    pub(crate) fn has_let_go(&self, request: &str) -> bool {
-        self.let_go.contains(request)
+    pub(crate) fn has_left(&self, request: &str) -> bool {
+        self.left_requests.contains(request)
     }
 
     /// How often a pod was asked for again; after a restart, by what its request says.
@@ -141,7 +141,7 @@ impl Failures {
         self.asked_again.extend(again.map(|asked| (pod.uid.clone(), asked)));
     }
 
-    fn look_at(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
+    fn learn_from(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
         let uid = &request.metadata.uid;
         if is_astray(request, pod) {
             self.learn(pod, &Failed { cause: Cause::Astray, request: uid, at: now, why: "" }, now);
@@ -189,13 +189,13 @@ impl Failures {
         self.pods.insert(pod.uid.clone(), failure);
     }
 
-    fn let_go(&mut self, view: &View<'_>) {
+    fn note_left(&mut self, view: &View<'_>) {
         let lost = view.world.since.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
-        self.let_go.extend(lost.map(|lost| lost.request.clone()));
-        if !self.let_go.is_empty() {
+        self.left_requests.extend(lost.map(|lost| lost.request.clone()));
+        if !self.left_requests.is_empty() {
             let requests = view.world.requests.values().map(|request| request.metadata.uid.as_str());
             let present: HashSet<&str> = requests.collect();
-            self.let_go.retain(|uid| present.contains(uid.as_str()));
+            self.left_requests.retain(|uid| present.contains(uid.as_str()));
         }
     }
 

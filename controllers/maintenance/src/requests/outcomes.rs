@@ -98,7 +98,7 @@ pub(crate) struct Outcomes {
 
 impl Outcomes {
     /// Takes in what became of requests, and which pods were put where again.
-    pub(crate) fn look(&mut self, view: &View<'_>, returned: &[Located]) {
+    pub(crate) fn update(&mut self, view: &View<'_>, returned: &[Located]) {
         let mut before = std::mem::take(&mut self.counts);
         for maintenance in view.world.maintenances.iter().filter(|m| is_at_work(m)) {
             let uid = &maintenance.metadata.uid;

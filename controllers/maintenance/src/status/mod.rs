@@ -5,7 +5,6 @@ mod cordoned;
 mod drained;
 mod fast_forwards;
 mod fit;
-pub(crate) mod left_out;
 pub(crate) mod settled;
 pub(crate) mod unscheduled;
 pub(crate) mod ways_out;
@@ -37,9 +36,9 @@ const MAX_BLOCKERS_IN_ALL: usize = 1000;
 
 /// Decides about every maintenance.
 pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decision) {
-    memory.settled.look(view);
-    memory.left_out.look(view.world);
-    memory.lost.look(view);
+    memory.settled.update(view);
+    memory.left_out.update(view.world);
+    memory.bare_pods.update(view);
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         if let Some(until) = memory.settled.rests_until(maintenance, view.nodes_of(i).len(), view.now) {
             decision.wake_at(until);
@@ -50,7 +49,7 @@ pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decisi
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicting.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
-        let lost_note = lost.as_ref().and_then(|lost| memory.lost.note(maintenance, lost, decision));
+        let lost_note = lost.as_ref().and_then(|lost| memory.bare_pods.note(maintenance, lost, decision));
         for condition in unschedulable.into_iter().chain(lost.map(|(condition, _)| condition)) {
             set_condition(&mut status.conditions, condition);
         }
@@ -221,7 +220,7 @@ impl Status<'_, '_> {
             status.left = self.left(planned);
             let ways_out = self.ways_out_of_blocker();
             (status.blockers, status.blocked_pods) =
-                self.memory.blocked.of_node(node, self.last_type(), share, &ways_out);
+                self.memory.blockers.of_node(node, self.last_type(), share, &ways_out);
         }
         status
     }

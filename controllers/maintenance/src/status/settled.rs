@@ -23,7 +23,7 @@ pub(crate) struct Settled(HashMap<String, (Arc<NodeMaintenance>, Timestamp)>);
 
 impl Settled {
     /// Forgets maintenances that are gone.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let uids: HashSet<&str> = view.world.maintenances.iter().map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| uids.contains(uid.as_str()));
     }

@@ -75,7 +75,7 @@ impl Evicting {
     }
 
     /// Takes in whose pods are asked to leave.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
         let mut before = std::mem::take(&mut self.0);
         for (i, maintenance) in view.world.maintenances.iter().enumerate().filter(|(_, m)| draining(m)) {

@@ -24,7 +24,7 @@ impl Status<'_, '_> {
         if last == PodType::Default || nodes.iter().any(|node| is_left(&node.name)) {
             return None;
         }
-        let may_stay = nodes.iter().any(|node| self.memory.blocked.may_stay(&node.name, last));
+        let may_stay = nodes.iter().any(|node| self.memory.blockers.may_stay(&node.name, last));
         may_stay.then(|| commands(&self.maintenance.metadata.name))
     }
 

@@ -76,11 +76,11 @@ impl Status<'_, '_> {
 
 /// Pods without a controller at the last look, by UID of the maintenance that drains them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lost(HashMap<String, usize>);
+pub(crate) struct BarePods(HashMap<String, usize>);
 
-impl Lost {
+impl BarePods {
     /// Forgets maintenances that do not drain.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
         let draining: HashSet<&str> = draining.map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| draining.contains(uid.as_str()));

@@ -1,5 +1,6 @@
 //! What is seen: one consistent-enough look into the caches.
 
+pub(crate) mod left_out;
 pub(crate) mod own;
 pub(crate) mod recorded;
 mod view;
@@ -55,7 +56,7 @@ impl Located {
 
 impl World {
     /// The world in the caches. Pods are taken from the nodes that `wanted` names only.
-    pub fn look(caches: &Caches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
+    pub fn read(caches: &Caches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use crate::machine::Config;
 use crate::release::has_finalizer;
-use crate::status::left_out::LeftOut;
 use crate::world::World;
+use crate::world::left_out::LeftOut;
 use crate::world::own;
 use crate::world::recorded::{self, Recorded};
 

@@ -1,4 +1,4 @@
-//! Pods that are put on a node again that is drained: they tolerate that it is cordoned, and the emptiest node is the best
+//! Pods that are put on a node again that is being drained: they tolerate that it is cordoned, and the emptiest node is the best
 //! one for them; or they name the node themselves. Each is another one, so that it is the workload that is remembered.
 //!
 //! A pod's owner is the word of whoever writes the pod: a workload is known by namespace and UID, on one node. Strays, which
@@ -29,7 +29,7 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
 
-/// What is known of nodes that are drained, by node.
+/// What is known of nodes that are being drained, by node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Returns(HashMap<String, OnNode>);
 
@@ -73,7 +73,7 @@ struct State {
 impl Returns {
     /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
-    pub(crate) fn look(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<Located> {
+    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<Located> {
         let mut returned = Vec::new();
         // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
         let is_closed = |node: &str| {
@@ -85,7 +85,7 @@ impl Returns {
             let pods = view.pods_up_to(node, last);
             let new = || OnNode { since: view.now, known: HashMap::new() };
             let on_node = self.0.entry((*node).to_owned()).or_insert_with(new);
-            returned.extend(on_node.look(view, pods, decision));
+            returned.extend(on_node.update(view, pods, decision));
         }
         self.forget_absent();
         returned
@@ -118,7 +118,7 @@ impl Returns {
             .or_else(|| if on_node.has_come(pod) { returned(STRAYS) } else { None })
     }
 
-    /// Whether workloads have put pods back on a node that is drained: on this one, or as stored, on one of its maintenances.
+    /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its maintenances.
     pub(crate) fn may_come_back(&self, view: &View<'_>, node: &str) -> bool {
         let has_returned = |on_node: &OnNode| on_node.known.values().any(|seen| seen.times > 0);
         self.0.get(node).is_some_and(has_returned)
@@ -146,12 +146,12 @@ impl Returns {
 
 impl OnNode {
     /// Takes in the pods of the node; returns those that were put there again.
-    fn look(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> Vec<Located> {
+    fn update(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> Vec<Located> {
         let mut present = self.by_workload(pods);
         let mut returned = Vec::new();
         for ((namespace, uid), seen) in &mut self.known {
             let pods = present.remove(&(namespace.as_str(), uid.as_str())).unwrap_or_default();
-            let (again, new) = (seen.again, seen.look(view, self.since, &pods));
+            let (again, new) = (seen.again, seen.update(view, self.since, &pods));
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
                 // The interceptor of DaemonSets counts what it deletes, and a second count would be another one.
                 if seen.are_strays || !pod.is_daemon_set_pod() {
@@ -206,13 +206,13 @@ impl Seen {
     fn new(view: &View<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
         let (again, last) = (Timestamp::MIN, view.now);
         let mut seen = Self { are_strays, pods: HashMap::new(), left: false, times: 0, again, last };
-        seen.look(view, since, pods);
+        seen.update(view, since, pods);
         seen
     }
 
     /// Takes in the pods that are there; returns those that were put there after another one had begun to leave. A pod that is
     /// older than the drain, `since`, was not put back, however late it shows.
-    fn look<'p>(&mut self, view: &View<'_>, since: Timestamp, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
+    fn update<'p>(&mut self, view: &View<'_>, since: Timestamp, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
         let staying: HashSet<&str> =
             pods.iter().filter(|pod| !pod.is_terminating()).map(|pod| pod.uid.as_str()).collect();
         self.left |= self.pods.iter().any(|(uid, state)| state.targeted && !staying.contains(uid.as_str()));
