@@ -1,24 +1,13 @@
 //! A terminating pod that does not go. Pure.
 
-use std::time::Duration;
-
 use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-/// How long after its grace period a terminating pod may be there before that is told, as a maintenance's blocker waits: its
-/// kubelet and its finalizers need a moment.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
-
-/// When a terminating pod should be gone; later it is overdue.
-pub(crate) fn due(pod: &Pod) -> Option<Timestamp> {
-    pod.deletion_timestamp?.checked_add(GONE_WITHIN).ok()
-}
-
 /// What keeps a terminating pod that is overdue, and how that is said.
 pub(crate) fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
-    due(pod).filter(|due| *due <= now)?;
+    pod.overdue_at().filter(|due| *due <= now)?;
     let (what, reason, name) = match pod.finalizers.first() {
         Some(first) => {
             let what = format!("; it has the finalizers {}", pod.finalizers.join(", "));

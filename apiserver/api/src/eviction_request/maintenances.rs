@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::types::EvictionRequest;
+use crate::node_maintenance::NodeMaintenance;
 use crate::text::{ELLIPSIS, one_line};
 
 /// Annotation of a request: a JSON list of name and reason of the maintenances that it is for, the oldest first. Anybody
@@ -28,6 +29,13 @@ pub struct MaintenanceReference {
     /// Its `spec.reason`, which may be cut; empty if it gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+impl MaintenanceReference {
+    /// Names a maintenance, with its reason.
+    pub fn to(maintenance: &NodeMaintenance) -> Self {
+        Self { name: maintenance.metadata.name.clone(), reason: maintenance.spec.reason.clone() }
+    }
 }
 
 /// As in `tidy (RAM swap)`, or `tidy` without a reason.

@@ -34,7 +34,6 @@ use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
 use crate::taint::{self, Awaited};
-use crate::terminating;
 use decide::{Deed, decide, is_ours};
 pub(crate) use deletions::Deletions;
 pub(crate) use targets::{OnNode, Targets, changed_nodes};
@@ -157,7 +156,7 @@ impl Worker {
             (Deed::Gone, _) => tell(telling::gone(), Readers).await,
             (Deed::Terminating, Some(pod)) => {
                 let told = tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await?;
-                let due = terminating::due(&pod).filter(|due| *due > now);
+                let due = pod.overdue_at().filter(|due| *due > now);
                 Ok(due.map_or(told, |due| sooner(told, due, now)))
             }
             (Deed::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {

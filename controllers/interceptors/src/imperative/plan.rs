@@ -128,7 +128,7 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
         return say(message);
     }
     if pod.is_terminating() {
-        let wake = terminating::due(pod).filter(|due| *due > now);
+        let wake = pod.overdue_at().filter(|due| *due > now);
         return Plan { news: Some(terminating(pod, now)), ask: false, wake };
     }
     match tried.next(gate, now) {

@@ -16,6 +16,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
+use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
     Change, Context, Failure, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
@@ -247,7 +248,7 @@ fn pause(context: &Context, shared: &Shared, blocked: &impl Fn(&str), node: &Nod
              the node; it is set again, later each time, and pods that it keeps away are not deleted without it",
             format_seconds(began)
         );
-        context.recorder.warning(node, "TaintConflict", message);
+        context.recorder.warning(node, TAINT_CONFLICT, message);
         blocked(&node.name);
     }
     Duration::try_from(due.at.duration_since(now)).ok().filter(|wait| !wait.is_zero())
