@@ -14,6 +14,7 @@
 //! lost one is decided again.
 
 // What is seen, in the caches and between two looks at them.
+mod config;
 mod observed;
 mod world;
 
@@ -24,7 +25,7 @@ mod machine;
 mod milestones;
 mod nodes;
 mod release;
-mod repeats;
+mod remembered;
 mod requests;
 mod status;
 
@@ -32,9 +33,11 @@ mod status;
 mod io;
 
 pub use actions::{Action, RequestChange, Task};
+pub use config::Config;
 pub use io::controller::{Options, run};
-pub use machine::{Config, Memory, step};
-pub use world::{Located, World};
+pub use machine::{Memory, step};
+pub use observed::Located;
+pub use world::World;
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
 pub const REQUESTER: &str = "nodemaintenance.k8s.io";

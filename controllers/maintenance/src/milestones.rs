@@ -6,18 +6,20 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use drydock_api::meta::is_condition_true;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage};
-use drydock_api::text::{all, are, counted};
+use drydock_api::text::{are, counted};
+use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::{
     CORDONED as ALL_CORDONED, DRAIN_STARTED, EVICTION_BLOCKED, NODE_DRAINED,
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{About, Decision, Note};
+use crate::actions::{Decision, Note};
 use crate::blockers::{Blockers, Group};
 use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::is_drained;
 use crate::requests::returns::Returns;
+use crate::status::cordoned::all_cordoned;
 use crate::world::View;
 
 /// Causes of one drain that are told of. Tenants choose their names.
@@ -127,9 +129,7 @@ impl Step<'_, '_> {
         let is_told = told.cordoned || told.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
             told.cordoned = true;
-            let nodes = nodes.len();
-            let which = all(nodes, "selected node", "selected nodes");
-            self.note(false, ALL_CORDONED, format!("{which} {} unschedulable", are(nodes)));
+            self.note(Severity::Normal, ALL_CORDONED, all_cordoned(nodes.len()));
         }
         if self.maintenance.spec.stage != Stage::Drain {
             return;
@@ -144,7 +144,7 @@ impl Step<'_, '_> {
                 counted(nodes.len(), "node", "nodes"),
                 are(pods)
             );
-            self.note(false, DRAIN_STARTED, message);
+            self.note(Severity::Normal, DRAIN_STARTED, message);
         }
         if told.drain {
             self.tell_of_causes(told, blockers);
@@ -171,7 +171,7 @@ impl Step<'_, '_> {
                 new.push(message(&group));
             }
         }
-        new.into_iter().for_each(|message| self.note(true, EVICTION_BLOCKED, message));
+        new.into_iter().for_each(|message| self.note(Severity::Warning, EVICTION_BLOCKED, message));
     }
 
     /// The pods that the status says are blockers, and why: these have been told of.
@@ -226,16 +226,14 @@ impl Step<'_, '_> {
         if is_last && self.nodes.get(node) < Some(&last) {
             self.nodes.insert(node.to_owned(), last);
             let message = format!("All pods{} have left the node", of_type_suffix(last));
-            let about = About::Node(node.to_owned());
-            self.decision.notes.push(Note { about, warning: false, reason: NODE_DRAINED, message });
+            self.decision.notes.push(Note::of_node(node, Severity::Normal, NODE_DRAINED, message));
         }
         let message = format!("All pods{} have left node {node}", of_type_suffix(last));
-        self.note(false, NODE_DRAINED, message);
+        self.note(Severity::Normal, NODE_DRAINED, message);
     }
 
-    fn note(&mut self, warning: bool, reason: &'static str, message: String) {
-        let about = About::Maintenance(self.maintenance.metadata.name.clone());
-        self.decision.notes.push(Note { about, warning, reason, message });
+    fn note(&mut self, severity: Severity, reason: &'static str, message: String) {
+        self.decision.notes.push(Note::of(self.maintenance, severity, reason, message));
     }
 }
 

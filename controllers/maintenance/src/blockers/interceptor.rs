@@ -127,7 +127,7 @@ pub(super) fn unexplained(
         (_, None) => "The pod has no EvictionRequest",
     };
     let message = format!(
-        "{what}, though the pod is to leave since {since}: see the log of drydock-controller-manager for what keeps it from that"
+        "{what}, although it has been due to leave since {since}; the log of drydock-controller-manager says why"
     );
     Some(Why::new(OTHER, message))
 }

@@ -1,6 +1,7 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
 pub(crate) mod guide;
+mod held_back;
 mod interceptor;
 mod owner;
 mod request;
@@ -13,16 +14,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
+use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::actions::Decision;
 use crate::nodes::uncordoned;
-use crate::status::number;
-use crate::status::ways_out::may_stay;
 use crate::world::View;
 
+use guide::may_stay;
 use owner::Owners;
 use shown::{Shown, show};
 use why::why;
@@ -103,7 +104,7 @@ impl Blockers {
         let all = self.nodes.get(node).into_iter().flatten().filter(|shown| shown.pod_type <= last);
         let shown = all.clone().take(MAX_BLOCKERS.min(share)).map(|shown| match &shown.blocker {
             blocker if may_stay(&blocker.reason) => {
-                Blocker { message: shown.text.message(Some(ways_out)), ..blocker.clone() }
+                Blocker { message: shown.words.text.message(Some(ways_out)), ..blocker.clone() }
             }
             blocker => blocker.clone(),
         });
@@ -134,7 +135,7 @@ impl Blockers {
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
     ) -> BTreeMap<(&'b str, &'b str), Group<'b>> {
-        self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.about.as_str()))
+        self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.words.key.about.as_str()))
     }
 
     fn grouped<'b, K: Ord>(

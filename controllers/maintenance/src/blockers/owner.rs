@@ -6,11 +6,12 @@
 use drydock_api::eviction_request::interceptors::KUBELET;
 use drydock_api::eviction_request::transitions;
 use drydock_runtime::Pod;
+use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
 use super::interceptor::silent_at;
-use super::shown::Shown;
+use super::shown::{Key, Shown};
 use super::why::Why;
 use crate::actions::{About, Decision, Note};
 use crate::world::View;
@@ -51,7 +52,12 @@ impl Owners {
         if self.has_looked || !was_told(view, pod, cause) {
             let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
             let message = why.text.brief();
-            decision.notes.push(Note { about, warning: true, reason: EVICTION_BLOCKED, message });
+            decision.notes.push(Note {
+                about,
+                severity: Severity::Warning,
+                reason: EVICTION_BLOCKED,
+                message,
+            });
         }
     }
 
@@ -64,8 +70,9 @@ impl Owners {
 impl Shown {
     /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
     fn tells_of(&self, why: &Why) -> bool {
-        let is_same = (&self.about, self.for_owner) == (&why.about, why.for_owner);
-        self.blocker.reason == why.reason && (is_same || self.worded == Timestamp::MIN)
+        let Key { about, for_owner, .. } = &self.words.key;
+        let is_same = (about, *for_owner) == (&why.about, why.for_owner);
+        self.blocker.reason == why.reason && (is_same || self.words.at == Timestamp::MIN)
     }
 }
 

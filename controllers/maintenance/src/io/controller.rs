@@ -18,7 +18,8 @@ use super::pending::Pending;
 use super::telling::{log_write, tell, tell_of_write};
 use super::writer::{WriteResult, Writer};
 use crate::actions::{Action, Decision, Task};
-use crate::machine::{Config, Memory, step};
+use crate::config::Config;
+use crate::machine::{Memory, step};
 use crate::observed::Observed;
 use crate::world::World;
 use crate::world::selects;
@@ -230,7 +231,7 @@ impl WorkError for Failed {
 
 /// Whether the pods of a node matter: some maintenance selects it whose work is not done.
 fn is_looked_at(node: &Node, maintenances: &[Arc<NodeMaintenance>]) -> bool {
-    let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || crate::release::has_finalizer(m);
+    let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || m.has_finalizer();
     maintenances.iter().any(|m| works(m) && selects(m, node))
 }
 

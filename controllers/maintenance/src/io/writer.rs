@@ -13,7 +13,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
 use crate::actions::{Action, NodeCondition, RequestChange};
-use crate::machine::Config;
+use crate::config::Config;
 use crate::observed::Observed;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::{CORDONED_BY, REQUESTER};

@@ -37,15 +37,15 @@ use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
 };
+use drydock_runtime::events::Severity;
 use drydock_runtime::{Change, Node, Pod};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::actions::{Action, Note, RequestChange, Task};
+use crate::observed::RequestStep;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
-use crate::observed::{LostRequest, Since, flipped_by};
-use crate::requests::outcomes::RequestStep;
-use crate::world::Located;
+use crate::observed::{Located, LostRequest, Since, flipped_by};
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use drydock_api::eviction_request::maintenances::MaintenanceReference;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
@@ -116,10 +117,7 @@ fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditio
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
 fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
-    let one = |m: &&Arc<NodeMaintenance>| match m.spec.reason.as_str() {
-        "" => m.metadata.name.clone(),
-        reason => format!("{} ({reason})", m.metadata.name),
-    };
+    let one = |m: &&Arc<NodeMaintenance>| MaintenanceReference::to(m).to_string();
     let all = maintenances.iter().map(one).collect::<Vec<_>>().join(", ");
     cut(&all, MAX_MESSAGE)
 }

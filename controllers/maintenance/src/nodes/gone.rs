@@ -11,12 +11,12 @@ use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage, WORKLOADS_DRAINED, node_selector,
 };
+use drydock_api::text::number;
 use drydock_runtime::Node;
 
 use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
-use crate::status::number;
 use crate::world::{View, selects};
 
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.

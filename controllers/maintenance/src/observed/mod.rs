@@ -2,7 +2,9 @@
 
 pub(crate) mod asked_again;
 mod flipped;
+mod located;
 mod lost_request;
+pub(crate) mod request_step;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,10 +13,10 @@ use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Caches, Refusals};
 use parking_lot::Mutex;
 
-use crate::requests::outcomes::RequestStep;
-
 pub(crate) use flipped::flipped_by;
+pub use located::Located;
 pub(crate) use lost_request::LostRequest;
+pub(crate) use request_step::RequestStep;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]

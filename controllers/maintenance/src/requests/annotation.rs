@@ -30,7 +30,6 @@ impl<'v, 'a> MaintenanceNames<'v, 'a> {
 
 fn value(view: &View<'_>, node: &str, pod_type: PodType) -> String {
     let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
-    let named =
-        drains.map(|m| MaintenanceReference { name: m.metadata.name.clone(), reason: m.spec.reason.clone() });
+    let named = drains.map(|m| MaintenanceReference::to(m));
     encode(&named.collect::<Vec<_>>())
 }

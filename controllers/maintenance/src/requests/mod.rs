@@ -13,11 +13,12 @@ use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, RequestChange, Turn};
-use crate::machine::Config;
+use crate::config::Config;
+use crate::observed::Located;
 use crate::requests::annotation::MaintenanceNames;
 use crate::requests::failures::{Failures, is_astray};
 use crate::requests::returns::Returns;
-use crate::world::{Located, View};
+use crate::world::View;
 
 /// Decides about the requests of all pods.
 pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {

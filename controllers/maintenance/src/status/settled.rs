@@ -8,7 +8,6 @@ use std::time::Duration;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use jiff::Timestamp;
 
-use crate::release::has_finalizer;
 use crate::world::View;
 
 /// How long an Idle maintenance rests for each of its nodes: its status is written at most so often that this makes no more
@@ -30,7 +29,7 @@ impl Settled {
 
     /// The status of this maintenance is as it should be.
     pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
-        let is_over = maintenance.spec.stage == Stage::Complete && !has_finalizer(maintenance);
+        let is_over = maintenance.spec.stage == Stage::Complete && !maintenance.has_finalizer();
         if is_over || maintenance.spec.stage == Stage::Idle {
             self.0.insert(maintenance.metadata.uid.clone(), (maintenance.clone(), now));
         }

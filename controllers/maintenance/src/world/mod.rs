@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType};
+use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::{Caches, Node, Pod};
 
 use crate::REQUESTER;
-use crate::observed::Since;
+use crate::observed::{Located, Since};
 
 pub(crate) use view::{View, selects};
 
@@ -36,22 +36,6 @@ pub struct World {
     pub refused: HashMap<String, String>,
     /// What has happened since the last look.
     pub(crate) since: Since,
-}
-
-/// Where a pod is, and of which type it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// Its node.
-    pub node: String,
-    /// Its type.
-    pub pod_type: PodType,
-}
-
-impl Located {
-    /// Of a pod.
-    pub fn of(pod: &Pod) -> Self {
-        Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
-    }
 }
 
 impl World {

@@ -14,7 +14,6 @@ use drydock_plan::{Maintenance, TargetsByNode};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
-use crate::release::has_finalizer;
 use crate::world::View;
 use crate::world::World;
 
@@ -68,8 +67,7 @@ pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'
 /// `draining` had recorded before that one completed: to one that came later they mean nothing.
 pub(crate) fn ended(world: &World, draining: &[Maintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
-    let is_ending = |m: &&Arc<NodeMaintenance>| m.spec.stage == Stage::Complete && has_finalizer(m);
-    for maintenance in world.maintenances.iter().filter(is_ending) {
+    for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
         let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);
         let was_there =
             |node: &String| draining.iter().any(|m| m.started < at && m.recorded.contains_key(node));

@@ -8,22 +8,21 @@ mod telling;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use drydock_api::node_maintenance::blocker::WORKLOAD_RETURNS;
-use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::queue::Backoff;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::Decision;
-use crate::blockers::Why;
-use crate::world::{Located, View};
+use crate::observed::Located;
+use crate::remembered::cutoff;
+use crate::world::View;
 
 use telling::{message, tell};
 
-/// How long after the first return the new pods of a workload are asked to leave; doubled with each further one.
-const FIRST: SignedDuration = SignedDuration::from_secs(10);
-/// The longest time between a return and the next request.
-const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+/// How long after a return the new pods of a workload are asked to leave, by the number of returns in a row before.
+const AGAIN: Backoff = Backoff { first: Duration::from_secs(10), max: Duration::from_secs(15 * 60) };
 /// How long a workload is remembered that has no pods on the node, and how far apart returns are not in a row.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
@@ -96,12 +95,10 @@ impl Returns {
         self.of(pod).map(|(_, again)| again).filter(|again| now < *again)
     }
 
-    /// What is said of a pod while it is not asked to leave.
-    pub(crate) fn why(&self, pod: &Pod, now: Timestamp) -> Option<Why> {
+    /// What is said of whoever puts a pod there again, while the pod is not asked to leave; and when it is.
+    pub(crate) fn held_back(&self, pod: &Pod, now: Timestamp) -> Option<(String, Timestamp)> {
         let again = self.hold_back(pod, now)?;
-        let said = message(pod, self.of(pod)?.0);
-        let message = format!("{said}; it is asked to leave at {}", format_seconds(again));
-        Some(Why::new(WORKLOAD_RETURNS, message))
+        Some((message(pod, self.of(pod)?.0), again))
     }
 
     /// The workload of a pod that was put there again, or the strays among which it was, and when the pod is asked to leave.
@@ -134,10 +131,7 @@ impl Returns {
     fn forget_absent(&mut self) {
         let absent =
             self.0.values().flat_map(|on_node| on_node.known.values()).filter(|seen| seen.pods.is_empty());
-        let mut last: Vec<Timestamp> = absent.map(|seen| seen.last).collect();
-        if last.len() > MAX_ABSENT {
-            last.sort_unstable_by(|a, b| b.cmp(a));
-            let oldest = last.get(MAX_ABSENT).copied().unwrap_or(Timestamp::MIN);
+        if let Some(oldest) = cutoff(absent.map(|seen| seen.last).collect(), MAX_ABSENT) {
             let stays = |seen: &Seen| !seen.pods.is_empty() || seen.last > oldest;
             self.0.values_mut().for_each(|on_node| on_node.known.retain(|_, seen| stays(seen)));
         }
@@ -224,7 +218,7 @@ impl Seen {
         if !returned.is_empty() && self.again <= view.now {
             let in_a_row = self.times > 0 && view.now.duration_since(self.again) <= REMEMBERED;
             self.times = if in_a_row { self.times.saturating_add(1) } else { 1 };
-            self.again = view.now.checked_add(delay(self.times)).unwrap_or(Timestamp::MAX);
+            self.again = view.now.checked_add(AGAIN.delay(self.times - 1)).unwrap_or(Timestamp::MAX);
         }
         let present: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -250,19 +244,13 @@ fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
     pod.creation_timestamp.is_some_and(|made| since < made)
 }
 
-/// The time between a return, the `times`th in a row, and the next request.
-fn delay(times: u32) -> SignedDuration {
-    let factor = 1i32.checked_shl(times.saturating_sub(1).min(16)).unwrap_or(1);
-    FIRST.checked_mul(factor).map_or(LONGEST, |delay| delay.min(LONGEST))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_delay_doubles_from_ten_seconds_to_a_quarter_of_an_hour() {
-        let seconds = [1, 2, 3, 4, 5, 6, 7, 8, u32::MAX].map(|times| delay(times).as_secs());
+        let seconds = [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|before| AGAIN.delay(before).as_secs());
         assert_eq!(seconds, [10, 20, 40, 80, 160, 320, 640, 900, 900]);
     }
 }
