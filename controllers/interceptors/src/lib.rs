@@ -7,6 +7,8 @@
 pub mod report;
 
 mod owner_notice;
+mod reporter;
+mod responsible;
 mod terminating;
 
 pub mod daemonset;

@@ -191,7 +191,7 @@ fn worker(context: &Context) -> (Worker, ObjectKey) {
     context.caches.pods.apply(pod("low"));
     context.caches.maintenances.apply(maintenance(0));
     context.caches.requests.apply(request("low", &[NAME, IMPERATIVE_EVICTION], NAME));
-    let worker = Worker { context: context.clone(), shared, reporter: Reporter::default() };
+    let worker = Worker::new(context.clone(), shared);
     (worker, ObjectKey::new("ns", "low"))
 }
 

@@ -16,7 +16,6 @@ mod metrics;
 mod plan;
 mod pool;
 mod refused;
-mod telling;
 #[cfg(test)]
 mod testing;
 mod worker;
