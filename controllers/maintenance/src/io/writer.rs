@@ -7,7 +7,7 @@ use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requeste
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
-use drydock_runtime::{Cacheable, Context, Node, Pod, clock};
+use drydock_runtime::{Cacheable, Context, Node, Pod, clock, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ impl Writer {
         if !self.are_empty(confirm).await? {
             return Ok(WriteResult::NotYet);
         }
-        let patch = status_patch(maintenance, status);
+        let patch = patch::status(&maintenance.metadata, &maintenance.status, status, &[]);
         let maintenances = api::<NodeMaintenance>(&self.context.client, "");
         let name = &maintenance.metadata.name;
         let written = maintenances.patch_status(name, &params(), &Patch::Merge(patch)).await?;
@@ -214,27 +214,6 @@ fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> Evictio
     part.metadata.uid = request.unwrap_or_default().to_owned();
     part.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
     part
-}
-
-/// Every field of the status, those that are empty removed, on the version that was decided on.
-fn status_patch(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Value {
-    let meta = &maintenance.metadata;
-    let mut fields = serde_json::to_value(status).unwrap_or_else(|_| json!({}));
-    for field in [
-        "observedGeneration",
-        "stageStatuses",
-        "nodeStatuses",
-        "conditions",
-        "drainPlanPosition",
-        "drainedNodes",
-        "outcomes",
-        "goneNodes",
-    ] {
-        if fields.get(field).is_none() {
-            fields[field] = Value::Null;
-        }
-    }
-    json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version }, "status": fields })
 }
 
 fn condition(condition: &NodeCondition) -> Value {
