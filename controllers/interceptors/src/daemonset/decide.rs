@@ -44,8 +44,8 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
         }
 }
 
-/// Decides. `pod` is the target, none when it is gone or terminal; `on_node` what its node is drained of; `awaits_taint` whether our taint is to stand on its node
-/// and does not yet.
+/// Decides. `pod` is the target, none when it is gone or terminal; `on_node` which pods are being drained from its node;
+/// `awaits_taint` whether our taint is to stand there and does not yet.
 pub(super) fn decide(
     request: &EvictionRequest,
     pod: Option<&Pod>,

@@ -32,7 +32,7 @@ impl Targets {
         maintenances.subscribe(move |change| targets.take(change));
     }
 
-    /// What a node is drained of.
+    /// Which pods are being drained from a node.
     pub(crate) fn on(&self, node: &str) -> OnNode {
         self.0.read().get(node).cloned().unwrap_or_default()
     }

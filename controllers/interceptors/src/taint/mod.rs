@@ -66,7 +66,7 @@ impl WorkError for Error {
 pub(crate) struct Shared {
     /// Which pods were deleted, and which DaemonSets put new ones there.
     pub(crate) deletions: Mutex<Deletions>,
-    /// What the nodes are drained of.
+    /// Which pods are being drained from which nodes.
     pub(crate) targets: Targets,
     /// Nodes whose taint is looked at.
     pub(crate) queue: Queue<String>,
@@ -145,7 +145,7 @@ pub(crate) fn is_awaited(context: &Context, shared: &Shared, node: &str) -> bool
         && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, shared, &node))
 }
 
-/// Whether a node is drained of DaemonSet pods and its taint does not stand.
+/// Whether DaemonSet pods are being drained from a node and its taint does not stand.
 pub(crate) fn may_be_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
     shared.targets.has_reached_daemon_sets(node)
         && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))

@@ -46,7 +46,7 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
     pod.pod_type() == PodType::DaemonSet && !pod.is_terminal()
 }
 
-/// The node that a change took the taint from. We take it away only when the node is drained no longer.
+/// The node that a change took the taint from. We take it away only when DaemonSet pods are drained from the node no longer.
 pub(super) fn taken_from(change: &Change<Node>) -> Option<&Arc<Node>> {
     let old = change.old.as_ref().filter(|old| stands(old))?;
     change.new.as_ref().filter(|new| !stands(new) && new.uid == old.uid)

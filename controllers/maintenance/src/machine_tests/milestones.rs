@@ -259,3 +259,22 @@ fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
         assert_eq!(drained(&sim).len(), if is_back { 0 } else { 2 });
     }
 }
+
+/// What the status showed as empty was taken for told, though no live read had confirmed it yet.
+#[test]
+fn a_change_of_leader_between_the_status_and_the_live_read_loses_no_drained_node() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("a", "p", &json!({}));
+    sim.pod("b", "q", &json!({}));
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle();
+    sim.remove_pod("p");
+    sim.store_statuses();
+    let drained = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    assert_eq!(drained(&sim), 0);
+    for _ in 0..2 {
+        sim.memory = Memory::default();
+        sim.settle();
+        assert_eq!(drained(&sim), 2, "of the node, and of the maintenance: {:?}", sim.notes);
+    }
+}

@@ -4,8 +4,6 @@
 use drydock_api::node_maintenance::PodType;
 
 const SPEAKS: &str = "Pods up to type ";
-/// What may be the last type of a maintenance, in order.
-const TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
 
 /// What the condition says beside its status.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +41,7 @@ pub(super) fn recorded(is_true: bool, message: &str) -> Option<PodType> {
             text.strip_prefix(last.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(';'));
         if is_true { told } else { text.ends_with(none_left(*last)) }
     };
-    TYPES.into_iter().find(is_recorded)
+    PodType::ALL.into_iter().find(is_recorded)
 }
 
 fn none_left(last: PodType) -> &'static str {
@@ -60,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_is_recorded_is_read_back_from_the_text() {
-        for last in TYPES {
+        for last in PodType::ALL {
             let told = DrainedText { last, stay: 2, empty: None };
             let message = told.text() + ": m (no pod of type Default is left: x)";
             assert_eq!(
@@ -68,7 +66,7 @@ mod tests {
                 (Some(last), None),
                 "{message}"
             );
-            for empty in TYPES.into_iter().filter(|empty| *empty < last) {
+            for empty in PodType::ALL.into_iter().filter(|empty| *empty < last) {
                 let message = DrainedText { empty: Some(empty), ..told }.text() + ": m";
                 assert_eq!(recorded(false, &message), Some(empty), "{message}");
             }
