@@ -76,7 +76,7 @@ impl Status<'_, '_> {
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
         if let Some(first) = open.first() {
-            let why = open.iter().find_map(|node| uncordoned::why(self.view, &self.sources.flips, node));
+            let why = open.iter().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
             let among = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
             let message = format!(
                 "{} of {} {} not cordoned yet{among}; evictions of their pods wait for that ({}{which} {} left)",
