@@ -32,9 +32,10 @@ const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) struct Milestones {
     /// Of each maintenance in Cordon or Drain, by its UID.
     maintenances: HashMap<String, Announced>,
-    /// Up to which type each node was reported as drained, by its name. None until the records of the nodes have been read after
-    /// a restart.
-    nodes: Option<HashMap<String, PodType>>,
+    /// Up to which type each node was reported as drained, by its name.
+    nodes: HashMap<String, PodType>,
+    /// Whether what was stored has been read: not yet after a restart.
+    is_recalled: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,12 +60,14 @@ impl Milestones {
         returns: &Returns,
         decision: &mut Decision,
     ) {
-        let mut nodes = self.nodes.take().unwrap_or_else(|| recorded(view));
+        if !std::mem::replace(&mut self.is_recalled, true) {
+            self.recall(view);
+        }
         let mut before = std::mem::take(&mut self.maintenances);
         for (i, maintenance) in view.world.maintenances.iter().enumerate() {
             let uid = &maintenance.metadata.uid;
             let known = before.remove(uid);
-            let mut step = Step { view, i, maintenance, emptied, nodes: &mut nodes, decision };
+            let mut step = Step { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
             if maintenance.spec.stage.holds_nodes() {
                 let mut announced = known.unwrap_or_else(|| Announced::stored(view, maintenance));
                 step.tell(&mut announced, blockers, returns);
@@ -73,15 +76,20 @@ impl Milestones {
                 step.tell_of_unsettled(&announced);
             }
         }
-        nodes.retain(|node, last| view.is_draining(node) && view.pods_up_to(node, *last).is_empty());
-        self.nodes = Some(nodes);
+        self.nodes.retain(|node, last| view.is_draining(node) && view.pods_up_to(node, *last).is_empty());
     }
-}
 
-/// Up to which type the nodes are recorded as drained: a node was reported when it was recorded.
-fn recorded(view: &View<'_>) -> HashMap<String, PodType> {
-    let nodes = view.world.nodes.values();
-    nodes.filter_map(|node| Some((node.name.clone(), drained_up_to(node)?))).collect()
+    /// After a restart: a node was reported together with its maintenance.
+    fn recall(&mut self, view: &View<'_>) {
+        for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
+            let (last, announced) = (maintenance.spec.last_pod_type, Announced::stored(view, maintenance));
+            for node in &announced.drained {
+                let up_to = self.nodes.entry(node.clone()).or_insert(last);
+                *up_to = last.max(*up_to);
+            }
+            self.maintenances.insert(maintenance.metadata.uid.clone(), announced);
+        }
+    }
 }
 
 impl Announced {
@@ -124,18 +132,18 @@ struct Step<'s, 'a> {
 }
 
 impl Step<'_, '_> {
-    fn tell(&mut self, told: &mut Announced, blockers: &Blockers, returns: &Returns) {
+    fn tell(&mut self, announced: &mut Announced, blockers: &Blockers, returns: &Returns) {
         let nodes = self.view.nodes_of(self.i);
-        let is_told = told.cordoned || told.drain;
+        let is_told = announced.cordoned || announced.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
-            told.cordoned = true;
+            announced.cordoned = true;
             self.note(Severity::Normal, ALL_CORDONED, all_cordoned(nodes.len()));
         }
         if self.maintenance.spec.stage != Stage::Drain {
             return;
         }
-        if !told.drain && nodes.iter().any(|node| self.view.may_ask_on(&node.name)) {
-            told.drain = true;
+        if !announced.drain && nodes.iter().any(|node| self.view.may_ask_on(&node.name)) {
+            announced.drain = true;
             let last = self.maintenance.spec.last_pod_type;
             let pods: usize = nodes.iter().map(|node| self.view.pods_up_to(&node.name, last).len()).sum();
             let message = format!(
@@ -146,18 +154,18 @@ impl Step<'_, '_> {
             );
             self.note(Severity::Normal, DRAIN_STARTED, message);
         }
-        if told.drain {
-            self.tell_of_causes(told, blockers);
-            self.tell_of_drained(told, returns);
+        if announced.drain {
+            self.tell_of_causes(announced, blockers);
+            self.tell_of_drained(announced, returns);
         }
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
-    fn tell_of_causes(&mut self, told: &mut Announced, blockers: &Blockers) {
+    fn tell_of_causes(&mut self, announced: &mut Announced, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
         let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
-        let stored = told.causes.is_none().then(|| self.stored_blockers());
-        let known = told.causes.get_or_insert_default();
+        let stored = announced.causes.is_none().then(|| self.stored_blockers());
+        let known = announced.causes.get_or_insert_default();
         let mut new = Vec::new();
         for ((reason, about), group) in causes {
             let cause = (reason.to_owned(), about.to_owned());
@@ -174,7 +182,7 @@ impl Step<'_, '_> {
         new.into_iter().for_each(|message| self.note(Severity::Warning, EVICTION_BLOCKED, message));
     }
 
-    /// The pods that the status says are blockers, and why: these have been told of.
+    /// The pods that the status says are blocked, and why: these have been told of.
     fn stored_blockers(&self) -> HashSet<(&str, &str)> {
         let stored = self.maintenance.status.node_statuses.iter().flat_map(|node| &node.blockers);
         stored.map(|blocker| (blocker.pod.uid.as_str(), blocker.reason.as_str())).collect()
@@ -182,17 +190,17 @@ impl Step<'_, '_> {
 
     /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
     /// A node to which pods return is not reported at once.
-    fn tell_of_drained(&mut self, told: &mut Announced, returns: &Returns) {
+    fn tell_of_drained(&mut self, announced: &mut Announced, returns: &Returns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {
             let is_empty = self.view.pods_up_to(&node.name, last).is_empty();
-            if is_empty && told.drained.contains(&node.name) {
+            if is_empty && announced.drained.contains(&node.name) {
                 drained.insert(node.name.clone());
             } else if is_drained(self.view, self.emptied, node, last) {
                 if returns.may_come_back(self.view, &node.name) {
                     let settled = self.view.now.checked_add(SETTLES).unwrap_or(Timestamp::MAX);
-                    let until = told.settling.get(&node.name).copied().unwrap_or(settled);
+                    let until = announced.settling.get(&node.name).copied().unwrap_or(settled);
                     if self.view.now < until {
                         self.decision.wake_at(until);
                         settling.insert(node.name.clone(), until);
@@ -203,15 +211,15 @@ impl Step<'_, '_> {
                 self.report_drained(&node.name);
             }
         }
-        (told.drained, told.settling) = (drained, settling);
+        (announced.drained, announced.settling) = (drained, settling);
     }
 
     /// The maintenance has gone to Complete: reports the nodes that are drained at this moment, whatever may return to them.
-    fn tell_of_unsettled(&mut self, told: &Announced) {
+    fn tell_of_unsettled(&mut self, announced: &Announced) {
         let last = self.maintenance.spec.last_pod_type;
-        for node in self.view.nodes_of(self.i).iter().filter(|node| !told.drained.contains(&node.name)) {
-            let is_settling =
-                told.settling.contains_key(&node.name) && self.view.pods_up_to(&node.name, last).is_empty();
+        for node in self.view.nodes_of(self.i).iter().filter(|node| !announced.drained.contains(&node.name)) {
+            let is_settling = announced.settling.contains_key(&node.name)
+                && self.view.pods_up_to(&node.name, last).is_empty();
             if is_settling || is_drained(self.view, self.emptied, node, last) {
                 self.report_drained(&node.name);
             }
