@@ -70,3 +70,22 @@ async fn what_was_refused_is_forgotten_and_tried_again_soon() {
     assert!(outcome.is_refused && outcome.wake.is_none());
     assert_eq!(reporter.entry(&request()), request().interceptor(NAME).cloned(), "the cache knows better");
 }
+
+#[tokio::test]
+async fn a_report_waits_for_the_interval_and_the_last_one_does_not() {
+    let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let writes = sent.clone();
+    let context = context(move |_, _, body| {
+        writes.lock().push(body["status"]["interceptors"][0]["message"].clone());
+        (200, json!({"metadata": {"name": "uid"}}))
+    });
+    let reporter = Reporter::new(context, NAME, Duration::from_secs(100));
+    let tell = async |news| {
+        let told = reporter.tell(&request(), news, Audience::Readers, None, None, at_second(0)).await;
+        told.unwrap().wake.unwrap_or_default() < at_second(101)
+    };
+    assert!(!tell(news("one")).await, "a heartbeat");
+    assert!(tell(news("two")).await, "when the interval is over");
+    tell(News { completed: true, ..news("three") }).await;
+    assert_eq!(*sent.lock(), ["one", "three"]);
+}
