@@ -36,6 +36,19 @@ fn is_hidden(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// A count as the API has it: one that is out of range stays at the end of the range.
+pub fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// The first `max` of these, and `...` if there are more: `a, b, ...`.
+pub fn first_of<T: Display>(items: impl IntoIterator<Item = T>, max: usize) -> String {
+    let mut items = items.into_iter();
+    let mut shown: Vec<String> = items.by_ref().take(max).map(|item| item.to_string()).collect();
+    shown.extend(items.next().map(|_| "...".to_owned()));
+    shown.join(", ")
+}
+
 /// So many of these, in words: `1 pod`, `2 pods`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
     let noun = if count == N::from(1) { one } else { many };
@@ -48,8 +61,8 @@ pub fn all(count: usize, one: &str, many: &str) -> String {
 }
 
 /// The verb that goes with so many.
-pub fn are(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
+pub fn are<N: PartialEq + From<u8>>(count: N) -> &'static str {
+    if count == N::from(1) { "is" } else { "are" }
 }
 
 /// How often: `once`, `2 times`.
@@ -87,6 +100,10 @@ mod tests {
         assert_eq!([counted(1, "pod", "pods"), counted(2, "pod", "pods")], ["1 pod", "2 pods"]);
         assert_eq!([all(1, "node", "nodes"), all(3, "node", "nodes")], ["The node", "All 3 nodes"]);
         assert_eq!([are(0), are(1), are(2)], ["are", "is", "are"]);
+        assert_eq!(
+            [1, 2, 3].map(|count| first_of(&["a", "b"][..count.min(2)], 1)),
+            ["a", "a, ...", "a, ..."]
+        );
         assert_eq!([times(1u32), times(2u32)], ["once", "2 times"]);
     }
 }

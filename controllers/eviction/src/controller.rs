@@ -12,13 +12,13 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
-    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, find,
+    Cacheable, Change, Context, Failure, ObjectKey, Outcome, Pod, WorkError, classify, clock, find, patch,
     run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::labels;
@@ -237,31 +237,10 @@ fn come_back(wake: Option<Timestamp>) -> Outcome {
     wake.map_or(Outcome::Done, |at| Outcome::After(until(at) + Duration::from_millis(20)))
 }
 
-/// The controller's own fields that differ, on the version that was decided on.
+/// The controller's own fields that differ. The entries of interceptors are theirs once they are there.
 pub(crate) fn status_patch(request: &EvictionRequest, status: &EvictionRequestStatus) -> Value {
-    let (old, new) = (as_map(&request.status), as_map(status));
-    let initialised = !request.status.interceptors.is_empty();
-    let mut changed = Map::new();
-    for (field, value) in &new {
-        let foreign = initialised && field == "interceptors";
-        if !foreign && old.get(field) != Some(value) {
-            changed.insert(field.clone(), value.clone());
-        }
-    }
-    for field in old.keys().filter(|field| !new.contains_key(*field)) {
-        changed.insert(field.clone(), Value::Null);
-    }
-    json!({
-        "metadata": {"resourceVersion": request.metadata.resource_version, "uid": request.metadata.uid},
-        "status": changed,
-    })
-}
-
-fn as_map(status: &EvictionRequestStatus) -> Map<String, Value> {
-    match serde_json::to_value(status) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
+    let foreign: &[&str] = if request.status.interceptors.is_empty() { &[] } else { &["interceptors"] };
+    patch::status(&request.metadata, &request.status, status, foreign)
 }
 
 #[cfg(test)]

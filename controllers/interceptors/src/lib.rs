@@ -6,8 +6,10 @@
 
 pub mod report;
 
+mod owner_notice;
+mod reporter;
+mod responsible;
 mod terminating;
-mod told;
 
 pub mod daemonset;
 pub mod imperative;

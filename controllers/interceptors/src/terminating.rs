@@ -1,24 +1,15 @@
-//! A terminating pod that does not go. Pure.
-
-use std::time::Duration;
+//! What is said of a pod that is gone or terminates, and of one that does not go. Pure.
 
 use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{FINALIZER, MAX_NAME, TERMINATING};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
-/// How long after its grace period a terminating pod may be there before that is told, as a maintenance's blocker waits: its
-/// kubelet and its finalizers need a moment.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
-
-/// When a terminating pod should be gone; later it is overdue.
-pub(crate) fn due(pod: &Pod) -> Option<Timestamp> {
-    pod.deletion_timestamp?.checked_add(GONE_WITHIN).ok()
-}
+use crate::report::News;
 
 /// What keeps a terminating pod that is overdue, and how that is said.
-pub(crate) fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
-    due(pod).filter(|due| *due <= now)?;
+fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
+    pod.overdue_at().filter(|due| *due <= now)?;
     let (what, reason, name) = match pod.finalizers.first() {
         Some(first) => {
             let what = format!("; it has the finalizers {}", pod.finalizers.join(", "));
@@ -28,6 +19,22 @@ pub(crate) fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
     };
     let blocked = Blocked { reason: reason.to_owned(), name, ..Blocked::default() };
     Some((format!("The pod is terminating and past its grace period{what}."), blocked))
+}
+
+/// The pod is gone.
+pub(crate) fn gone() -> News {
+    News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() }
+}
+
+/// The pod is on its way out: what keeps it, if it is overdue, behind who terminates it, if that is known.
+pub(crate) fn terminating(pod: &Pod, who: &str, now: Timestamp) -> News {
+    let (message, blocked) = match overdue(pod, now) {
+        Some((words, blocked)) if who.is_empty() => (words, Some(blocked)),
+        Some((words, blocked)) => (format!("{who} {words}"), Some(blocked)),
+        None if who.is_empty() => ("The pod is terminating.".to_owned(), None),
+        None => (who.to_owned(), None),
+    };
+    News { message, expected_finish: pod.deletion_timestamp, blocked, ..News::default() }
 }
 
 #[cfg(test)]

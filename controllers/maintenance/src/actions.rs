@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_runtime::Node;
+use drydock_runtime::events::Severity;
 use jiff::Timestamp;
 
-use crate::requests::asked::AskedAgain;
+use crate::observed::asked_again::AskedAgain;
 
 /// What an action is about: there is one action at a time for each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,8 +63,6 @@ pub enum Action {
         remove: Vec<&'static str>,
         /// Up to which type a live read must first confirm that no pods are left on the node, because Drained turns True.
         confirm: Option<PodType>,
-        /// Told when it is written.
-        notes: Vec<Note>,
     },
     /// Changes our part of a request.
     Request {
@@ -178,11 +177,29 @@ pub struct Note {
     /// Whom it is about.
     pub about: About,
     /// Whether somebody should look.
-    pub warning: bool,
+    pub severity: Severity,
     /// Reason of the event.
     pub reason: &'static str,
     /// For people.
     pub message: String,
+}
+
+impl Note {
+    /// A note about a maintenance.
+    pub(crate) fn of(
+        maintenance: &NodeMaintenance,
+        severity: Severity,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        let about = About::Maintenance(maintenance.metadata.name.clone());
+        Self { about, severity, reason, message: message.into() }
+    }
+
+    /// A note about a node.
+    pub(crate) fn of_node(node: &str, severity: Severity, reason: &'static str, message: String) -> Self {
+        Self { about: About::Node(node.to_owned()), severity, reason, message }
+    }
 }
 
 /// Whom or what a note is about, by name.
@@ -211,6 +228,20 @@ impl Decision {
     /// Adds an action, under what it is about.
     pub(crate) fn add(&mut self, action: Action) {
         self.actions.insert(action.task(), action);
+    }
+
+    /// Warns those who watch a node, and those who watch each of these maintenances. `message` says it of `The node`, or of the
+    /// node by its name.
+    pub(crate) fn warn_node_and_maintenances<'m>(
+        &mut self,
+        node: &str,
+        maintenances: impl Iterator<Item = &'m Arc<NodeMaintenance>>,
+        reason: &'static str,
+        message: impl Fn(&str) -> String,
+    ) {
+        self.notes.push(Note::of_node(node, Severity::Warning, reason, message("The node")));
+        let named = message(&format!("Node {node}"));
+        self.notes.extend(maintenances.map(|m| Note::of(m, Severity::Warning, reason, named.as_str())));
     }
 
     /// Looks again at `at` at the latest.

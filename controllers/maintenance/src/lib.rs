@@ -12,29 +12,39 @@
 //! All maintenances are planned together, because they share nodes. [`step`] decides, purely, what should be
 //! written; [`run`] looks and hands the difference to workers. Every write follows from what is seen, so that a
 //! lost one is decided again.
+//!
+//! The modules are layers: none uses, over others, one that uses it. Within each group below that order is open; no group uses a
+//! later one. conformance/architecture keeps the modules free of cycles.
 
 // What is seen, in the caches and between two looks at them.
+mod config;
 mod observed;
 mod world;
 
-// What is decided from it.
+// What decisions are made of.
 mod actions;
+mod remembered;
+
+// What is decided: of nodes and requests, of what keeps pods, and what is told of it.
 mod blockers;
-mod machine;
 mod milestones;
 mod nodes;
 mod release;
-mod repeats;
 mod requests;
 mod status;
+
+// One step through all of it.
+mod machine;
 
 // How it is read and written.
 mod io;
 
 pub use actions::{Action, RequestChange, Task};
+pub use config::Config;
 pub use io::controller::{Options, run};
-pub use machine::{Config, Memory, step};
-pub use world::{Located, World};
+pub use machine::{Memory, step};
+pub use observed::Located;
+pub use world::World;
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
 pub const REQUESTER: &str = "nodemaintenance.k8s.io";

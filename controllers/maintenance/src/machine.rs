@@ -1,77 +1,23 @@
 //! The decision: from what is seen and remembered to what should be written. Pure but for its memory.
 
-use std::time::Duration;
-
-use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::actions::Decision;
-use crate::blockers::{Blocked, Known};
+use crate::blockers::{Blockers, Known};
+use crate::config::Config;
 use crate::milestones::Milestones;
 use crate::nodes::cordon::Flips;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::Gone;
 use crate::nodes::uncordoned::Uncordoned;
 use crate::nodes::{conditions, cordon};
-use crate::repeats::Repeats;
 use crate::requests::failures::Failures;
 use crate::requests::outcomes::Outcomes;
 use crate::requests::returns::Returns;
-use crate::status::left_out::LeftOut;
-use crate::status::settled::Settled;
-use crate::status::unscheduled::Evicting;
-use crate::status::will_be_lost::Lost;
+use crate::status::{Sources, StatusMemory};
 use crate::world::View;
 use crate::world::World;
 use crate::{release, requests, status};
-
-/// What the machine is told once.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Whether nodes of an Idle maintenance get the MaintenancePlanned condition.
-    pub advertise_planned: bool,
-    /// Namespace of Drydock's own pods.
-    pub namespace: String,
-    /// Name of the node agent's DaemonSet there, whose pods never count: the agent leaves with the node.
-    pub agent: String,
-    /// How long an interceptor may be silent before its turn passes on (`--heartbeat-deadline`).
-    pub heartbeat_deadline: Duration,
-    /// How long a request is kept for the pod's owner when the pod is gone, if the owner was told of it
-    /// (`--blocked-request-retention`).
-    pub request_retention: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            advertise_planned: false,
-            namespace: "drydock-system".to_owned(),
-            agent: "drydock-node-agent".to_owned(),
-            heartbeat_deadline: Duration::from_secs(1200),
-            request_retention: Duration::from_secs(3600),
-        }
-    }
-}
-
-impl Config {
-    /// How long an interceptor may be silent before its pod is shown as blocked: twice the time within which KEP-4563 has
-    /// it report, or three tenths of its deadline where that is shorter.
-    pub(crate) fn silent_after(&self) -> Duration {
-        Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
-    }
-
-    /// Whether a pod counts: it is targeted, and left, pending or evacuating. A terminating one counts until its
-    /// object is gone.
-    pub fn counts(&self, pod: &Pod) -> bool {
-        !pod.is_terminal() && !self.is_agent(pod)
-    }
-
-    fn is_agent(&self, pod: &Pod) -> bool {
-        pod.is_daemon_set_pod()
-            && pod.namespace == self.namespace
-            && pod.controller.as_ref().is_some_and(|c| c.name == self.agent)
-    }
-}
 
 /// What is remembered between steps. A new one picks up what matters from the objects.
 #[derive(Clone, Debug, Default)]
@@ -80,38 +26,34 @@ pub struct Memory {
     pub(crate) uncordoned: Uncordoned,
     pub(crate) emptied: Emptied,
     pub(crate) gone: Gone,
-    pub(crate) settled: Settled,
-    pub(crate) repeats: Repeats,
-    pub(crate) blocked: Blocked,
+    pub(crate) blockers: Blockers,
     pub(crate) returns: Returns,
     pub(crate) failures: Failures,
-    pub(crate) evicting: Evicting,
     pub(crate) outcomes: Outcomes,
-    pub(crate) left_out: LeftOut,
-    pub(crate) lost: Lost,
+    pub(crate) status: StatusMemory,
     pub(crate) milestones: Milestones,
 }
 
 /// One step over all maintenances.
 pub fn step(world: &World, memory: &mut Memory, now: Timestamp, config: &Config) -> Decision {
     let mut decision = Decision::default();
-    let mut view = View::new(world, config, now, memory.left_out.clone());
-    view.waiting = Some(memory.uncordoned.look(&view, &mut decision));
-    memory.failures.look(&view);
-    memory.emptied.look(&view);
-    memory.gone.look(&view, &memory.emptied);
-    memory.evicting.look(&view);
+    let mut view = View::new(world, config, now, memory.status.left_out.clone());
+    view.waiting = Some(memory.uncordoned.update(&view, &mut decision));
+    memory.failures.update(&view);
+    memory.emptied.update(&view);
+    memory.gone.update(&view, &memory.emptied);
     cordon::decide(&view, &mut memory.flips, &mut decision);
-    let returned = memory.returns.look(&view, &mut decision);
-    memory.outcomes.look(&view, &returned);
+    let returned = memory.returns.update(&view, &mut decision);
+    memory.outcomes.update(&view, &returned);
     let known = Known { failures: &memory.failures, returns: &memory.returns, flips: &memory.flips };
-    memory.blocked.look(&view, &known, &mut decision);
-    memory.milestones.look(&view, &memory.blocked, &memory.emptied, &memory.returns, &mut decision);
+    memory.blockers.update(&view, &known, &mut decision);
+    memory.milestones.update(&view, &memory.blockers, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
-    conditions::decide(&view, &memory.emptied, &memory.returns, &mut decision);
-    status::decide(&view, memory, &mut decision);
+    conditions::decide(&view, &memory.emptied, &mut decision);
+    let Memory { blockers, flips, outcomes, gone, emptied, status, .. } = memory;
+    let sources = Sources { blockers, flips, outcomes, gone, emptied };
+    status::decide(&view, &sources, status, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
-    memory.repeats.look(&view, &mut decision);
     decision
 }
 

@@ -2,23 +2,24 @@
 //! (Completed is told with the finalizer.) No step is told after a later one.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 use drydock_api::meta::is_condition_true;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
-use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, Stage};
-use drydock_api::text::{all, are, counted};
+use drydock_api::node_maintenance::{CORDONED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage};
+use drydock_api::text::{are, counted};
+use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::{
     CORDONED as ALL_CORDONED, DRAIN_STARTED, EVICTION_BLOCKED, NODE_DRAINED,
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{About, Decision, Note};
-use crate::blockers::{Blocked, Group};
-use crate::nodes::conditions::{named, node_drained};
+use crate::actions::{Decision, Note};
+use crate::blockers::{Blockers, Group};
+use crate::nodes::conditions::{drained_up_to, of_type_suffix};
 use crate::nodes::emptied::Emptied;
 use crate::nodes::gone::is_drained;
 use crate::requests::returns::Returns;
+use crate::status::cordoned::all_cordoned;
 use crate::world::View;
 
 /// Causes of one drain that are told of. Tenants choose their names.
@@ -26,52 +27,84 @@ const MAX_CAUSES: usize = 100;
 /// How long a node must have no pods to be told of as drained, where workloads put pods back: they need a moment.
 const SETTLES: SignedDuration = SignedDuration::from_secs(10);
 
-/// What has been told of each maintenance in Cordon or Drain, by its UID.
+/// What has been told.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Milestones(HashMap<String, Told>);
+pub(crate) struct Milestones {
+    /// Of each maintenance in Cordon or Drain, by its UID.
+    maintenances: HashMap<String, Announced>,
+    /// Up to which type each node was reported as drained, by its name.
+    nodes: HashMap<String, PodType>,
+    /// Whether what was stored has been read: not yet after a restart.
+    is_recalled: bool,
+}
 
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Announced {
     cordoned: bool,
     drain: bool,
-    /// Reasons of blockers, and whom they are about. None are known after a restart, until it has been looked at what was stored.
+    /// Reasons of blockers, and whom they are about. None until the stored blockers have been read after a restart.
     causes: Option<HashSet<(String, String)>>,
     /// Names of the nodes that are drained.
     drained: BTreeSet<String>,
-    /// When nodes are told of to which pods may be put back, by name.
+    /// When to report a node as drained to which pods may return, by name.
     settling: HashMap<String, Timestamp>,
 }
 
 impl Milestones {
     /// Tells what is new. After a restart it goes on from what the statuses show.
-    pub(crate) fn look(
+    pub(crate) fn update(
         &mut self,
         view: &View<'_>,
-        blocked: &Blocked,
+        blockers: &Blockers,
         emptied: &Emptied,
         returns: &Returns,
         decision: &mut Decision,
     ) {
-        let mut before = std::mem::take(&mut self.0);
-        let holds = |m: &Arc<NodeMaintenance>| matches!(m.spec.stage, Stage::Cordon | Stage::Drain);
-        let all = view.world.maintenances.iter().enumerate();
-        for (i, maintenance) in all.filter(|(_, maintenance)| holds(maintenance)) {
+        if !std::mem::replace(&mut self.is_recalled, true) {
+            self.recall(view);
+        }
+        let mut before = std::mem::take(&mut self.maintenances);
+        for (i, maintenance) in view.world.maintenances.iter().enumerate() {
             let uid = &maintenance.metadata.uid;
-            let mut told = before.remove(uid).unwrap_or_else(|| Told::stored(maintenance));
-            Step { view, i, maintenance, decision }.tell(&mut told, blocked, emptied, returns);
-            self.0.insert(uid.clone(), told);
+            let known = before.remove(uid);
+            let mut step = Step { view, i, maintenance, emptied, nodes: &mut self.nodes, decision };
+            if maintenance.spec.stage.holds_nodes() {
+                let mut announced = known.unwrap_or_else(|| Announced::stored(view, maintenance));
+                step.tell(&mut announced, blockers, returns);
+                self.maintenances.insert(uid.clone(), announced);
+            } else if let Some(announced) = known.filter(|announced| announced.drain) {
+                step.tell_of_unsettled(&announced);
+            }
+        }
+        self.nodes.retain(|node, last| view.is_draining(node) && view.pods_up_to(node, *last).is_empty());
+    }
+
+    /// After a restart: a node was reported together with its maintenance.
+    fn recall(&mut self, view: &View<'_>) {
+        for maintenance in view.world.maintenances.iter().filter(|m| m.spec.stage.holds_nodes()) {
+            let (last, announced) = (maintenance.spec.last_pod_type, Announced::stored(view, maintenance));
+            for node in &announced.drained {
+                let up_to = self.nodes.entry(node.clone()).or_insert(last);
+                *up_to = last.max(*up_to);
+            }
+            self.maintenances.insert(maintenance.metadata.uid.clone(), announced);
         }
     }
 }
 
-impl Told {
+impl Announced {
     /// What was told before the status was written.
-    fn stored(maintenance: &NodeMaintenance) -> Self {
+    fn stored(view: &View<'_>, maintenance: &NodeMaintenance) -> Self {
         let status = &maintenance.status;
         let cordoned = is_condition_true(&status.conditions, CORDONED);
-        let is_empty = |pods: i32, evacuating: i32| pods == 0 && evacuating == 0;
-        let nodes = status.node_statuses.iter();
-        let drained = nodes.filter(|s| is_empty(s.pods_pending_evacuation, s.pods_evacuating));
+        let is_recorded = |node: &str| {
+            let node = view.world.nodes.get(node);
+            node.is_some_and(|node| drained_up_to(node) >= Some(maintenance.spec.last_pod_type))
+        };
+        let is_drained = |s: &&NodeMaintenanceNodeStatus| {
+            s.pods_pending_evacuation == 0 && s.pods_evacuating == 0 && is_recorded(&s.node_ref.name)
+        };
+        let drained = status.node_statuses.iter().filter(is_drained);
         // The stage begins before the nodes are cordoned, and no pod is asked to leave until then.
         let has_asked = cordoned
             || status.node_statuses.iter().any(|s| s.pods_evacuating > 0)
@@ -92,24 +125,25 @@ struct Step<'s, 'a> {
     view: &'s View<'a>,
     i: usize,
     maintenance: &'s NodeMaintenance,
+    emptied: &'s Emptied,
+    /// Up to which type each node was reported as drained.
+    nodes: &'s mut HashMap<String, PodType>,
     decision: &'s mut Decision,
 }
 
 impl Step<'_, '_> {
-    fn tell(&mut self, told: &mut Told, blocked: &Blocked, emptied: &Emptied, returns: &Returns) {
+    fn tell(&mut self, announced: &mut Announced, blockers: &Blockers, returns: &Returns) {
         let nodes = self.view.nodes_of(self.i);
-        let is_told = told.cordoned || told.drain;
+        let is_told = announced.cordoned || announced.drain;
         if !is_told && !nodes.is_empty() && nodes.iter().all(|node| node.unschedulable) {
-            told.cordoned = true;
-            let nodes = nodes.len();
-            let which = all(nodes, "selected node", "selected nodes");
-            self.note(false, ALL_CORDONED, format!("{which} {} unschedulable", are(nodes)));
+            announced.cordoned = true;
+            self.note(Severity::Normal, ALL_CORDONED, all_cordoned(nodes.len()));
         }
         if self.maintenance.spec.stage != Stage::Drain {
             return;
         }
-        if !told.drain && nodes.iter().any(|node| self.view.may_ask_on(&node.name)) {
-            told.drain = true;
+        if !announced.drain && nodes.iter().any(|node| self.view.may_ask_on(&node.name)) {
+            announced.drain = true;
             let last = self.maintenance.spec.last_pod_type;
             let pods: usize = nodes.iter().map(|node| self.view.pods_up_to(&node.name, last).len()).sum();
             let message = format!(
@@ -118,20 +152,20 @@ impl Step<'_, '_> {
                 counted(nodes.len(), "node", "nodes"),
                 are(pods)
             );
-            self.note(false, DRAIN_STARTED, message);
+            self.note(Severity::Normal, DRAIN_STARTED, message);
         }
-        if told.drain {
-            self.tell_of_causes(told, blocked);
-            self.tell_of_drained(told, emptied, returns);
+        if announced.drain {
+            self.tell_of_causes(announced, blockers);
+            self.tell_of_drained(announced, returns);
         }
     }
 
     /// Once for each cause, with the pod that it has kept for the longest time.
-    fn tell_of_causes(&mut self, told: &mut Told, blocked: &Blocked) {
+    fn tell_of_causes(&mut self, announced: &mut Announced, blockers: &Blockers) {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
-        let causes = blocked.by_cause(nodes, self.maintenance.spec.last_pod_type);
-        let stored = told.causes.is_none().then(|| self.stored_blockers());
-        let known = told.causes.get_or_insert_default();
+        let causes = blockers.by_cause(nodes, self.maintenance.spec.last_pod_type);
+        let stored = announced.causes.is_none().then(|| self.stored_blockers());
+        let known = announced.causes.get_or_insert_default();
         let mut new = Vec::new();
         for ((reason, about), group) in causes {
             let cause = (reason.to_owned(), about.to_owned());
@@ -145,7 +179,7 @@ impl Step<'_, '_> {
                 new.push(message(&group));
             }
         }
-        new.into_iter().for_each(|message| self.note(true, EVICTION_BLOCKED, message));
+        new.into_iter().for_each(|message| self.note(Severity::Warning, EVICTION_BLOCKED, message));
     }
 
     /// The pods that the status says are blocked, and why: these have been told of.
@@ -155,45 +189,59 @@ impl Step<'_, '_> {
     }
 
     /// Once for each node whose pods have all left, as far as they exist for this maintenance; and again when others came and left.
-    /// A node to which a workload puts pods back is none in the moment before the next one comes.
-    fn tell_of_drained(&mut self, told: &mut Told, emptied: &Emptied, returns: &Returns) {
+    /// A node to which pods return is not reported at once.
+    fn tell_of_drained(&mut self, announced: &mut Announced, returns: &Returns) {
         let last = self.maintenance.spec.last_pod_type;
         let (mut drained, mut settling) = (BTreeSet::new(), HashMap::new());
         for node in self.view.nodes_of(self.i) {
             let is_empty = self.view.pods_up_to(&node.name, last).is_empty();
-            if is_empty && told.drained.contains(&node.name) {
+            if is_empty && announced.drained.contains(&node.name) {
                 drained.insert(node.name.clone());
-            } else if is_drained(self.view, emptied, node, last) {
+            } else if is_drained(self.view, self.emptied, node, last) {
                 if returns.may_come_back(self.view, &node.name) {
                     let settled = self.view.now.checked_add(SETTLES).unwrap_or(Timestamp::MAX);
-                    let until = told.settling.get(&node.name).copied().unwrap_or(settled);
+                    let until = announced.settling.get(&node.name).copied().unwrap_or(settled);
                     if self.view.now < until {
                         self.decision.wake_at(until);
                         settling.insert(node.name.clone(), until);
                         continue;
                     }
-                    if self.speaks_for(&node.name) {
-                        self.decision.notes.push(node_drained(&node.name, last));
-                    }
                 }
                 drained.insert(node.name.clone());
-                let message = format!("All pods{} have left node {}", named(last), node.name);
-                self.note(false, NODE_DRAINED, message);
+                self.report_drained(&node.name);
             }
         }
-        (told.drained, told.settling) = (drained, settling);
+        (announced.drained, announced.settling) = (drained, settling);
     }
 
-    /// Whether it is the oldest of those whose pods are the last ones that leave a node.
-    fn speaks_for(&self, node: &str) -> bool {
-        let last = self.view.last_type_on(node);
-        let mut widest = self.view.drains_of(node).filter(|m| Some(m.spec.last_pod_type) == last);
-        widest.next().is_some_and(|first| first.metadata.uid == self.maintenance.metadata.uid)
+    /// The maintenance has gone to Complete: reports the nodes that are drained at this moment, whatever may return to them.
+    fn tell_of_unsettled(&mut self, announced: &Announced) {
+        let last = self.maintenance.spec.last_pod_type;
+        for node in self.view.nodes_of(self.i).iter().filter(|node| !announced.drained.contains(&node.name)) {
+            let is_settling = announced.settling.contains_key(&node.name)
+                && self.view.pods_up_to(&node.name, last).is_empty();
+            if is_settling || is_drained(self.view, self.emptied, node, last) {
+                self.report_drained(&node.name);
+            }
+        }
     }
 
-    fn note(&mut self, warning: bool, reason: &'static str, message: String) {
-        let about = About::Maintenance(self.maintenance.metadata.name.clone());
-        self.decision.notes.push(Note { about, warning, reason, message });
+    /// Reports a node as drained: to those who watch the maintenance, and to those who watch the node unless another maintenance
+    /// drains more of it, or it was reported as drained up to this type before.
+    fn report_drained(&mut self, node: &str) {
+        let last = self.maintenance.spec.last_pod_type;
+        let is_last = self.view.last_type_on(node) <= Some(last);
+        if is_last && self.nodes.get(node) < Some(&last) {
+            self.nodes.insert(node.to_owned(), last);
+            let message = format!("All pods{} have left the node", of_type_suffix(last));
+            self.decision.notes.push(Note::of_node(node, Severity::Normal, NODE_DRAINED, message));
+        }
+        let message = format!("All pods{} have left node {node}", of_type_suffix(last));
+        self.note(Severity::Normal, NODE_DRAINED, message);
+    }
+
+    fn note(&mut self, severity: Severity, reason: &'static str, message: String) {
+        self.decision.notes.push(Note::of(self.maintenance, severity, reason, message));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The end: the finalizer goes when the work of Complete is done.
 
-use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, Stage};
+use drydock_api::node_maintenance::NodeMaintenance;
 
 use crate::actions::{Action, Decision, Task};
 use crate::requests;
@@ -8,19 +8,14 @@ use crate::requests::failures::Failures;
 use crate::world::View;
 use crate::world::recorded;
 
-pub(crate) fn has_finalizer(maintenance: &NodeMaintenance) -> bool {
-    maintenance.metadata.finalizers.iter().any(|f| f == FINALIZER)
-}
-
 /// Decides about every maintenance in Complete. Runs last: what is left to do stands in the actions.
 pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
     let mut done = Vec::new();
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
-        let complete = maintenance.spec.stage == Stage::Complete && has_finalizer(maintenance);
         let deleting = maintenance.metadata.deletion_timestamp.is_some();
         let told =
             deleting || !decision.actions.contains_key(&Task::Status(maintenance.metadata.name.clone()));
-        if complete && told && is_released(view, failures, i, maintenance, decision) {
+        if maintenance.is_ending() && told && is_released(view, failures, i, maintenance, decision) {
             done.push(maintenance.clone());
         }
     }

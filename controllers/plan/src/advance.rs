@@ -55,11 +55,11 @@ impl Progress {
         let Some(drain) = board.drains.get(id) else { return false };
         let Some(next) = drain.next_type() else { return false };
         let is_finished = |id: &usize| {
-            let Some(other) = board.drains.get(*id).filter(|other| other.speaks_of(next)) else {
+            let Some(other) = board.drains.get(*id).filter(|other| other.drains(next)) else {
                 return true;
             };
             let first = self.first_left.get(*id).copied().flatten();
-            !first.is_some_and(|first| drain.speaks_of(first) && other.speaks_of(first))
+            !first.is_some_and(|first| drain.drains(first) && other.drains(first))
         };
         !drain.nodes.is_empty() && board.nodes_of(drain).all(|node| node.drains.iter().all(is_finished))
     }

@@ -159,7 +159,7 @@ impl Board {
         node: &'a Node,
         pod_type: PodType,
     ) -> impl Iterator<Item = &'a Drain> {
-        self.drains_of(node).filter(move |drain| drain.speaks_of(pod_type))
+        self.drains_of(node).filter(move |drain| drain.drains(pod_type))
     }
 
     /// Whether pods of a class are to leave a node.
@@ -176,7 +176,7 @@ impl Board {
     pub(crate) fn entries(&self, drain: &Drain, node: &Node) -> Vec<DrainPlanEntry> {
         let Some(keys) = self.keys.get(node.keys) else { return Vec::new() };
         let mut entries = node.targets.entries(&self.catalog, keys);
-        entries.retain(|entry| drain.speaks_of(entry.pod_type));
+        entries.retain(|entry| drain.drains(entry.pod_type));
         entries
     }
 

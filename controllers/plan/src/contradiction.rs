@@ -54,7 +54,7 @@ fn waits_for(board: &Board, id: usize, other: usize) -> bool {
     };
     let holds = |node: &Node| {
         node.drains.contains(&other)
-            && node.classes.keys().filter(|class| other_drain.speaks_of(class.pod_type)).any(|class| {
+            && node.classes.keys().filter(|class| other_drain.drains(class.pod_type)).any(|class| {
                 drain.reach.covers(class) && !other_drain.reach.covers(class) && !board.targets(node, class)
             })
     };

@@ -36,7 +36,7 @@ impl Drain {
     }
 
     /// Whether it drains pods of a type.
-    pub(crate) fn speaks_of(&self, pod_type: PodType) -> bool {
+    pub(crate) fn drains(&self, pod_type: PodType) -> bool {
         pod_type <= self.last_pod_type
     }
 

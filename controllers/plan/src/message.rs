@@ -8,16 +8,13 @@ use crate::board::{Board, Node};
 use crate::catalog::Tier;
 use crate::drain::Drain;
 
-/// What may be the last type of a maintenance, in order.
-const TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
-
 /// What the messages of one planning are made from, each worked out once.
 pub(crate) struct Messages<'a> {
     board: &'a Board,
     /// The first type of the pods that are to leave, by node.
     first: Vec<Option<PodType>>,
-    /// The first busy node of each maintenance, by the last type that counts: the places of [`TYPES`].
-    busy: Vec<[Option<usize>; TYPES.len()]>,
+    /// The first busy node of each maintenance, by the last type that counts: the places of [`PodType::ALL`].
+    busy: Vec<[Option<usize>; PodType::ALL.len()]>,
     /// What is said of nodes without targeted pods, by maintenance.
     idle: Vec<Idle>,
 }
@@ -44,13 +41,13 @@ impl<'a> Messages<'a> {
         self.first.get(node).copied().flatten().is_some_and(|first| first <= last)
     }
 
-    fn busy_nodes(&self, drain: &Drain) -> [Option<usize>; TYPES.len()] {
-        TYPES.map(|last| drain.nodes.iter().copied().find(|node| self.is_busy(*node, last)))
+    fn busy_nodes(&self, drain: &Drain) -> [Option<usize>; PodType::ALL.len()] {
+        PodType::ALL.map(|last| drain.nodes.iter().copied().find(|node| self.is_busy(*node, last)))
     }
 
     /// The first node of a maintenance that pods of types up to the last are to leave.
     fn first_busy(&self, id: usize, last: PodType) -> Option<usize> {
-        let place = TYPES.iter().rposition(|known| *known <= last)?;
+        let place = PodType::ALL.iter().rposition(|known| *known <= last)?;
         self.busy.get(id).and_then(|nodes| *nodes.get(place)?)
     }
 
@@ -82,7 +79,7 @@ impl<'a> Messages<'a> {
     fn of_idle(&self, id: usize) -> Idle {
         let said = |message: String, elsewhere| Idle { message, elsewhere };
         let Some(drain) = self.board.drains.get(id) else { return Idle::default() };
-        let is_left = |node: &Node| node.classes.keys().any(|class| drain.speaks_of(class.pod_type));
+        let is_left = |node: &Node| node.classes.keys().any(|class| drain.drains(class.pod_type));
         if !self.board.nodes_of(drain).any(is_left) {
             return said("Drained".to_owned(), None);
         }
@@ -128,7 +125,7 @@ fn limited_by<'a>(board: &'a Board, drain: &Drain, node: &'a Node) -> Option<&'a
     let hidden: Vec<Tier> =
         drain.reach.tiers().filter(|tier| !node.targets.includes(tier, &board.catalog)).collect();
     let lacks = |other: &&Drain| {
-        let spoken = hidden.iter().filter(|tier| other.speaks_of(tier.pod_type));
+        let spoken = hidden.iter().filter(|tier| other.drains(tier.pod_type));
         spoken.into_iter().any(|tier| !other.reach.includes(tier, &board.catalog))
     };
     lowest(board.drains_of(node).filter(lacks))
@@ -141,7 +138,7 @@ pub(crate) fn fast_forwarded_by<'a>(
     drain: &Drain,
     node: &'a Node,
 ) -> Option<Option<&'a Drain>> {
-    let spoken = node.targets.tiers().filter(|target| drain.speaks_of(target.pod_type));
+    let spoken = node.targets.tiers().filter(|target| drain.drains(target.pod_type));
     let ahead: Vec<Tier> = spoken.filter(|target| !drain.reach.includes(target, &board.catalog)).collect();
     let has = |other: &&Drain| ahead.iter().any(|target| other.reach.includes(target, &board.catalog));
     (!ahead.is_empty()).then(|| lowest(board.drains_of(node).filter(has)))

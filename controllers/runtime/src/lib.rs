@@ -18,6 +18,7 @@ pub mod error;
 pub mod events;
 pub mod lease;
 pub mod metrics;
+pub mod patch;
 pub mod queue;
 pub mod refusals;
 pub mod round_robin;

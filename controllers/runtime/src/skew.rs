@@ -19,6 +19,7 @@ use tracing::warn;
 use crate::cache::Cacheable;
 use crate::clock;
 use crate::context::Context;
+use crate::events::reasons;
 
 /// The difference is measured at most once in this time, however many writes are refused.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
@@ -60,7 +61,7 @@ impl Skew {
             CLOCK_SKEW.as_secs()
         );
         warn!(object = %object.key(), message);
-        context.recorder.warning(object, "ClockSkew", message);
+        context.recorder.warning(object, reasons::CLOCK_SKEW, message);
     }
 }
 

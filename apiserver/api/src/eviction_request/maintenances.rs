@@ -1,10 +1,13 @@
 //! Which maintenances a request is for: an annotation that their controller writes, and the clause that says it.
 
+use std::fmt;
+
 use drydock_machinery::names::dns1123_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::types::EvictionRequest;
+use crate::node_maintenance::NodeMaintenance;
 use crate::text::{ELLIPSIS, one_line};
 
 /// Annotation of a request: a JSON list of name and reason of the maintenances that it is for, the oldest first. Anybody
@@ -26,6 +29,23 @@ pub struct MaintenanceReference {
     /// Its `spec.reason`, which may be cut; empty if it gives none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+impl MaintenanceReference {
+    /// Names a maintenance, with its reason.
+    pub fn to(maintenance: &NodeMaintenance) -> Self {
+        Self { name: maintenance.metadata.name.clone(), reason: maintenance.spec.reason.clone() }
+    }
+}
+
+/// As in `tidy (RAM swap)`, or `tidy` without a reason.
+impl fmt::Display for MaintenanceReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason.as_str() {
+            "" => f.write_str(&self.name),
+            reason => write!(f, "{} ({reason})", self.name),
+        }
+    }
 }
 
 /// The annotation's value: the first of these that there is room for. A reason that is too long ends in an ellipsis.
@@ -65,7 +85,7 @@ pub fn of(request: &EvictionRequest) -> Vec<MaintenanceReference> {
 /// Why there is a request, as in `for NodeMaintenance tidy (RAM swap) on node r1-n1`. Empty without a maintenance; an
 /// empty `node` is not named.
 pub fn clause(maintenances: &[MaintenanceReference], node: &str) -> String {
-    let each: Vec<String> = maintenances.iter().map(with_reason).collect();
+    let each: Vec<String> = maintenances.iter().map(ToString::to_string).collect();
     let listed = match each.as_slice() {
         [] => return String::new(),
         [one] => format!("{BEGINNING} {one}"),
@@ -103,13 +123,6 @@ pub fn without_clause<'t>(clause: &str, text: &'t str) -> &'t str {
 pub fn has_clause(text: &str) -> bool {
     let rest = text.strip_prefix(BEGINNING).map(|rest| rest.strip_prefix('s').unwrap_or(rest));
     rest.is_some_and(|rest| rest.starts_with(' '))
-}
-
-fn with_reason(maintenance: &MaintenanceReference) -> String {
-    match maintenance.reason.as_str() {
-        "" => maintenance.name.clone(),
-        reason => format!("{} ({reason})", maintenance.name),
-    }
 }
 
 fn is_name(name: &str) -> bool {

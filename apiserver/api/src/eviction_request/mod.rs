@@ -17,7 +17,7 @@ pub mod limits;
 pub mod blocked;
 pub mod maintenances;
 pub mod refusal;
-pub mod told;
+pub mod retention;
 
 pub mod columns;
 mod schema;

@@ -11,7 +11,7 @@ use super::types::NodeMaintenance;
 use crate::cells::{NONE, age};
 use crate::eviction_request::refusal::budget_of;
 use crate::meta::find_condition;
-use crate::text::counted;
+use crate::text::{are, counted};
 
 const fn column(name: &'static str, type_: &'static str, description: &'static str, priority: i32) -> Column {
     Column { name, type_, format: "", description, priority }
@@ -85,11 +85,10 @@ fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
         |count: fn(&NodeMaintenanceNodeStatus) -> i32| nodes.iter().map(|n| i64::from(count(n))).sum::<i64>();
     let count = sum(blocked_pods);
     let left = sum(|n| n.pods_pending_evacuation) + sum(|n| n.pods_evacuating);
-    let be = if count == 1 { "is" } else { "are" };
     let left = counted(left, "pod", "pods");
     let PodReference { namespace, name, .. } = &oldest.pod;
     let (cause, age) = (cause(oldest), age(oldest.since_time, now));
-    Some(format!("{count} of {left} {be} blocked; oldest: {namespace}/{name} by {cause} ({age})"))
+    Some(format!("{count} of {left} {} blocked; oldest: {namespace}/{name} by {cause} ({age})", are(count)))
 }
 
 /// Blockers of a node without the node itself, which stands first among them where it blocks.

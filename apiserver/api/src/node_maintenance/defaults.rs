@@ -7,8 +7,6 @@ use super::types::PodType;
 /// Priorities of the entries that every plan has for each pod type: the highest of user defined priority classes,
 /// system-cluster-critical, system-node-critical, and the greatest there is (KEP-4212, DrainPlan).
 pub const DEFAULT_PRIORITIES: [i32; 4] = [1_000_000_000, 2_000_000_000, 2_000_001_000, i32::MAX];
-/// The pod types in the order of a plan.
-pub const POD_TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
 
 /// An entry's place in a plan: type, priority, and entries with a selector before those without.
 pub type Rank = (PodType, i32, bool);
@@ -44,7 +42,7 @@ fn default_entry(entry: &mut Value) {
 /// order, right or wrong.
 fn complete(entries: &mut Vec<Value>, last: PodType) -> Vec<usize> {
     let mut inserted: Vec<usize> = Vec::new();
-    for pod_type in POD_TYPES.into_iter().filter(|pod_type| *pod_type <= last) {
+    for pod_type in PodType::ALL.into_iter().filter(|pod_type| *pod_type <= last) {
         for priority in DEFAULT_PRIORITIES {
             let rank = (pod_type, priority, true);
             let ranks: Vec<Option<Rank>> = entries.iter().map(rank_of).collect();

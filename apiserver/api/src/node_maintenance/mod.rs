@@ -6,6 +6,7 @@ mod types;
 
 pub mod defaults;
 pub mod finalizer;
+pub mod limits;
 pub mod node_selector;
 pub mod selector_size;
 pub mod transitions;

@@ -5,8 +5,8 @@
 use drydock_machinery::schema::{ListType, Schema};
 
 use super::enumerations::{POD_TYPES, STAGES};
+use super::limits::MAX_DRAIN_PLAN;
 use super::status_schema::status;
-use super::validation::MAX_DRAIN_PLAN;
 use crate::meta_schema::{
     field, int32, label_selector, list, node_selector, object, object_meta, required, string, top_level,
 };

@@ -8,7 +8,7 @@ use super::types::{DrainPlanEntry, PodType, Stage};
 use crate::meta::{Condition, LabelSelector, is_default, is_zero};
 use crate::time;
 
-/// Condition: no pods are left on any selected node.
+/// Condition: no pods of types up to `spec.lastPodType` are left on any selected node.
 pub const DRAINED: &str = "Drained";
 /// Condition: no pods of type Default are left on any selected node.
 pub const WORKLOADS_DRAINED: &str = "WorkloadsDrained";
@@ -33,7 +33,7 @@ pub struct NodeMaintenanceStatus {
     /// selection and is not handed over to another maintenance yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_statuses: Vec<NodeMaintenanceNodeStatus>,
-    /// `Cordoned`, `Drained`, `PodsWillBeLost` and `EvictedPodsUnschedulable`.
+    /// `Cordoned`, `WorkloadsDrained`, `Drained`, `PodsWillBeLost` and `EvictedPodsUnschedulable`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Index of the current entry of `spec.drainPlan`. None before the Drain stage.

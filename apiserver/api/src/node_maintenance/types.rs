@@ -32,6 +32,18 @@ pub struct NodeMaintenance {
     pub status: NodeMaintenanceStatus,
 }
 
+impl NodeMaintenance {
+    /// Whether it has [`FINALIZER`]: its nodes are not released.
+    pub fn has_finalizer(&self) -> bool {
+        self.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+    }
+
+    /// Whether it is in Complete and its nodes are not released.
+    pub fn is_ending(&self) -> bool {
+        self.spec.stage == Stage::Complete && self.has_finalizer()
+    }
+}
+
 /// What is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -66,7 +78,7 @@ impl Default for NodeMaintenanceSpec {
 
 impl NodeMaintenanceSpec {
     /// Whether the maintenance drains pods of this type.
-    pub fn speaks_of(&self, pod_type: PodType) -> bool {
+    pub fn drains(&self, pod_type: PodType) -> bool {
         pod_type <= self.last_pod_type
     }
 }
@@ -99,6 +111,11 @@ impl Stage {
             Self::Unknown => "Unknown",
         }
     }
+
+    /// Whether the nodes of a maintenance in this stage are kept unschedulable.
+    pub fn holds_nodes(self) -> bool {
+        matches!(self, Self::Cordon | Self::Drain)
+    }
 }
 
 /// Types of pods in the order in which they leave.
@@ -118,6 +135,14 @@ pub enum PodType {
 }
 
 impl PodType {
+    /// The known types, in their order.
+    pub const ALL: [Self; 3] = [Self::Default, Self::DaemonSet, Self::Static];
+
+    /// The type of which this is the value in JSON; none if it is not known.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == text)
+    }
+
     /// The value in JSON.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,13 +1,14 @@
 //! Errors of a NodeMaintenance, on create, update and status update. Pure; does not mutate the object.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use drydock_machinery::field::{Error, ErrorList, Path, is_full};
 use drydock_machinery::meta::immutable;
+use drydock_machinery::object::json_len;
 use serde_json::Value;
 
 use super::defaults::{DEFAULT_PRIORITIES, Rank};
+use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES};
 use super::node_selector;
 use super::selector_size::SelectorSize;
 use super::status::NodeMaintenanceNodeStatus;
@@ -16,25 +17,17 @@ use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, PodType
 use crate::meta::LabelSelector;
 use crate::meta_validation::{validate_conditions, validate_label_selector};
 
-/// Most nodes that one object carries. A node's status is about 350 bytes while its pods leave (its name, a target a
-/// pod type, a message, two numbers), so that this many stay below the 1.5 MiB that storage takes.
-pub const MAX_NODES: usize = 4000;
-/// Most bytes of `status.nodeStatuses` as JSON: what storage takes, less room for the rest of the object.
-pub const MAX_NODE_STATUSES_BYTES: usize = 1_400_000;
-/// Most bytes that storage takes of one object, by default.
-pub const MAX_OBJECT_BYTES: usize = 3 << 19;
-/// Most entries of a drain plan, the twelve that are inserted among them.
-pub const MAX_DRAIN_PLAN: usize = 512;
-
 /// Errors of a new object.
 pub fn validate_create(new: &NodeMaintenance) -> ErrorList {
-    validate_spec(&new.spec, &Path::new("spec"))
+    validate_spec(&new.spec, new.spec.last_pod_type, &Path::new("spec"))
 }
 
 /// Errors of a change of the spec.
 pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorList {
     let path = Path::new("spec");
-    let mut errors = validate_spec(&with_later_last(old, new), &path);
+    // A changed lastPodType is one error, and not one for each entry of the plan.
+    let later = old.spec.last_pod_type.max(new.spec.last_pod_type);
+    let mut errors = validate_spec(&new.spec, later, &path);
     let deleting = old.metadata.deletion_timestamp.is_some();
     if new.spec.stage != Stage::Unknown && !may_change(old.spec.stage, new.spec.stage, deleting) {
         let (to, from) = (new.spec.stage.as_str(), old.spec.stage.as_str());
@@ -65,16 +58,6 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
         errors.push(immutable(path.child("drainPlan"), value));
     }
     errors
-}
-
-/// The new spec, with the later one of the last pod types where it was changed: that is one error, not one for each entry of
-/// the plan.
-fn with_later_last<'a>(old: &NodeMaintenance, new: &'a NodeMaintenance) -> Cow<'a, NodeMaintenanceSpec> {
-    let (was, is) = (old.spec.last_pod_type, new.spec.last_pod_type);
-    match is == was || is == PodType::Unknown {
-        true => Cow::Borrowed(&new.spec),
-        false => Cow::Owned(NodeMaintenanceSpec { last_pod_type: was.max(is), ..new.spec.clone() }),
-    }
 }
 
 /// Errors of a status.
@@ -115,17 +98,17 @@ pub fn same_plan(a: &[DrainPlanEntry], b: &[DrainPlanEntry]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| key(a) == key(b))
 }
 
-fn validate_spec(spec: &NodeMaintenanceSpec, path: &Path) -> ErrorList {
+/// `last` is the type after which the plan may have no entries.
+fn validate_spec(spec: &NodeMaintenanceSpec, last: PodType, path: &Path) -> ErrorList {
     let mut errors = match &spec.node_selector {
         None => vec![Error::required(path.child("nodeSelector"), "")],
         Some(selector) => node_selector::validate(selector, &path.child("nodeSelector")),
     };
-    errors.extend(validate_plan(spec, &path.child("drainPlan")));
+    errors.extend(validate_plan(&spec.drain_plan, last, &path.child("drainPlan")));
     errors
 }
 
-fn validate_plan(spec: &NodeMaintenanceSpec, path: &Path) -> ErrorList {
-    let plan = spec.drain_plan.as_slice();
+fn validate_plan(plan: &[DrainPlanEntry], last_type: PodType, path: &Path) -> ErrorList {
     if plan.len() > MAX_DRAIN_PLAN {
         return vec![Error::too_many(path.clone(), plan.len(), MAX_DRAIN_PLAN)];
     }
@@ -148,8 +131,8 @@ fn validate_plan(spec: &NodeMaintenanceSpec, path: &Path) -> ErrorList {
         let key = key(entry);
         let rank = (entry.pod_type, entry.pod_priority, key.2.is_none());
         let value = || serde_json::to_value(entry).unwrap_or(Value::Null);
-        if entry.pod_type != PodType::Unknown && !spec.speaks_of(entry.pod_type) {
-            errors.push(beyond_last(entry.pod_type, spec.last_pod_type, path));
+        if entry.pod_type != PodType::Unknown && entry.pod_type > last_type {
+            errors.push(beyond_last(entry.pod_type, last_type, path));
         } else if !seen.insert(key) {
             errors.push(Error::duplicate(path, value()));
         } else if let Some(later) = last.filter(|later| entry.pod_type != PodType::Unknown && rank < *later) {
@@ -210,8 +193,7 @@ fn validate_node_statuses(statuses: &[NodeMaintenanceNodeStatus], path: &Path) -
     if statuses.len() > MAX_NODES {
         return vec![Error::too_many(path.clone(), statuses.len(), MAX_NODES)];
     }
-    let size = serde_json::to_vec(statuses).map_or(0, |json| json.len());
-    if size > MAX_NODE_STATUSES_BYTES {
+    if json_len(statuses) > MAX_NODE_STATUSES_BYTES {
         return vec![Error::too_long(path.clone(), MAX_NODE_STATUSES_BYTES)];
     }
     let (mut seen, mut errors) = (HashSet::new(), ErrorList::new());

@@ -1,12 +1,12 @@
 //! What a maintenance selects at this moment: no more nodes than its status can name, else it is refused when it is asked
-//! for, because later nobody could tell how far it is (the limit is `node_maintenance::validation::MAX_NODES`). A selection
+//! for, because later nobody could tell how far it is (the limit is `node_maintenance::limits::MAX_NODES`). A selection
 //! of all nodes (KEP-4212, NodeMaintenance Admission) and a term that selects none get a warning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{NodeSelector, node_selector};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};

@@ -1,6 +1,6 @@
 //! What a change of an object touches.
 
-use drydock_api::node_maintenance::validation::MAX_OBJECT_BYTES;
+use drydock_api::node_maintenance::limits::MAX_OBJECT_BYTES;
 use drydock_proto::status::v1alpha1::watch_nodes_response::Event;
 use drydock_proto::status::v1alpha1::{EvictionCounts, Node, WatchNodesResponse};
 use prost::Message;

@@ -4,10 +4,11 @@ use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
     self, CORDONED, DRAINED, MAX_BLOCKERS, NodeMaintenance, NodeMaintenanceNodeStatus, WORKLOADS_DRAINED,
 };
+use drydock_api::text::number;
 use drydock_proto::status::v1alpha1::{Blocker, Maintenance, Outcomes, PlanEntry};
 use jiff::Timestamp;
 
-use super::{bounds, count, number, plan, timestamp, words};
+use super::{bounds, count, plan, timestamp, words};
 use crate::rate::Pace;
 
 /// The message of a maintenance. `pace` is what its past tells, which the object does not have.

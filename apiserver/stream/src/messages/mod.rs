@@ -21,7 +21,3 @@ pub fn timestamp(time: Timestamp) -> prost_types::Timestamp {
 fn count(of: impl Iterator<Item = i32>) -> i32 {
     of.fold(0, i32::saturating_add)
 }
-
-fn number(of: usize) -> i32 {
-    i32::try_from(of).unwrap_or(i32::MAX)
-}

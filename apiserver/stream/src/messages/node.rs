@@ -1,10 +1,11 @@
 //! A node as readers see it: what each maintenance says of it, and counts over the evictions of its pods.
 
 use drydock_api::node_maintenance::{MAX_BLOCKERS, NodeMaintenance, NodeMaintenanceNodeStatus};
+use drydock_api::text::number;
 use drydock_proto::status::v1alpha1::{EvictionCounts, Node, NodeProgress};
 use jiff::Timestamp;
 
-use super::{bounds, maintenance, number, plan, timestamp, words};
+use super::{bounds, maintenance, plan, timestamp, words};
 
 /// The message of a node. `progress` is in the order of the maintenances' age.
 pub fn message<'p>(

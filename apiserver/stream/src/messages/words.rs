@@ -27,12 +27,7 @@ pub(super) fn pod_type(pod_type: node_maintenance::PodType) -> PodType {
 
 /// The type of a pod as an EvictionRequest's podInfo writes it.
 pub(super) fn pod_type_of(text: &str) -> PodType {
-    let all = [
-        node_maintenance::PodType::Default,
-        node_maintenance::PodType::DaemonSet,
-        node_maintenance::PodType::Static,
-    ];
-    all.into_iter().find(|known| known.as_str() == text).map_or(PodType::Unspecified, pod_type)
+    node_maintenance::PodType::parse(text).map_or(PodType::Unspecified, pod_type)
 }
 
 /// The state that the table of `kubectl get` shows, too.

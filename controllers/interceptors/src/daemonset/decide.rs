@@ -2,13 +2,13 @@
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
-use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use super::NAME;
-use super::returns::{Returns, When};
+use super::deletions::{Deletions, When};
 use super::targets::OnNode;
+use crate::responsible::responsible;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +23,8 @@ pub(super) enum Deed {
     Terminating,
     /// Our taint is to keep the DaemonSet from putting the pod back, and does not stand yet.
     AwaitTaint,
-    /// The pod is to be deleted now.
-    Delete,
-    /// The deletion is sent, and shows in the cache by then.
-    Sent { until: Timestamp },
-    /// The DaemonSet puts new pods there as fast as they are deleted: no deletion before then.
-    Wait { until: Timestamp, times: u32 },
+    /// The pod is to be deleted then.
+    Delete(When),
 }
 
 /// Whether we may act: it is our turn; or it is that of imperative-eviction, which leaves DaemonSet pods to us, and ours
@@ -41,33 +37,28 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
     request.is_wanted()
         && match request.active_interceptor() {
             Some(NAME) => true,
-            Some(IMPERATIVE_EVICTION) => pod.and_then(daemon_set).is_some() && (had_turn() || !has_turn()),
+            Some(IMPERATIVE_EVICTION) => {
+                pod.is_some_and(|pod| responsible(pod) == NAME) && (had_turn() || !has_turn())
+            }
             _ => false,
         }
 }
 
-/// Namespace and UID of the DaemonSet of a pod that is ours by its type: a mirror pod is a static one, whoever controls it.
-/// The owner reference is believed, as the drain plan believes it: whether there is such a DaemonSet makes no
-/// difference, since nobody else evicts the pod.
-pub(super) fn daemon_set(pod: &Pod) -> Option<String> {
-    pod.daemon_set().filter(|_| pod.pod_type() == PodType::DaemonSet)
-}
-
-/// Decides. `pod` is the target, none when it is gone or terminal; `on_node` what its node is drained of; `awaits_taint` whether our taint is to stand on its node
-/// and does not yet.
+/// Decides. `pod` is the target, none when it is gone or terminal; `on_node` which pods are being drained from its node;
+/// `awaits_taint` whether our taint is to stand there and does not yet.
 pub(super) fn decide(
     request: &EvictionRequest,
     pod: Option<&Pod>,
     on_node: &OnNode,
     awaits_taint: bool,
-    returns: &Returns,
+    deletions: &Deletions,
     now: Timestamp,
 ) -> Deed {
     if !is_ours(request, pod) {
         return Deed::Nothing;
     }
     let Some(pod) = pod else { return Deed::Gone };
-    if daemon_set(pod).is_none() {
+    if responsible(pod) != NAME {
         return Deed::Decline;
     }
     if pod.is_terminating() {
@@ -79,11 +70,7 @@ pub(super) fn decide(
     if awaits_taint && !pod.tolerates_drain_taint {
         return Deed::AwaitTaint;
     }
-    match returns.when(pod, now) {
-        When::Now => Deed::Delete,
-        When::Sent { until } => Deed::Sent { until },
-        When::Later { until, times } => Deed::Wait { until, times },
-    }
+    Deed::Delete(deletions.when(pod, now))
 }
 
 #[cfg(test)]
@@ -133,13 +120,16 @@ mod tests {
     }
 
     fn deed(request: &EvictionRequest, pod: Option<&Pod>) -> Deed {
-        decide(request, pod, &covered(), false, &Returns::default(), Timestamp::UNIX_EPOCH)
+        decide(request, pod, &covered(), false, &Deletions::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
     fn a_covered_pod_is_deleted_in_our_turn_and_after_it_was_passed_over() {
-        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&pod())), Deed::Delete);
-        assert_eq!(deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())), Deed::Delete);
+        assert_eq!(deed(&request(NAME, &[OTHER]), Some(&pod())), Deed::Delete(When::Now));
+        assert_eq!(
+            deed(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&pod())),
+            Deed::Delete(When::Now)
+        );
     }
 
     /// A pod that was covered was deleted at once, whoever's turn it was: an interceptor that was to move the pod's data
@@ -165,7 +155,7 @@ mod tests {
     fn a_pod_that_was_adopted_after_its_interceptors_were_chosen_is_deleted() {
         let mut adopted = request(IMPERATIVE_EVICTION, &[OTHER]);
         adopted.status.target_interceptors.retain(|i| i.name != NAME);
-        assert_eq!(deed(&adopted, Some(&pod())), Deed::Delete);
+        assert_eq!(deed(&adopted, Some(&pod())), Deed::Delete(When::Now));
         let free = Pod { controller: None, ..pod() };
         assert_eq!(deed(&adopted, Some(&free)), Deed::Nothing);
         adopted.status.active_interceptors = vec![OTHER.into()];
@@ -196,7 +186,7 @@ mod tests {
     fn a_pod_that_is_not_covered_is_left_alone() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
         assert_eq!(
-            decide(&request, Some(&pod()), &OnNode::default(), false, &Returns::default(), now),
+            decide(&request, Some(&pod()), &OnNode::default(), false, &Deletions::default(), now),
             Deed::Nothing
         );
     }
@@ -205,9 +195,9 @@ mod tests {
     #[test]
     fn a_pod_that_our_taint_keeps_away_is_deleted_when_it_stands() {
         let (request, now) = (request(NAME, &[]), Timestamp::UNIX_EPOCH);
-        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Returns::default(), now);
+        let deed = |pod: Pod| decide(&request, Some(&pod), &covered(), true, &Deletions::default(), now);
         assert_eq!(deed(pod()), Deed::AwaitTaint);
-        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), Deed::Delete);
+        assert_eq!(deed(Pod { tolerates_drain_taint: true, ..pod() }), Deed::Delete(When::Now));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! ```
 
 mod decide;
-mod returns;
+mod deletions;
 mod targets;
 mod telling;
 
@@ -33,13 +33,15 @@ use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 use tracing::info;
 
+use crate::reporter::Audience::{Owner, Readers};
+use crate::reporter::{self, Reported, Reporter, at};
+use crate::responsible::target_of;
 use crate::taint::{self, Awaited};
-use crate::terminating;
+use crate::terminating::gone;
 use decide::{Deed, decide, is_ours};
-pub(crate) use returns::Returns;
+pub(crate) use deletions::Deletions;
+use deletions::When;
 pub(crate) use targets::{OnNode, Targets, changed_nodes};
-use telling::Audience::{Owner, Readers};
-use telling::{Reporter, at, sooner};
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;
@@ -55,17 +57,15 @@ const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 enum Error {
     #[error("deleting the pod: {0}")]
     Delete(#[source] kube::Error),
-    #[error("reporting: {0}")]
-    Report(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
+    #[error(transparent)]
+    Report(#[from] reporter::Error),
 }
 
 impl WorkError for Error {
     fn call(&self) -> Option<&kube::Error> {
         match self {
-            Self::Delete(error) | Self::Report(error) => Some(error),
-            Self::NoLease => None,
+            Self::Delete(error) => Some(error),
+            Self::Report(error) => error.call(),
         }
     }
 }
@@ -88,7 +88,7 @@ async fn evict(context: Context, shared: Arc<taint::Shared>, queue: Queue<Object
     context.caches.requests.wait_until_synced().await;
     context.caches.maintenances.wait_until_synced().await;
     let stop = context.shutdown.clone();
-    let worker = Arc::new(Worker { context, shared, reporter: Reporter::default() });
+    let worker = Arc::new(Worker::new(context, shared));
     worker.subscribe(&queue);
     let work = move |key| {
         let worker = worker.clone();
@@ -104,12 +104,17 @@ struct Worker {
 }
 
 impl Worker {
+    fn new(context: Context, shared: Arc<taint::Shared>) -> Self {
+        Self { reporter: Reporter::new(context.clone(), NAME, Duration::ZERO), context, shared }
+    }
+
     fn subscribe(self: &Arc<Self>, queue: &Queue<ObjectKey>) {
         let caches = &self.context.caches;
         let (requests, worker) = (queue.clone(), self.clone());
         caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
-            let is_ours = |request| is_ours(request, worker.target(request).as_deref());
+            let is_ours =
+                |request| is_ours(request, target_of(request, &worker.context.caches.pods).as_deref());
             if change.new.as_deref().is_some_and(is_ours) || worker.reporter.knows(&request.key()) {
                 requests.add(request.key());
             }
@@ -143,28 +148,32 @@ impl Worker {
 
     async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
         let request = self.context.caches.requests.get(&key);
-        let pod = request.as_deref().and_then(|request| self.target(request));
+        let pod = request.as_deref().and_then(|request| target_of(request, &self.context.caches.pods));
         let Some(request) = request.filter(|request| is_ours(request, pod.as_deref())) else {
             self.reporter.forget(&key);
             return Ok(Outcome::Done);
         };
         let now = clock::now();
         let deed = self.decide(&request, pod.as_deref(), now);
-        let tell =
-            async |news, audience| self.reporter.tell(&self.context, &request, &news, audience, now).await;
+        let tell = async |news, audience| -> Result<Outcome, Error> {
+            Ok(outcome(self.reporter.tell(&request, news, audience, None, None, now).await?, now))
+        };
         match (deed, pod) {
-            (Deed::Decline, _) => self.reporter.decline(&self.context, &request, now).await,
-            (Deed::Gone, _) => tell(telling::gone(), Readers).await,
+            (Deed::Decline, _) => {
+                let why = "The pod does not belong to a DaemonSet.";
+                Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
+            }
+            (Deed::Gone, _) => tell(gone(), Readers).await,
             (Deed::Terminating, Some(pod)) => {
                 let told = tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await?;
-                let due = terminating::due(&pod).filter(|due| *due > now);
+                let due = pod.overdue_at().filter(|due| *due > now);
                 Ok(due.map_or(told, |due| sooner(told, due, now)))
             }
             (Deed::AwaitTaint, Some(pod)) => match self.awaited(&pod.node_name, now) {
                 Ok(awaited) => tell(telling::awaits_taint(&pod, &awaited), Readers).await,
                 Err(late) => Ok(at(Some(late), now)),
             },
-            (Deed::Delete, Some(pod)) => {
+            (Deed::Delete(When::Now), Some(pod)) => {
                 if let Err(error) = self.delete(&pod).await {
                     if let Error::Delete(why) = &error
                         && let Some(news) = telling::refused(why)
@@ -173,11 +182,11 @@ impl Worker {
                     }
                     return Err(error);
                 }
-                self.shared.returns.lock().deleted(&pod, now);
+                self.shared.deletions.lock().deleted(&pod, now);
                 tell(telling::terminating(&pod, &self.why(&pod), now), Owner).await
             }
-            (Deed::Sent { until }, Some(_)) => Ok(at(Some(until), now)),
-            (Deed::Wait { until, times }, Some(pod)) => match telling::returned(&pod, times) {
+            (Deed::Delete(When::Sent { until }), Some(_)) => Ok(at(Some(until), now)),
+            (Deed::Delete(When::Later { until, times }), Some(pod)) => match telling::returned(&pod, times) {
                 Some(news) => Ok(sooner(tell(news, Readers).await?, until, now)),
                 None => Ok(at(Some(until), now)),
             },
@@ -189,7 +198,7 @@ impl Worker {
         let node = pod.map_or("", |pod| pod.node_name.as_str());
         let awaits_taint = taint::is_awaited(&self.context, &self.shared, node);
         let on_node = self.shared.targets.on(node);
-        decide(request, pod, &on_node, awaits_taint, &self.shared.returns.lock(), now)
+        decide(request, pod, &on_node, awaits_taint, &self.shared.deletions.lock(), now)
     }
 
     /// Why the taint of a node does not stand, if that is to be told; else when it is. The taint is looked at if nobody has
@@ -205,13 +214,6 @@ impl Worker {
         awaited.filter(is_due).ok_or(late)
     }
 
-    /// The target, unless it is gone or terminal.
-    fn target(&self, request: &EvictionRequest) -> Option<Arc<Pod>> {
-        let target = request.spec.target.pod.as_ref()?;
-        let pod = self.context.caches.pods.find(request.namespace(), &target.name)?;
-        (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
-    }
-
     /// Names and reasons of the maintenances that cover the pod.
     fn why(&self, pod: &Pod) -> String {
         let on_node = self.shared.targets.on(&pod.node_name);
@@ -224,7 +226,7 @@ impl Worker {
 
     async fn delete(&self, pod: &Pod) -> Result<(), Error> {
         if !self.context.may_write() {
-            return Err(Error::NoLease);
+            return Err(reporter::Error::NoLease.into());
         }
         let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
         let params = DeleteParams::default().preconditions(preconditions);
@@ -238,6 +240,20 @@ impl Worker {
             Err(error) if matches!(classify(&error), Failure::NotFound | Failure::Conflict) => Ok(()),
             Err(error) => Err(Error::Delete(error)),
         }
+    }
+}
+
+/// A report that was refused is tried again soon.
+fn outcome(reported: Reported, now: Timestamp) -> Outcome {
+    if reported.is_refused { Outcome::Retry } else { at(reported.wake, now) }
+}
+
+/// The earlier of an outcome's wake-up and `until`.
+fn sooner(outcome: Outcome, until: Timestamp, now: Timestamp) -> Outcome {
+    match (outcome, at(Some(until), now)) {
+        (Outcome::After(a), Outcome::After(b)) => Outcome::After(a.min(b)),
+        (Outcome::Retry, _) => Outcome::Retry,
+        (_, wait) => wait,
     }
 }
 

@@ -191,7 +191,7 @@ fn worker(context: &Context) -> (Worker, ObjectKey) {
     context.caches.pods.apply(pod("low"));
     context.caches.maintenances.apply(maintenance(0));
     context.caches.requests.apply(request("low", &[NAME, IMPERATIVE_EVICTION], NAME));
-    let worker = Worker { context: context.clone(), shared, reporter: Reporter::default() };
+    let worker = Worker::new(context.clone(), shared);
     (worker, ObjectKey::new("ns", "low"))
 }
 
@@ -201,7 +201,7 @@ fn worker(context: &Context) -> (Worker, ObjectKey) {
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let (context, _told) = host();
     let (worker, low) = worker(&context);
-    worker.shared.returns.lock().deleted(&pod("before"), clock::now());
+    worker.shared.deletions.lock().deleted(&pod("before"), clock::now());
     worker.reconcile(low.clone()).await.unwrap();
     let queue = worker.shared.queue.clone();
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
@@ -217,7 +217,7 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut told) = host();
     let (worker, low) = worker(&context);
-    worker.shared.returns.lock().deleted(&pod("before"), clock::now());
+    worker.shared.deletions.lock().deleted(&pod("before"), clock::now());
     worker.shared.wanted("n", clock::now() - TAINT_SHOWS_WITHIN);
     worker.reconcile(low).await.unwrap();
     assert_eq!(call(&mut told).await, "PATCH status \"Other\" \"n\"");

@@ -32,13 +32,13 @@ impl Targets {
         maintenances.subscribe(move |change| targets.take(change));
     }
 
-    /// What a node is drained of.
+    /// Which pods are being drained from a node.
     pub(crate) fn on(&self, node: &str) -> OnNode {
         self.0.read().get(node).cloned().unwrap_or_default()
     }
 
     /// Whether a maintenance in Drain has come to DaemonSet pods on a node.
-    pub(crate) fn has_drained(&self, node: &str) -> bool {
+    pub(crate) fn has_reached_daemon_sets(&self, node: &str) -> bool {
         self.0.read().contains_key(node)
     }
 
@@ -101,7 +101,7 @@ impl Target {
 /// The statuses of the nodes on which a maintenance in Drain has come to DaemonSet pods.
 fn drained(maintenance: &NodeMaintenance) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
     let statuses = maintenance.status.node_statuses.iter().enumerate();
-    let drains_them = is_draining(maintenance) && maintenance.spec.speaks_of(PodType::DaemonSet);
+    let drains_them = is_draining(maintenance) && maintenance.spec.drains(PodType::DaemonSet);
     statuses.filter(move |(_, status)| drains_them && names_daemon_sets(status))
 }
 
@@ -198,15 +198,15 @@ mod tests {
         assert!(!is(&pod(0, "b"), all(target(PodType::DaemonSet, 5000, Some("a")))));
         let elsewhere = of(&maintenance(Stage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)]));
         assert!(!elsewhere.on("n1").covers(&pod(0, "a")));
-        assert!(elsewhere.has_drained("n2") && !elsewhere.has_drained("n1"));
-        assert!(!of(&all(target(PodType::Default, 5000, None))).has_drained("n1"));
+        assert!(elsewhere.has_reached_daemon_sets("n2") && !elsewhere.has_reached_daemon_sets("n1"));
+        assert!(!of(&all(target(PodType::Default, 5000, None))).has_reached_daemon_sets("n1"));
     }
 
     #[test]
     fn only_the_drain_stage_covers() {
         for stage in [Stage::Idle, Stage::Cordon, Stage::Complete] {
             let m = maintenance(stage, "n1", vec![target(PodType::DaemonSet, 5000, None)]);
-            assert!(!of(&m).has_drained("n1"));
+            assert!(!of(&m).has_reached_daemon_sets("n1"));
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         for m in ["b", "low"] {
             store.remove(&ObjectKey::new("", m));
         }
-        assert!(!targets.has_drained("n1") && !targets.has_drained("n2"));
+        assert!(!targets.has_reached_daemon_sets("n1") && !targets.has_reached_daemon_sets("n2"));
         assert!(targets.0.read().is_empty());
     }
 

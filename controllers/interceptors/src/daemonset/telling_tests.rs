@@ -1,14 +1,19 @@
-//! What is written, by what was written before.
+//! What is said, and who is told.
 
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use drydock_api::eviction_request::Requester;
-use drydock_runtime::testing::{context, failure, unknown_path};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, Requester};
+use drydock_runtime::Context;
+use drydock_runtime::testing::{context, failure};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::daemonset::NAME;
+use crate::reporter::{Audience, Reporter};
 
 fn request() -> EvictionRequest {
     let mut request = EvictionRequest::named("ns", "uid");
@@ -22,48 +27,12 @@ fn news(message: &str) -> News {
     News { message: message.into(), ..News::default() }
 }
 
+fn reporter(context: &Context) -> Reporter {
+    Reporter::new(context.clone(), NAME, Duration::ZERO)
+}
+
 fn at_second(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
-}
-
-/// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
-/// the turn was ours until its heartbeat deadline of twenty minutes.
-#[tokio::test]
-async fn a_turn_that_could_not_be_declined_is_declined_again() {
-    let context = context(|_, _, _| unknown_path());
-    assert!(Reporter::default().decline(&context, &request(), at_second(0)).await.is_err());
-}
-
-/// The second one, made from the cache, set another startTime: 422, and silence for half a minute.
-#[tokio::test]
-async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_yet() {
-    let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let writes = sent.clone();
-    let context = context(move |_, _, body| {
-        writes.lock().push(body["status"]["interceptors"][0].clone());
-        (200, json!({"metadata": {"name": "uid"}}))
-    });
-    let reporter = Reporter::default();
-    let stale = request();
-    reporter.tell(&context, &stale, &news("one"), Audience::Readers, at_second(0)).await.unwrap();
-    reporter.tell(&context, &stale, &news("two"), Audience::Readers, at_second(5)).await.unwrap();
-    reporter.tell(&context, &stale, &news("two"), Audience::Readers, at_second(6)).await.unwrap();
-    let sent = sent.lock().clone();
-    assert_eq!(sent.len(), 2, "{sent:?}");
-    assert_eq!(sent[1]["message"], "two");
-    for field in ["startTime", "heartbeatTime"] {
-        assert_eq!(sent[1][field], sent[0][field], "{field}");
-    }
-}
-
-#[tokio::test]
-async fn what_was_refused_is_forgotten_and_tried_again_soon() {
-    let context = context(|_, _, _| failure(422, "Invalid"));
-    let reporter = Reporter::default();
-    let outcome =
-        reporter.tell(&context, &request(), &news("one"), Audience::Readers, at_second(0)).await.unwrap();
-    assert_eq!(outcome, Outcome::Retry);
-    assert_eq!(reporter.entry(&request()), request().interceptor(NAME).cloned(), "the cache knows better");
 }
 
 #[test]
@@ -81,7 +50,7 @@ fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
             "cannot be set: denied by a webhook",
         ),
         (awaited(None, Some((3, at_second(0)))), OTHER, "taken it away 3 times since 1970-01-01T00:00:00Z"),
-        (awaited(None, None), OTHER, "since 1970-01-01T00:00:00Z"),
+        (awaited(None, None), OTHER, "requested at 1970-01-01T00:00:00Z"),
     ] {
         let news = awaits_taint(&pod, &awaited);
         let blocked = news.blocked.unwrap();
@@ -112,14 +81,17 @@ async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps
     status["message"] = "admission webhook \"w.example.com\" denied the request: no".into();
     let error = kube::Error::Api(serde_json::from_value(status).unwrap());
     assert_eq!(code, 403);
-    let (reporter, denied) = (Reporter::default(), refused(&error).unwrap());
+    let (reporter, denied) = (reporter(&context), refused(&error).unwrap());
     for second in [0, 5] {
-        reporter.tell(&context, &request(), &denied, Audience::Owner, at_second(second)).await.unwrap();
+        reporter
+            .tell(&request(), denied.clone(), Audience::Owner, None, None, at_second(second))
+            .await
+            .unwrap();
     }
     let reasons = || context.recorder.take_all().into_iter().map(|(reason, _)| reason).collect::<Vec<_>>();
     assert_eq!(reasons(), ["EvictionBlocked"], "on the request, which names no pod here");
     assert_eq!(sent.lock()[0]["lastBlocked"]["name"], "w.example.com");
-    reporter.tell(&context, &request(), &news("it goes"), Audience::Owner, at_second(9)).await.unwrap();
+    reporter.tell(&request(), news("it goes"), Audience::Owner, None, None, at_second(9)).await.unwrap();
     assert_eq!(reasons(), ["EvictionUnblocked"]);
     assert_eq!(sent.lock().last().unwrap()["lastBlocked"]["name"], "w.example.com", "it is kept");
 }
@@ -128,10 +100,10 @@ async fn the_owner_is_told_once_of_what_refuses_the_deletion_and_the_entry_keeps
 async fn what_is_a_matter_of_the_node_or_the_daemon_set_is_no_event_for_the_owner() {
     let context = context(|_, _, _| (200, json!({"metadata": {"name": "uid"}})));
     let pod = Pod { tolerates_drain_taint: true, ..Pod::default() };
-    let reporter = Reporter::default();
+    let reporter = reporter(&context);
     for second in [0, 120] {
         let news = returned(&pod, 3).unwrap();
-        reporter.tell(&context, &request(), &news, Audience::Readers, at_second(second)).await.unwrap();
+        reporter.tell(&request(), news, Audience::Readers, None, None, at_second(second)).await.unwrap();
     }
     assert_eq!(context.recorder.take_all(), []);
 }

@@ -4,15 +4,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::ObjectKey;
 use tokio::time::Instant;
 
-use super::NAME;
 use super::gate::{Gate, Relief};
 use super::let_go::LetGo;
 use super::plan::Tried;
-use crate::told::Told;
 
 /// At least so many of those who wait for a budget are woken by a change in their favour, as many as may be in flight.
 const WOKEN: usize = 64;
@@ -24,31 +21,11 @@ const ALL_WOKEN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) tried: Tried,
-    /// UID of the request.
-    uid: String,
-    /// The entry that was written last; the cache may not show it yet.
-    pub(crate) written: Option<InterceptorStatus>,
-    /// When.
-    pub(crate) written_at: Option<Instant>,
     /// Name of the pod, which the metrics carry.
     pub(crate) pod: String,
-    /// What its owner was told of what blocks.
-    pub(crate) told: Told,
     waiting: Option<Waiting>,
     /// The budget whose room it waits or asks for.
     claim: Option<ObjectKey>,
-}
-
-impl Memory {
-    /// A request that was made anew under the name has none of the entries that were written to the one before, which may
-    /// have gone while the watch was broken off.
-    pub(crate) fn belong_to(&mut self, request: &EvictionRequest) {
-        let uid = &request.metadata.uid;
-        if self.uid != *uid {
-            (self.uid, self.written, self.written_at) = (uid.clone(), None, None);
-            self.told = request.interceptor(NAME).map(Told::stored).unwrap_or_default();
-        }
-    }
 }
 
 /// What a request waits for.

@@ -83,7 +83,7 @@ async fn serve(worker: Arc<Worker>, key: ObjectKey) {
 
 /// Asks the host, unless the request is no longer ours or the pod is already going.
 async fn ask(worker: &Worker, key: &ObjectKey) -> Option<(Answer, Gate)> {
-    let (request, seen) = worker.look(key)?;
+    let (request, seen) = worker.fetch(key)?;
     let tried = worker.still_asks(key, &seen)?;
     let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
     if !worker.context.may_write() {

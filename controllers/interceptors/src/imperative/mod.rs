@@ -16,7 +16,6 @@ mod metrics;
 mod plan;
 mod pool;
 mod refused;
-mod telling;
 #[cfg(test)]
 mod testing;
 mod worker;
@@ -60,30 +59,36 @@ fn is_ours(request: &EvictionRequest) -> bool {
 }
 
 fn subscribe(context: &Context, worker: &Arc<Worker>, queue: &Queue<ObjectKey>) {
-    let (requests, board) = (queue.clone(), worker.clone());
-    context.caches.requests.subscribe(move |change: &Change<EvictionRequest>| {
-        let Some(request) = change.latest() else { return };
-        if change.new.as_ref().is_some_and(|r| is_ours(r)) || board.knows(&request.key()) {
-            requests.add(request.key());
-        }
-    });
-    let (pods, known) = (queue.clone(), context.caches.requests.clone());
-    context.caches.pods.subscribe(move |change: &Change<Pod>| {
-        for pod in change.both() {
-            let key = ObjectKey::new(&pod.namespace, &pod.uid);
-            if known.get(&key).is_some_and(|request| is_ours(&request)) {
-                pods.add(key);
+    context.caches.requests.subscribe({
+        let (queue, worker) = (queue.clone(), worker.clone());
+        move |change: &Change<EvictionRequest>| {
+            let Some(request) = change.latest() else { return };
+            if change.new.as_ref().is_some_and(|r| is_ours(r)) || worker.knows(&request.key()) {
+                queue.add(request.key());
             }
         }
     });
-    let board = worker.clone();
-    context.caches.budgets.subscribe(move |change: &Change<Budget>| {
-        let Some(budget) = change.latest() else { return };
-        if gate::lets_go(change.old.as_deref(), change.new.as_deref()) {
-            board.note_let_go(&budget.key());
+    context.caches.pods.subscribe({
+        let (queue, requests) = (queue.clone(), context.caches.requests.clone());
+        move |change: &Change<Pod>| {
+            for pod in change.both() {
+                let key = ObjectKey::new(&pod.namespace, &pod.uid);
+                if requests.get(&key).is_some_and(|request| is_ours(&request)) {
+                    queue.add(key);
+                }
+            }
         }
-        if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
-            board.wake(&budget.key(), relief);
+    });
+    context.caches.budgets.subscribe({
+        let worker = worker.clone();
+        move |change: &Change<Budget>| {
+            let Some(budget) = change.latest() else { return };
+            if gate::lets_go(change.old.as_deref(), change.new.as_deref()) {
+                worker.note_let_go(&budget.key());
+            }
+            if let Some(relief) = gate::relief(change.old.as_deref(), change.new.as_deref()) {
+                worker.wake(&budget.key(), relief);
+            }
         }
     });
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use drydock_api::eviction_request::interceptors::{DAEMON_SET, KUBELET};
-use drydock_api::node_maintenance::PodType;
 use drydock_runtime::Pod;
 use drydock_runtime::queue::Backoff;
 use jiff::Timestamp;
 
+use super::NAME;
 use super::answer::Answer;
 use super::gate::Gate;
 use super::refused::Refused;
 use crate::report::News;
+use crate::responsible::responsible;
 use crate::terminating;
 
 /// Backoff after answers that block (KEP-4563: up to about 15 minutes).
@@ -55,10 +55,10 @@ impl Tried {
     }
 
     /// Takes in how the budgets stand: what was once otherwise has changed, though it be as it was again.
-    pub(crate) fn look(&mut self, gate: &Gate) {
+    pub(crate) fn update(&mut self, gate: &Gate) {
         self.asked_at.take_if(|asked_at| asked_at != gate);
         if let Some(refused) = &mut self.refused {
-            refused.look(gate);
+            refused.update(gate);
         }
     }
 
@@ -115,10 +115,10 @@ pub(crate) struct Plan {
 /// Plans. `pod` is none when the pod is gone or terminal.
 pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp) -> Plan {
     let Some(pod) = pod else {
-        let news = News { message: "The pod has terminated.".to_owned(), completed: true, ..News::default() };
-        return Plan { news: Some(news), ..Plan::default() };
+        return Plan { news: Some(terminating::gone()), ..Plan::default() };
     };
-    if let Some(owner) = left_to(pod) {
+    let owner = responsible(pod);
+    if owner != NAME {
         let what = if pod.is_mirror() { "mirror" } else { "DaemonSet" };
         let message = format!(
             "API-initiated eviction of {what} pods is not supported. {owner} stays responsible, and acts when \
@@ -128,8 +128,8 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
         return say(message);
     }
     if pod.is_terminating() {
-        let wake = terminating::due(pod).filter(|due| *due > now);
-        return Plan { news: Some(terminating(pod, now)), ask: false, wake };
+        let wake = pod.overdue_at().filter(|due| *due > now);
+        return Plan { news: Some(terminating::terminating(pod, "", now)), ask: false, wake };
     }
     match tried.next(gate, now) {
         Some(next) if next > now && !tried.has_opened(gate) => {
@@ -139,25 +139,8 @@ pub(crate) fn plan(pod: Option<&Pod>, gate: &Gate, tried: &Tried, now: Timestamp
     }
 }
 
-/// Who is responsible for a pod that the eviction API is not for.
-fn left_to(pod: &Pod) -> Option<&'static str> {
-    match pod.pod_type() {
-        PodType::Static => Some(KUBELET),
-        PodType::DaemonSet => Some(DAEMON_SET),
-        PodType::Default | PodType::Unknown => None,
-    }
-}
-
 fn say(message: String) -> Plan {
     Plan { news: Some(News { message, ..News::default() }), ..Plan::default() }
-}
-
-fn terminating(pod: &Pod, now: Timestamp) -> News {
-    let (message, blocked) = match terminating::overdue(pod, now) {
-        Some((message, blocked)) => (message, Some(blocked)),
-        None => ("The pod is terminating.".to_owned(), None),
-    };
-    News { message, expected_finish: pod.deletion_timestamp, blocked, ..News::default() }
 }
 
 /// What to tell: that the eviction was accepted, or the last refusal. Lost races and throttling are nothing to tell.

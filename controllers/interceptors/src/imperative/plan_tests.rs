@@ -147,9 +147,9 @@ fn budgets_that_were_seen_otherwise_in_between_have_changed() {
     for (refused, between) in [(Answer::ManyBudgets, several(["a", "b"])), (budget(), closed())] {
         for gate in [open(), Gate::Open(None)] {
             let mut tried = after(&[(refused.clone(), gate.clone(), 0)]);
-            tried.look(&gate);
+            tried.update(&gate);
             assert!(!plan(Some(&pod()), &gate, &tried, at(1)).ask);
-            tried.look(&between);
+            tried.update(&between);
             assert!(plan(Some(&pod()), &gate, &tried, at(1)).ask);
         }
     }
@@ -265,7 +265,7 @@ fn what_blocks_stays_while_the_pod_is_asked_for_again_and_the_numbers_are_those_
     let never = Gate::Closed { budget: covering(2), state: NEVER_ALLOWS, why: "why".into() };
     let mut tried = after(&[(budget(), never.clone(), 0)]);
     for gate in [open_as_of(3), never.clone(), open_as_of(4)] {
-        tried.look(&gate);
+        tried.update(&gate);
         assert_eq!(blocked(&pod(), &gate, &tried), "PodDisruptionBudget b NeverAllows", "{gate:?}");
     }
     let told = |gate: &Gate| message(&plan(Some(&pod()), gate, &tried, at(1))).to_owned();

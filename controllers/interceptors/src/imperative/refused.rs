@@ -38,12 +38,12 @@ impl Refused {
         let closed = before.and_then(|before| before.closed).filter(|_| asked_at.is_closed());
         let in_a_row = in_a_row.saturating_add(1);
         let mut refused = Self { answer: answer.clone(), in_a_row, why, several, closed };
-        refused.look(asked_at);
+        refused.update(asked_at);
         refused
     }
 
     /// Takes in how the budgets stand.
-    pub(super) fn look(&mut self, gate: &Gate) {
+    pub(super) fn update(&mut self, gate: &Gate) {
         match gate {
             Gate::Closed { budget, state, .. } => self.closed = Some((budget.key.clone(), state)),
             Gate::Many(budgets) => self.several = Some(budgets.clone()),

@@ -110,7 +110,7 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
         context.caches.requests.apply(request(name));
         worker.reconcile(key(name)).await.unwrap();
     }
-    let gate = || worker.look(&key("next")).unwrap().1.gate;
+    let gate = || worker.fetch(&key("next")).unwrap().1.gate;
     worker.answered(&key("next"), Some((Answer::Budget("b".into()), gate())));
     worker.reconcile(key("next")).await.unwrap();
     let woken = async || {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::Queue;
-use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod, WorkError, clock};
+use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, Pod, clock};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -14,28 +14,16 @@ use tokio::time::Instant;
 use super::answer::Answer;
 use super::board::Board;
 use super::gate::{Gate, Relief, covering, gate};
-use super::is_ours;
 use super::metrics::Metrics;
 use super::plan::{Plan, Tried, plan};
 use super::pool::{Lane, Pool};
+use super::{NAME, is_ours};
+use crate::report::{News, REFUSED};
+use crate::reporter::{Audience, Error, Reporter, at, earliest};
+use crate::responsible::target_of;
 
-/// A failed write.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error("reporting: {0}")]
-    Report(#[source] kube::Error),
-    #[error("the lease is not held")]
-    NoLease,
-}
-
-impl WorkError for Error {
-    fn call(&self) -> Option<&kube::Error> {
-        match self {
-            Self::Report(error) => Some(error),
-            Self::NoLease => None,
-        }
-    }
-}
+/// Reports of one request are not closer than this, but for the first and the last.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Locks: `board` and `pool` are never held together, nor across an await.
 pub(super) struct Worker {
@@ -46,6 +34,7 @@ pub(super) struct Worker {
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
     pub(super) board: Mutex<Board>,
+    reporter: Reporter,
 }
 
 /// What was seen of a request's surroundings.
@@ -58,6 +47,7 @@ impl Worker {
     pub(super) fn new(context: Context, queue: Queue<ObjectKey>) -> Self {
         let metrics = Metrics::register(&context.metrics);
         Self {
+            reporter: Reporter::new(context.clone(), NAME, REPORT_INTERVAL),
             context,
             queue,
             pool: Mutex::default(),
@@ -83,18 +73,17 @@ impl Worker {
     }
 
     /// The request, while it is ours, and its surroundings.
-    pub(super) fn look(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
+    pub(super) fn fetch(&self, key: &ObjectKey) -> Option<(Arc<EvictionRequest>, Seen)> {
         let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
-        let target = request.spec.target.pod.as_ref()?;
-        let pod = self.context.caches.pods.find(&key.namespace, &target.name);
-        let pod = pod.filter(|p| p.uid == target.uid && !p.is_terminal());
+        request.spec.target.pod.as_ref()?;
+        let pod = target_of(&request, &self.context.caches.pods);
         let budgets = &self.context.caches.budgets;
         let gate = pod.as_ref().map_or(Gate::Open(None), |pod| gate(pod, &covering(pod, budgets)));
         Some((request, Seen { pod, gate }))
     }
 
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Outcome, Error> {
-        let Some((request, seen)) = self.look(&key) else {
+        let Some((request, seen)) = self.fetch(&key) else {
             self.forget(&key);
             return Ok(Outcome::Done);
         };
@@ -103,23 +92,35 @@ impl Worker {
         let lane = seen.gate.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if plan.ask {
             self.submit(&key, &lane);
-        } else if plan.wake.is_some() && self.look(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
+        } else if plan.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.gate != seen.gate) {
             // A budget that changed before this one waited for it has woken nobody.
             self.queue.add(key.clone());
         }
         let mut wake = plan.wake;
-        if let Some(mut news) = plan.news {
-            wake = earliest(wake, self.tell(&key, &request, &seen, &mut news, now));
-            wake = earliest(wake, self.report(&key, &request, &news, now).await?);
+        if let Some(news) = plan.news {
+            let (words, let_go) = self.about(&key, &seen, &news);
+            let told = self.reporter.tell(&request, news, Audience::Owner, words, let_go, now).await?;
+            wake = earliest(wake, told.wake);
+            if told.is_refused {
+                wake = earliest(wake, now.checked_add(REFUSED).ok());
+            }
         }
-        Ok(wake.map_or(Outcome::Done, |at| Outcome::After(until(at, now))))
+        Ok(at(wake, now))
+    }
+
+    /// In which words an event says what blocks, if it was a refusal; and when the budget let an eviction go last.
+    fn about(&self, key: &ObjectKey, seen: &Seen, news: &News) -> (Option<String>, Option<Timestamp>) {
+        let mut board = self.board.lock();
+        let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
+        let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
+        let refused = board.get_mut(key).and_then(|memory| memory.tried.refused.as_ref());
+        (refused.filter(|_| !is_terminating).map(|refused| refused.why(&seen.gate).1), let_go)
     }
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {
         let mut board = self.board.lock();
         let memory = board.recall(key);
-        memory.belong_to(request);
-        memory.tried.look(&seen.gate);
+        memory.tried.update(&seen.gate);
         let mut plan = plan(seen.pod.as_deref(), &seen.gate, &memory.tried, now);
         memory.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
         let (waits, awaits_room) = (plan.wake.is_some(), memory.tried.awaits_room());
@@ -180,6 +181,7 @@ impl Worker {
         let next = board.forget(key);
         self.metrics.forget(key);
         drop(board);
+        self.reporter.forget(key);
         self.wake_next(next);
     }
 
@@ -192,14 +194,6 @@ impl Worker {
         let pod = request.spec.target.pod.as_ref().map_or("", |p| p.name.as_str());
         ObjectKey::new(request.namespace(), pod)
     }
-}
-
-fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    a.into_iter().chain(b).min()
-}
-
-fn until(at: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(at.duration_since(now)).unwrap_or_default().max(Duration::from_millis(10))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
+use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::queue::{Backoff, Queue};
 use drydock_runtime::{
     Change, Context, Failure, Node, Outcome, Pod, Refusals, WorkError, classify, clock, run_workers,
@@ -28,7 +29,7 @@ use kube::api::{Patch, PatchParams};
 use parking_lot::Mutex;
 use tracing::info;
 
-use crate::daemonset::{Returns, Targets, changed_nodes};
+use crate::daemonset::{Deletions, Targets, changed_nodes};
 use waits::Waits;
 use wanted::{is_wanted, patch, taken_from};
 pub(crate) use wanted::{nodes_of, stands};
@@ -64,8 +65,8 @@ impl WorkError for Error {
 /// What the taint and the deletion of pods know together.
 pub(crate) struct Shared {
     /// Which pods were deleted, and which DaemonSets put new ones there.
-    pub(crate) returns: Mutex<Returns>,
-    /// What the nodes are drained of.
+    pub(crate) deletions: Mutex<Deletions>,
+    /// Which pods are being drained from which nodes.
     pub(crate) targets: Targets,
     /// Nodes whose taint is looked at.
     pub(crate) queue: Queue<String>,
@@ -89,7 +90,7 @@ pub(crate) struct Awaited {
 impl Shared {
     pub(crate) fn new(context: &Context) -> Self {
         Self {
-            returns: Mutex::default(),
+            deletions: Mutex::default(),
             targets: Targets::default(),
             queue: Queue::new("daemonset_taint", &context.metrics, Backoff::WRITES),
             refusals: Refusals::default(),
@@ -109,11 +110,11 @@ impl Shared {
         self.waits.wanted(node, since);
     }
 
-    fn over(&self, node: &str, is_drained: bool) {
+    fn over(&self, node: &str, is_draining: bool) {
         self.refusals.forget(node);
-        self.waits.over(node, is_drained);
-        if !is_drained {
-            self.returns.lock().over(node);
+        self.waits.over(node, is_draining);
+        if !is_draining {
+            self.deletions.lock().over(node);
         }
     }
 }
@@ -144,21 +145,24 @@ pub(crate) fn is_awaited(context: &Context, shared: &Shared, node: &str) -> bool
         && context.caches.nodes.find("", node).is_some_and(|node| is_wanted_now(context, shared, &node))
 }
 
-/// Whether a node is drained of DaemonSet pods and its taint does not stand.
+/// Whether DaemonSet pods are being drained from a node and its taint does not stand.
 pub(crate) fn may_be_awaited(context: &Context, shared: &Shared, node: &str) -> bool {
-    shared.targets.has_drained(node) && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
+    shared.targets.has_reached_daemon_sets(node)
+        && context.caches.nodes.find("", node).is_some_and(|node| !stands(&node))
 }
 
 fn is_wanted_now(context: &Context, shared: &Shared, node: &Node) -> bool {
     let on_node = shared.targets.on(&node.name);
     let pods = context.caches.pods.on_node(&node.name);
-    is_wanted(node, &pods, &on_node, &shared.returns.lock(), clock::now())
+    is_wanted(node, &pods, &on_node, &shared.deletions.lock(), clock::now())
 }
 
 fn subscribe(context: &Context, shared: &Arc<Shared>) {
     let nodes = shared.clone();
     context.caches.nodes.subscribe(move |change: &Change<Node>| {
-        if let Some(node) = taken_from(change).filter(|node| nodes.targets.has_drained(&node.name)) {
+        if let Some(node) =
+            taken_from(change).filter(|node| nodes.targets.has_reached_daemon_sets(&node.name))
+        {
             nodes.waits.taken(&node.name, clock::now());
         }
         if let Some(node) = change.latest()
@@ -185,14 +189,14 @@ async fn reconcile(
     blocked: &(impl Fn(&str) + Sync),
     name: String,
 ) -> Result<Outcome, Error> {
-    let is_drained = shared.targets.has_drained(&name);
+    let is_draining = shared.targets.has_reached_daemon_sets(&name);
     let Some(node) = context.caches.nodes.find("", &name) else {
         shared.over(&name, false);
         return Ok(Outcome::Done);
     };
     let wanted = is_wanted_now(context, shared, &node);
     let Some(patch) = patch(&node, wanted) else {
-        shared.over(&name, is_drained);
+        shared.over(&name, is_draining);
         return Ok(Outcome::Done);
     };
     if wanted && let Some(wait) = pause(context, shared, blocked, &node) {
@@ -244,7 +248,7 @@ fn pause(context: &Context, shared: &Shared, blocked: &impl Fn(&str), node: &Nod
              the node; it is set again, later each time, and pods that it keeps away are not deleted without it",
             format_seconds(began)
         );
-        context.recorder.warning(node, "TaintConflict", message);
+        context.recorder.warning(node, TAINT_CONFLICT, message);
         blocked(&node.name);
     }
     Duration::try_from(due.at.duration_since(now)).ok().filter(|wait| !wait.is_zero())

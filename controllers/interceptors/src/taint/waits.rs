@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 /// How long a taint that others took away twice is not set again, then twice as long each time: pods wait for it meanwhile.
 const AGAIN: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
 
-/// The nodes, by name: those only that are drained of DaemonSet pods.
+/// The nodes, by name: those only from which DaemonSet pods are being drained.
 #[derive(Default)]
 pub(super) struct Waits(Mutex<HashMap<String, Wait>>);
 
@@ -47,12 +47,12 @@ impl Waits {
         Due { at: at.unwrap_or(now), tell: wait.taken.tell(now) }
     }
 
-    /// The taint of a node stands, or is not wanted. What others did is remembered while the node is drained.
-    pub(super) fn over(&self, node: &str, is_drained: bool) {
+    /// The taint of a node stands, or is not wanted. What others did is remembered while the node is being drained.
+    pub(super) fn over(&self, node: &str, is_draining: bool) {
         let mut waits = self.0.lock();
         if let Some(wait) = waits.get_mut(node) {
             wait.since = None;
-            if !is_drained {
+            if !is_draining {
                 waits.remove(node);
             }
         }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{EFFECT, TAINT};
-use crate::daemonset::{OnNode, Returns};
+use crate::daemonset::{Deletions, OnNode};
 
 /// Whether the taint stands, as the host's controllers see it.
 pub(crate) fn stands(node: &Node) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn is_wanted(
     node: &Node,
     pods: &[Arc<Pod>],
     on_node: &OnNode,
-    returns: &Returns,
+    deletions: &Deletions,
     now: Timestamp,
 ) -> bool {
     if on_node.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn is_wanted(
     }
     let kept_away = pods.iter().filter(|pod| is_of_daemon_set(pod) && !pod.tolerates_drain_taint);
     let (leaving, staying): (Vec<_>, Vec<_>) = kept_away.partition(|pod| on_node.covers(pod));
-    let comes_back = || leaving.iter().any(|pod| returns.has_returned(pod, now));
+    let comes_back = || leaving.iter().any(|pod| deletions.has_returned(pod, now));
     node.taints.iter().any(|t| t.key == TAINT) || !leaving.is_empty() && (staying.is_empty() || comes_back())
 }
 
@@ -46,7 +46,7 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
     pod.pod_type() == PodType::DaemonSet && !pod.is_terminal()
 }
 
-/// The node that a change took the taint from. We take it away only when the node is drained no longer.
+/// The node that a change took the taint from. We take it away only when DaemonSet pods are drained from the node no longer.
 pub(super) fn taken_from(change: &Change<Node>) -> Option<&Arc<Node>> {
     let old = change.old.as_ref().filter(|old| stands(old))?;
     change.new.as_ref().filter(|new| !stands(new) && new.uid == old.uid)

@@ -73,16 +73,16 @@ fn pod(uid: &str, priority: i32) -> Pod {
     Pod { uid: uid.into(), node_name: "n".into(), priority, controller: Some(owner), ..Default::default() }
 }
 
-fn wanted(node: &Node, pods: &[&Pod], to: i32, returns: &Returns) -> bool {
+fn wanted(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
     let pods: Vec<Arc<Pod>> = pods.iter().map(|pod| Arc::new((*pod).clone())).collect();
-    is_wanted(node, &pods, &drained_to(to), returns, Timestamp::UNIX_EPOCH)
+    is_wanted(node, &pods, &drained_to(to), deletions, Timestamp::UNIX_EPOCH)
 }
 
 /// It came with the first DaemonSet entry, and a higher DaemonSet whose pod was lost did not get it back, though its turn had
 /// not come.
 #[test]
 fn the_taint_comes_when_the_targets_cover_all_daemon_set_pods_that_it_keeps_away() {
-    let (low, high, none) = (pod("low", 10), pod("high", 1000), Returns::default());
+    let (low, high, none) = (pod("low", 10), pod("high", 1000), Deletions::default());
     assert!(!wanted(&node(None), &[&low, &high], 10, &none));
     assert!(wanted(&node(None), &[&low, &high], 1000, &none));
     assert!(wanted(&node(None), &[&low], 10, &none));
@@ -92,7 +92,7 @@ fn the_taint_comes_when_the_targets_cover_all_daemon_set_pods_that_it_keeps_away
 
 #[test]
 fn pods_that_tolerate_the_taint_neither_hold_it_up_nor_need_it() {
-    let (low, none) = (pod("low", 10), Returns::default());
+    let (low, none) = (pod("low", 10), Deletions::default());
     let tolerates = |priority| Pod { tolerates_drain_taint: true, ..pod("tolerates", priority) };
     assert!(wanted(&node(None), &[&low, &tolerates(1000)], 10, &none));
     assert!(!wanted(&node(None), &[&tolerates(5)], 10, &none));
@@ -100,7 +100,7 @@ fn pods_that_tolerate_the_taint_neither_hold_it_up_nor_need_it() {
 
 #[test]
 fn pods_of_other_types_and_terminal_ones_play_no_part() {
-    let (low, none) = (pod("low", 10), Returns::default());
+    let (low, none) = (pod("low", 10), Deletions::default());
     let free = Pod { controller: None, ..pod("free", 1000) };
     let ended = Pod { phase: drydock_runtime::cache::Phase::Failed, ..pod("ended", 1000) };
     let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
@@ -113,15 +113,15 @@ fn pods_of_other_types_and_terminal_ones_play_no_part() {
 #[test]
 fn the_taint_comes_before_its_time_for_a_pod_that_has_come_back() {
     let (low, high) = (pod("low", 10), pod("high", 1000));
-    let mut returns = Returns::default();
-    returns.deleted(&low, Timestamp::UNIX_EPOCH);
-    assert!(!wanted(&node(None), &[&low, &high], 10, &returns));
-    assert!(wanted(&node(None), &[&pod("low-again", 10), &high], 10, &returns));
+    let mut deletions = Deletions::default();
+    deletions.deleted(&low, Timestamp::UNIX_EPOCH);
+    assert!(!wanted(&node(None), &[&low, &high], 10, &deletions));
+    assert!(wanted(&node(None), &[&pod("low-again", 10), &high], 10, &deletions));
 }
 
 #[test]
 fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
-    let none = Returns::default();
+    let none = Deletions::default();
     assert!(wanted(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
     assert!(!is_wanted(&node(Some(EFFECT)), &[], &OnNode::default(), &none, Timestamp::UNIX_EPOCH));
 }

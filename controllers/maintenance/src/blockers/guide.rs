@@ -14,12 +14,17 @@ pub(crate) const LATER_TYPES: &str = "\"DaemonSets and static pods\"";
 /// The heading about a blocker of this reason; of a budget in this state, if one of [`STATES`] is known.
 pub(super) fn heading(reason: &str, state: &str) -> &'static str {
     match reason {
-        DAEMON_SET_RETURNS | NO_NODE_AGENT => LATER_TYPES,
+        _ if may_stay(reason) => LATER_TYPES,
         POD_DISRUPTION_BUDGET => {
             STATES.into_iter().find(|known| *known == state).unwrap_or(POD_DISRUPTION_BUDGET)
         }
         _ => REASONS.into_iter().find(|known| *known == reason).unwrap_or(OTHER),
     }
+}
+
+/// Whether a blocker of this reason may stay for ever, with nobody to mend it.
+pub(super) fn may_stay(reason: &str) -> bool {
+    [DAEMON_SET_RETURNS, NO_NODE_AGENT].contains(&reason)
 }
 
 /// What to do about a cause, where its message does not say it.

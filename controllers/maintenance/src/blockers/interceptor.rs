@@ -1,10 +1,10 @@
 //! Pods whose interceptors keep them: they are refused, silent or late, or nobody knows why they do not get on.
 
 use drydock_api::eviction_request::blocked::STATES;
-use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET, is_default};
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, is_default};
 use drydock_api::eviction_request::maintenances::{clause_of, without_clause};
 use drydock_api::eviction_request::refusal::without_retries;
-use drydock_api::eviction_request::told::FIRST_REPORT;
+use drydock_api::eviction_request::retention::agent_is_missing;
 use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{
@@ -13,17 +13,15 @@ use drydock_api::node_maintenance::blocker::{
 };
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
-use drydock_runtime::events::reasons::EVICTION_BLOCKED;
 use jiff::{SignedDuration, Timestamp};
 
-use super::why::{ForOwner, Why};
-use crate::actions::{About, Decision, Note};
+use super::owner::ForOwner;
+use super::why::Why;
+use crate::actions::Decision;
 use crate::world::View;
 
 /// Gives what the command needs that ends the turn of an interceptor (deploy/base/rbac-users.yaml).
 const SKIP_ROLE: &str = "drydock:skip-interceptors";
-/// The longest time for which no leader looks, as far as it is thought of.
-const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
 /// How long a pod that nothing else keeps may be there before it is shown as blocked, whatever its interceptors report.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
 /// The same for a pod that no interceptor deals with.
@@ -66,39 +64,13 @@ fn said<'r>(request: &EvictionRequest, active: &'r InterceptorStatus) -> &'r str
 
 /// A static pod whose node has no agent.
 pub(super) fn no_agent(view: &View<'_>, pod: &Pod, request: &EvictionRequest) -> Option<Why> {
-    let active = request.active_interceptor_status()?;
-    let passed_over = transitions::passed_over(request).any(|name| name == KUBELET);
-    let is_silent = || {
-        let begun = active.name == KUBELET && active.start_time.is_none();
-        begun && silent_at(view, request, active).is_some_and(|at| at <= view.now)
-    };
-    if pod.pod_type() != PodType::Static || !(passed_over || is_silent()) {
+    request.active_interceptor_status()?;
+    let is_missing = || agent_is_missing(request, view.config.first_report_within(), view.now);
+    if pod.pod_type() != PodType::Static || !is_missing() {
         return None;
     }
     let message = format!("No node agent on {} responds to the eviction of static pods", pod.node_name);
     Some(Why::new(NO_NODE_AGENT, message).for_owner(ForOwner::NoAgent))
-}
-
-/// The pod's owner is told at once, as nobody else tells it: the imperative eviction and the interceptor of DaemonSets tell of
-/// what blocks them.
-pub(super) fn tell_owner(pod: &Pod, why: &Why, decision: &mut Decision) {
-    let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
-    decision.notes.push(Note { about, warning: true, reason: EVICTION_BLOCKED, message: why.text.brief() });
-}
-
-/// Whether the leader before this one has told it: it is so for so long that it must have looked.
-pub(super) fn was_told(view: &View<'_>, pod: &Pod, cause: ForOwner) -> bool {
-    let Some(request) = view.world.request(pod) else { return false };
-    let active = request.active_interceptor_status();
-    let since = match cause {
-        ForOwner::NoAgent if transitions::passed_over(request).any(|name| name == KUBELET) => return true,
-        ForOwner::NoAgent | ForOwner::NeverReported => {
-            active.and_then(|active| silent_at(view, request, active))
-        }
-        ForOwner::SaysBlocked => active.and_then(|active| active.blocked.as_ref()?.since_time),
-    };
-    let told_by = since.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
-    told_by.is_some_and(|at| at <= view.now)
 }
 
 /// An interceptor that reports no progress, or is later than it expected. One that works is none.
@@ -155,7 +127,7 @@ pub(super) fn unexplained(
         (_, None) => "The pod has no EvictionRequest",
     };
     let message = format!(
-        "{what}, though the pod is to leave since {since}: see the log of drydock-controller-manager for what keeps it from that"
+        "{what}, although it has been due to leave since {since}; the log of drydock-controller-manager says why"
     );
     Some(Why::new(OTHER, message))
 }
@@ -203,11 +175,14 @@ fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str)
 
 /// When an interceptor that reports nothing more is shown. Ours report a pod that they can do nothing about yet seldom, and
 /// may have many.
-fn silent_at(view: &View<'_>, request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {
+pub(super) fn silent_at(
+    view: &View<'_>,
+    request: &EvictionRequest,
+    active: &InterceptorStatus,
+) -> Option<Timestamp> {
     let is_ours = [IMPERATIVE_EVICTION, DAEMON_SET].contains(&active.name.as_str());
     let has_begun = active.start_time.is_some() || is_ours;
-    let after =
-        if has_begun { view.config.silent_after() } else { view.config.silent_after().min(FIRST_REPORT) };
+    let after = if has_begun { view.config.silent_after() } else { view.config.first_report_within() };
     Some(last_sign(request, active)?.checked_add(after).unwrap_or(Timestamp::MAX))
 }
 

@@ -1,7 +1,9 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
 pub(crate) mod guide;
+mod held_back;
 mod interceptor;
+mod owner;
 mod request;
 mod shown;
 mod terminating;
@@ -12,27 +14,28 @@ use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::node_maintenance::PodType;
 use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_REFUSED, PodReference};
+use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::actions::Decision;
 use crate::nodes::uncordoned;
-use crate::status::number;
-use crate::status::ways_out::may_stay;
 use crate::world::View;
 
+use guide::may_stay;
+use owner::Owners;
 use shown::{Shown, show};
 use why::why;
 pub(crate) use why::{Known, Why};
 
 /// What blocks, with memory of since when.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Blocked {
+pub(crate) struct Blockers {
     /// By node, the longest blocked first.
     nodes: HashMap<String, Vec<Shown>>,
-    /// Whether it has been looked before: not yet after a restart.
-    has_looked: bool,
+    /// Who tells the owners of the pods.
+    owners: Owners,
     /// Since when nothing explains why pods are there, by UID.
     unexplained: HashMap<String, Timestamp>,
 }
@@ -52,11 +55,10 @@ pub(crate) struct Group<'b> {
 /// What was shown, by node and UID of the pod; the latter is empty if it is the node that blocks.
 type Before<'b> = HashMap<(&'b str, &'b str), &'b Shown>;
 
-impl Blocked {
+impl Blockers {
     /// Works out what blocks at this moment.
-    pub(crate) fn look(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
+    pub(crate) fn update(&mut self, view: &View<'_>, known: &Known<'_>, decision: &mut Decision) {
         self.recall(view);
-        let is_first = !std::mem::replace(&mut self.has_looked, true);
         let nodes = std::mem::take(&mut self.nodes);
         let mut before = Before::new();
         for (node, shown) in &nodes {
@@ -73,12 +75,7 @@ impl Blocked {
                 });
                 let Some(why) = why else { continue };
                 let before = before.get(&(*node, &*pod.uid)).copied();
-                let is_told = before.is_some_and(|before| before.tells_of(&why));
-                if let Some(cause) = why.for_owner.filter(|_| !is_told)
-                    && !(is_first && interceptor::was_told(view, pod, cause))
-                {
-                    interceptor::tell_owner(pod, &why, decision);
-                }
+                self.owners.tell(view, pod, &why, before, decision);
                 let shown = show(view, before, reference(pod), why, decision);
                 blockers.push(Shown { pod_type: pod.pod_type(), ..shown });
             }
@@ -92,6 +89,7 @@ impl Blocked {
             self.nodes.insert((*node).to_owned(), blockers);
         }
         self.unexplained = silent;
+        self.owners.end_look();
     }
 
     /// The blockers of a node that have blocked for the longest time, at most ten and at most a share, and how many there are;
@@ -106,7 +104,7 @@ impl Blocked {
         let all = self.nodes.get(node).into_iter().flatten().filter(|shown| shown.pod_type <= last);
         let shown = all.clone().take(MAX_BLOCKERS.min(share)).map(|shown| match &shown.blocker {
             blocker if may_stay(&blocker.reason) => {
-                Blocker { message: shown.text.message(Some(ways_out)), ..blocker.clone() }
+                Blocker { message: shown.words.text.message(Some(ways_out)), ..blocker.clone() }
             }
             blocker => blocker.clone(),
         });
@@ -137,7 +135,7 @@ impl Blocked {
         nodes: impl Iterator<Item = &'b str>,
         last: PodType,
     ) -> BTreeMap<(&'b str, &'b str), Group<'b>> {
-        self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.about.as_str()))
+        self.grouped(nodes, last, |shown| (shown.blocker.reason.as_str(), shown.words.key.about.as_str()))
     }
 
     fn grouped<'b, K: Ord>(

@@ -5,9 +5,11 @@ use drydock_api::node_maintenance::blocker::{Blocker, PodReference};
 use drydock_api::time::truncate_to_seconds;
 use jiff::{SignedDuration, Timestamp};
 
+use super::owner::ForOwner;
 use super::text::Text;
-use super::why::{ForOwner, Why};
+use super::why::Why;
 use crate::actions::Decision;
+use crate::remembered::SteadyText;
 use crate::world::View;
 
 /// How long a message stays while the same blocks. Each change of it is a write of the whole status, and its words may be
@@ -20,18 +22,22 @@ pub(crate) struct Shown {
     /// With the whole message.
     pub(crate) blocker: Blocker,
     /// What the message is made of.
-    pub(super) text: Text,
-    /// Of a budget: in what way it blocks.
-    pub(crate) state: &'static str,
+    pub(crate) words: SteadyText<Key, Text>,
     /// Whether it is worth an event.
     pub(super) is_due: bool,
     /// Type of the pod; the first one if it is the node that blocks.
     pub(super) pod_type: PodType,
-    pub(super) about: String,
+}
+
+/// What the words are about, beside the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Who or what it is that blocks.
+    pub(crate) about: String,
+    /// Of a budget: in what way it blocks.
+    pub(crate) state: &'static str,
     /// What the pod's owner was told of it by nobody else.
-    pub(super) for_owner: Option<ForOwner>,
-    /// When its message was taken.
-    pub(super) worded: Timestamp,
+    pub(crate) for_owner: Option<ForOwner>,
 }
 
 impl Shown {
@@ -39,25 +45,15 @@ impl Shown {
     pub(super) fn stored(blocker: &Blocker) -> Self {
         Self {
             blocker: blocker.clone(),
-            text: Text::default(),
-            state: "",
+            words: SteadyText { key: Key::default(), text: Text::default(), at: Timestamp::MIN },
             is_due: false,
             pod_type: PodType::default(),
-            about: String::new(),
-            for_owner: None,
-            worded: Timestamp::MIN,
         }
     }
 
     /// Whether the message has a command.
     pub(crate) fn has_command(&self) -> bool {
-        self.text.command.is_some()
-    }
-
-    /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
-    pub(super) fn tells_of(&self, why: &Why) -> bool {
-        let is_same = (&self.about, self.for_owner) == (&why.about, why.for_owner);
-        self.blocker.reason == why.reason && (is_same || self.worded == Timestamp::MIN)
+        self.words.text.command.is_some()
     }
 
     /// Whether it is a pod that is blocked, of a type up to this.
@@ -82,20 +78,10 @@ pub(super) fn show(
     let Why { reason, about, state, is_due, for_owner, text } = why;
     let before = before.filter(|before| before.blocker.reason == reason);
     let since = before.and_then(|before| before.blocker.since_time);
-    let (mut shown, mut worded) = (text, view.now);
-    let is_same =
-        |before: &&Shown| (&before.about, before.state, before.for_owner) == (&about, state, for_owner);
-    if let Some(before) = before.filter(is_same) {
-        let until = before.worded.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
-        let differs = before.text != shown;
-        if differs && view.now < until {
-            decision.wake_at(until);
-        }
-        if !differs || view.now < until {
-            (shown, worded) = (before.text.clone(), before.worded);
-        }
-    }
+    let key = Key { about, state, for_owner };
+    let words =
+        SteadyText::after(before.map(|before| &before.words), key, text, WORDS_STAY, view.now, decision);
     let since_time = since.or_else(|| Some(truncate_to_seconds(view.now)));
-    let blocker = Blocker { pod, reason: reason.to_owned(), message: shown.message(None), since_time };
-    Shown { blocker, text: shown, state, is_due, pod_type: PodType::default(), about, for_owner, worded }
+    let blocker = Blocker { pod, reason: reason.to_owned(), message: words.text.message(None), since_time };
+    Shown { blocker, words, is_due, pod_type: PodType::default() }
 }

@@ -9,8 +9,6 @@ use super::why::Why;
 use crate::actions::Decision;
 use crate::world::View;
 
-/// How long after its grace period a terminating pod is shown as blocked.
-const SLOW_TO_DIE: SignedDuration = SignedDuration::from_secs(10);
 /// How long a pod may be terminating, before its grace period is over, until it is shown as blocked.
 const LONG_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
@@ -44,7 +42,7 @@ pub(super) fn slow_to_die(
     decision: &mut Decision,
 ) -> Option<Why> {
     let grace = SignedDuration::from_secs(pod.deletion_grace_period_seconds.unwrap_or_default().max(0));
-    let over = ends.checked_add(SLOW_TO_DIE).unwrap_or(Timestamp::MAX);
+    let over = pod.overdue_at().unwrap_or(Timestamp::MAX);
     let long = ends.checked_sub(grace).and_then(|begun| begun.checked_add(LONG_GRACE)).unwrap_or(over);
     if view.now < over.min(long) {
         decision.wake_at(over.min(long));

@@ -7,7 +7,7 @@ use drydock_api::text::{cut, one_line};
 const MAX_MESSAGE: usize = 512;
 /// Characters that the words have in any case.
 const LEAST_WORDS: usize = 128;
-/// What words of others do not have: commands of ours stand behind it.
+/// Phrase that introduces our commands; removed from foreign text.
 const PHRASE: &str = "to go on";
 
 /// What a message is made of.

@@ -1,18 +1,18 @@
 //! Which cause keeps a pod, of all that may.
 
-use drydock_api::node_maintenance::blocker::{
-    FINALIZER, NO_SCHEDULABLE_NODE, OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WRONG_TARGET,
-};
+use drydock_api::node_maintenance::blocker::{FINALIZER, NO_SCHEDULABLE_NODE, WRONG_TARGET};
 use drydock_runtime::Pod;
 
 use super::guide::heading;
+use super::held_back::{why_failed, why_invalid, why_returned};
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
+use super::owner::ForOwner;
 use super::request::{why_astray, why_held};
 use super::terminating::{slow_to_die, unreachable};
 use super::text::Text;
 use crate::actions::Decision;
 use crate::nodes::cordon::Flips;
-use crate::requests::failures::{Cause, Failures, is_astray};
+use crate::requests::failures::{Failures, is_astray};
 use crate::requests::returns::Returns;
 use crate::world::{View, own};
 
@@ -21,17 +21,6 @@ pub(crate) struct Known<'m> {
     pub(crate) failures: &'m Failures,
     pub(crate) returns: &'m Returns,
     pub(crate) flips: &'m Flips,
-}
-
-/// What the owner of a pod is told of, by nobody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForOwner {
-    /// No agent stops the static pod.
-    NoAgent,
-    /// An interceptor of others has never reported.
-    NeverReported,
-    /// An interceptor of others says that it is blocked.
-    SaysBlocked,
 }
 
 /// Why a pod does not leave.
@@ -103,7 +92,7 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
     let request = view.world.request(pod);
     // One that is asked to leave already is kept by something else.
     if !request.is_some_and(|request| request.is_wanted())
-        && let Some(why) = returns.why(pod, view.now)
+        && let Some(why) = why_returned(returns, pod, view.now)
     {
         return Some(why);
     }
@@ -116,11 +105,11 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
         return Some(Why::new(WRONG_TARGET, why_astray(request, later)));
     }
     let failed = request.and_then(|request| request.validation_failure());
-    if let Some(message) = failed.map(|failed| failed.message.as_str()) {
-        return Some(why_failed(pod, Cause::Validation, message));
+    if let Some(failed) = failed {
+        return Some(why_invalid(pod, &failed.message));
     }
     if let Some(failure) = failures.of(pod).filter(|failure| failure.is_shown(view.now)) {
-        return Some(why_failed(pod, failure.cause, &failure.message));
+        return Some(why_failed(pod, failure));
     }
     let request = request?;
     let why = why_refused(request).or_else(|| no_agent(view, pod, request));
@@ -129,15 +118,4 @@ pub(super) fn why(view: &View<'_>, pod: &Pod, known: &Known<'_>, decision: &mut 
         why = why.with_note(asked.words());
     }
     Some(after_others(request, why))
-}
-
-/// The last request came to nothing.
-fn why_failed(pod: &Pod, cause: Cause, message: &str) -> Why {
-    let reason = match cause {
-        Cause::Withdrawn | Cause::Deleted => REQUEST_WITHDRAWN,
-        Cause::Validation if pod.in_group => WORKLOAD_POD,
-        Cause::Validation | Cause::Evicted => OTHER,
-        Cause::Astray => WRONG_TARGET,
-    };
-    Why::new(reason, message)
 }

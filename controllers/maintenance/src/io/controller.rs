@@ -16,9 +16,10 @@ use super::lanes::{Job, Lanes};
 use super::metrics::Gauges;
 use super::pending::Pending;
 use super::telling::{log_write, tell, tell_of_write};
-use super::writer::{Writer, Written};
+use super::writer::{WriteResult, Writer};
 use crate::actions::{Action, Decision, Task};
-use crate::machine::{Config, Memory, step};
+use crate::config::Config;
+use crate::machine::{Memory, step};
 use crate::observed::Observed;
 use crate::world::World;
 use crate::world::selects;
@@ -142,14 +143,14 @@ impl Controller {
     /// One planning. Returns the memory and when to plan again at the latest.
     fn plan(&self, mut memory: Memory) -> (Memory, Option<Instant>) {
         let context = &self.writer.context;
-        let mut world = World::look(&context.caches, is_looked_at);
+        let mut world = World::read(&context.caches, is_looked_at);
         // After the look: what it shows to be lost has been noted by now.
         world.since = self.observed.take();
         world.refused = self.observed.refusals.all();
         let now = clock::now();
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
-        self.gauges.look(&world, &memory.blocked);
+        self.gauges.update(&world, &memory.blockers);
         decision.notes.iter().for_each(|note| tell(context, note));
         let wake = self.hand_over(&world, decision, now);
         (memory, wake)
@@ -174,10 +175,10 @@ impl Controller {
             return Err(Failed::NoLease);
         }
         match self.writer.write(&action).await {
-            Ok(Written::At(version)) => {
+            Ok(WriteResult::At(version)) => {
                 log_write(&action);
                 tell_of_write(&self.writer.context, &action);
-                if let Action::Conditions { notes, .. } | Action::Status { notes, .. } = &action {
+                if let Action::Status { notes, .. } = &action {
                     notes.iter().for_each(|note| tell(&self.writer.context, note));
                 }
                 if let Action::Cordon { node, .. } = &action {
@@ -186,7 +187,7 @@ impl Controller {
                 self.pending.lock().done(&action, version, Instant::now());
                 Ok(Outcome::Done)
             }
-            Ok(Written::NotYet) => Ok(Outcome::After(NOT_YET)),
+            Ok(WriteResult::NotYet) => Ok(Outcome::After(NOT_YET)),
             Err(error) => self.failed(&action, error),
         }
     }
@@ -230,7 +231,7 @@ impl WorkError for Failed {
 
 /// Whether the pods of a node matter: some maintenance selects it whose work is not done.
 fn is_looked_at(node: &Node, maintenances: &[Arc<NodeMaintenance>]) -> bool {
-    let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || crate::release::has_finalizer(m);
+    let works = |m: &NodeMaintenance| m.spec.stage != Stage::Complete || m.has_finalizer();
     maintenances.iter().any(|m| works(m) && selects(m, node))
 }
 

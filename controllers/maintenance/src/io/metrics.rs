@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::blockers::Blocked;
+use crate::blockers::Blockers;
 use crate::world::World;
 
 type Series = Family<Vec<(&'static str, String)>, Gauge>;
@@ -102,11 +102,11 @@ impl Gauges {
         self.planning.observe(took.as_secs_f64());
     }
 
-    pub(crate) fn look(&self, world: &World, blocked: &Blocked) {
+    pub(crate) fn update(&self, world: &World, blockers: &Blockers) {
         self.left_out.set(gauge(world.maintenances.len().saturating_sub(MAINTENANCES)));
         let mut next = Next::default();
         world.maintenances.iter().take(MAINTENANCES).for_each(|maintenance| next.add(maintenance));
-        self.blocked_left_out.set(gauge(next.add_blocked(world, blocked)));
+        self.blocked_left_out.set(gauge(next.add_blocked(world, blockers)));
         self.shown.pending.replace(next.pending);
         self.shown.evacuating.replace(next.evacuating);
         self.shown.nodes.replace(next.nodes);
@@ -168,14 +168,14 @@ impl Next {
 
     /// Adds the series of what blocks; each maintenance gets about as many if there are too many. Returns how many are left
     /// out.
-    fn add_blocked(&mut self, world: &World, blocked: &Blocked) -> usize {
+    fn add_blocked(&mut self, world: &World, blockers: &Blockers) -> usize {
         let drains = world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
         let all = drains.flat_map(|m| {
             let nodes = m.status.node_statuses.iter().filter(|s| s.blocked_pods > 0);
             let name = m.metadata.name.as_str();
             nodes.flat_map(move |s| {
                 let node = s.node_ref.name.as_str();
-                let by_reason = blocked.by_reason(node, m.spec.last_pod_type).into_iter();
+                let by_reason = blockers.by_reason(node, m.spec.last_pod_type).into_iter();
                 by_reason.map(move |(reason, count)| (name, (name, node, reason, count)))
             })
         });

@@ -19,7 +19,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     waiting: HashMap<Task, Action>,
-    written: HashMap<Task, Written>,
+    written: HashMap<Task, Unseen>,
     /// When the write of a status was tried last.
     statuses_tried: HashMap<Task, Instant>,
     /// Those whose last write failed: their queue has them tried again, later each time, whatever is to be written then.
@@ -27,7 +27,7 @@ pub(crate) struct Pending {
 }
 
 #[derive(Debug)]
-struct Written {
+struct Unseen {
     version: u64,
     at: Instant,
 }
@@ -82,7 +82,7 @@ impl Pending {
         if self.waiting.get(&task) == Some(action) {
             self.waiting.remove(&task);
         }
-        self.written.insert(task, Written { version, at: now });
+        self.written.insert(task, Unseen { version, at: now });
     }
 
     /// When writes that were not seen are to be decided again.

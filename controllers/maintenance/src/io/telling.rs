@@ -1,8 +1,8 @@
 //! What is told: events about nodes and maintenances, and the same in the log.
 
 use drydock_runtime::events::reasons::COMPLETED;
-use drydock_runtime::events::{Recorder, Severity};
-use drydock_runtime::{Cacheable, Context, target};
+use drydock_runtime::events::{Regarding, Severity};
+use drydock_runtime::{Context, target};
 use tracing::{debug, info, warn};
 
 use crate::actions::{About, Action, Note, RequestChange};
@@ -10,34 +10,33 @@ use crate::actions::{About, Action, Note, RequestChange};
 /// Records a note as an event about its object, if that is still there, and logs it.
 pub(crate) fn tell(context: &Context, note: &Note) {
     let Context { recorder, caches, .. } = context;
-    let Note { reason, message, .. } = note;
-    match &note.about {
+    let Note { severity, reason, message, .. } = note;
+    let regarding = match &note.about {
         About::Node(node) => {
-            if note.warning {
-                warn!(node, reason, "{message}");
-            } else {
-                info!(node, reason, "{message}");
-            }
-            if let Some(node) = caches.nodes.find("", node) {
-                record(recorder, &*node, note);
-            }
+            log(Some(node), None, note);
+            caches.nodes.find("", node).map(|node| Regarding::of(&*node))
         }
         About::Maintenance(maintenance) => {
-            if note.warning {
-                warn!(maintenance, reason, "{message}");
-            } else {
-                info!(maintenance, reason, "{message}");
-            }
-            if let Some(maintenance) = caches.maintenances.find("", maintenance) {
-                record(recorder, &*maintenance, note);
-            }
+            log(None, Some(maintenance), note);
+            caches.maintenances.find("", maintenance).map(|maintenance| Regarding::of(&*maintenance))
         }
         About::Eviction(namespace, pod) => {
-            let severity = if note.warning { Severity::Warning } else { Severity::Normal };
             if let Some(request) = caches.requests.find(namespace, pod) {
-                recorder.tell_owner(&request, severity, reason, message);
+                recorder.tell_owner(&request, *severity, reason, message);
             }
+            None
         }
+    };
+    if let Some(regarding) = regarding {
+        recorder.publish(regarding, *severity, reason, message.clone());
+    }
+}
+
+fn log(node: Option<&str>, maintenance: Option<&str>, note: &Note) {
+    let Note { severity, reason, message, .. } = note;
+    match severity {
+        Severity::Warning => warn!(node, maintenance, reason, "{message}"),
+        Severity::Normal => info!(node, maintenance, reason, "{message}"),
     }
 }
 
@@ -85,13 +84,5 @@ pub(crate) fn tell_of_write(context: &Context, action: &Action) {
             context.recorder.normal(&**maintenance, COMPLETED, message.to_owned());
         }
         _ => {}
-    }
-}
-
-fn record<T: Cacheable>(recorder: &Recorder, object: &T, note: &Note) {
-    if note.warning {
-        recorder.warning(object, note.reason, note.message.clone());
-    } else {
-        recorder.normal(object, note.reason, note.message.clone());
     }
 }

@@ -7,22 +7,22 @@ use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requeste
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
-use drydock_runtime::{Cacheable, Context, Node, Pod, clock};
+use drydock_runtime::{Cacheable, Context, Node, Pod, clock, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
 use crate::actions::{Action, NodeCondition, RequestChange};
-use crate::machine::Config;
+use crate::config::Config;
 use crate::observed::Observed;
-use crate::requests::asked::ASKED_AGAIN_ANNOTATION;
+use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::{CORDONED_BY, REQUESTER};
 
 /// Nodes that are read at once to confirm that they are empty.
 const CONFIRM_AT_ONCE: usize = 8;
 
 /// How a write ended, when nothing failed.
-pub(crate) enum Written {
+pub(crate) enum WriteResult {
     /// The object has this version since.
     At(u64),
     /// Nothing was written, because the world is not as it was believed to be; look again.
@@ -38,7 +38,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) async fn write(&self, action: &Action) -> Result<Written, kube::Error> {
+    pub(crate) async fn write(&self, action: &Action) -> Result<WriteResult, kube::Error> {
         match action {
             Action::Cordon { node, unschedulable, annotation } => {
                 self.cordon(node, *unschedulable, *annotation).await
@@ -46,7 +46,7 @@ impl Writer {
             Action::Conditions { node, uid, set, remove, confirm, .. } => {
                 let confirm = confirm.map(|last| (node.clone(), last)).into_iter().collect();
                 if !self.are_empty(&confirm).await? {
-                    return Ok(Written::NotYet);
+                    return Ok(WriteResult::NotYet);
                 }
                 self.conditions(node, uid, set, remove).await
             }
@@ -63,7 +63,7 @@ impl Writer {
         namespace: &str,
         uid: &str,
         change: &RequestChange,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<WriteResult, kube::Error> {
         match change {
             RequestChange::Ask { pod, request, maintenances, asked_again } => {
                 let mut part = part(namespace, uid, pod, request.as_deref());
@@ -83,7 +83,7 @@ impl Writer {
         node: &Node,
         unschedulable: Option<bool>,
         annotation: Option<&str>,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<WriteResult, kube::Error> {
         let mut patch = json!({
             "metadata": {
                 "uid": node.uid, "resourceVersion": node.resource_version, "annotations": { CORDONED_BY: annotation },
@@ -103,7 +103,7 @@ impl Writer {
         uid: &str,
         set: &[NodeCondition],
         remove: &[&str],
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<WriteResult, kube::Error> {
         let set = set.iter().map(condition);
         let gone = remove.iter().map(|type_| json!({ "type": type_, "$patch": "delete" }));
         let conditions: Vec<Value> = set.chain(gone).collect();
@@ -128,7 +128,7 @@ impl Writer {
         uid: &str,
         pod: &str,
         request: &str,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<WriteResult, kube::Error> {
         let left = self.apply_request(part(namespace, uid, pod, Some(request))).await?;
         if !left.has_requester(REQUESTER) {
             return Ok(at(&left));
@@ -142,11 +142,16 @@ impl Writer {
         Ok(at(&requests.patch(uid, &params(), &Patch::Merge(patch)).await?.object))
     }
 
-    async fn delete_request(&self, namespace: &str, name: &str, uid: &str) -> Result<Written, kube::Error> {
+    async fn delete_request(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<WriteResult, kube::Error> {
         let precondition = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let params = DeleteParams::default().preconditions(precondition);
         api::<EvictionRequest>(&self.context.client, namespace).delete(name, &params).await?;
-        Ok(Written::At(0))
+        Ok(WriteResult::At(0))
     }
 
     async fn status(
@@ -154,11 +159,11 @@ impl Writer {
         maintenance: &NodeMaintenance,
         status: &NodeMaintenanceStatus,
         confirm: &BTreeMap<String, PodType>,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<WriteResult, kube::Error> {
         if !self.are_empty(confirm).await? {
-            return Ok(Written::NotYet);
+            return Ok(WriteResult::NotYet);
         }
-        let patch = status_patch(maintenance, status);
+        let patch = patch::status(&maintenance.metadata, &maintenance.status, status, &[]);
         let maintenances = api::<NodeMaintenance>(&self.context.client, "");
         let name = &maintenance.metadata.name;
         let written = maintenances.patch_status(name, &params(), &Patch::Merge(patch)).await?;
@@ -190,7 +195,7 @@ impl Writer {
         Ok(is_empty)
     }
 
-    async fn finalizer(&self, maintenance: &NodeMaintenance) -> Result<Written, kube::Error> {
+    async fn finalizer(&self, maintenance: &NodeMaintenance) -> Result<WriteResult, kube::Error> {
         let meta = &maintenance.metadata;
         let others: Vec<&String> = meta.finalizers.iter().filter(|f| *f != FINALIZER).collect();
         let patch = json!({
@@ -209,27 +214,6 @@ fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> Evictio
     part.metadata.uid = request.unwrap_or_default().to_owned();
     part.spec.target.pod = Some(LocalPodReference { name: pod.to_owned(), uid: uid.to_owned() });
     part
-}
-
-/// Every field of the status, those that are empty removed, on the version that was decided on.
-fn status_patch(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Value {
-    let meta = &maintenance.metadata;
-    let mut fields = serde_json::to_value(status).unwrap_or_else(|_| json!({}));
-    for field in [
-        "observedGeneration",
-        "stageStatuses",
-        "nodeStatuses",
-        "conditions",
-        "drainPlanPosition",
-        "drainedNodes",
-        "outcomes",
-        "goneNodes",
-    ] {
-        if fields.get(field).is_none() {
-            fields[field] = Value::Null;
-        }
-    }
-    json!({ "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version }, "status": fields })
 }
 
 fn condition(condition: &NodeCondition) -> Value {
@@ -251,8 +235,8 @@ fn params() -> PatchParams {
     PatchParams { field_manager: Some(REQUESTER.to_owned()), ..Default::default() }
 }
 
-fn at<T: Cacheable>(object: &T) -> Written {
-    Written::At(object.resource_version().parse().unwrap_or_default())
+fn at<T: Cacheable>(object: &T) -> WriteResult {
+    WriteResult::At(object.resource_version().parse().unwrap_or_default())
 }
 
 #[cfg(test)]

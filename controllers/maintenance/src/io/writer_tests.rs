@@ -8,7 +8,7 @@ use drydock_runtime::testing::context;
 
 use super::*;
 use crate::actions::Turn;
-use crate::requests::asked::AskedAgain;
+use crate::observed::asked_again::AskedAgain;
 
 type Seen = Arc<Mutex<Vec<(String, String, Value)>>>;
 
@@ -39,7 +39,7 @@ fn withdrawal() -> Action {
 async fn a_withdrawal_is_an_apply_without_our_entry() {
     let (writer, seen) = writer(|_, _, _| request(&["other.example.com"], "8"));
     let action = withdrawal();
-    assert!(matches!(writer.write(&action).await.unwrap(), Written::At(8)));
+    assert!(matches!(writer.write(&action).await.unwrap(), WriteResult::At(8)));
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].2["metadata"]["uid"], "own");
@@ -55,7 +55,7 @@ async fn an_entry_of_our_name_that_others_hold_too_is_taken_out() {
         _ => request(&["other.example.com"], "9"),
     });
     let action = withdrawal();
-    assert!(matches!(writer.write(&action).await.unwrap(), Written::At(9)));
+    assert!(matches!(writer.write(&action).await.unwrap(), WriteResult::At(9)));
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 2);
     let wanted = json!({ "metadata": { "uid": "own", "resourceVersion": "8" },
@@ -80,7 +80,7 @@ async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() 
         };
         let action =
             Action::Request { namespace: "ns".into(), pod: "u".into(), change, turn: Turn::default() };
-        assert!(matches!(writer.write(&action).await.unwrap(), Written::At(8)));
+        assert!(matches!(writer.write(&action).await.unwrap(), WriteResult::At(8)));
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 1);
         let annotations = &seen[0].2["metadata"]["annotations"];
@@ -92,7 +92,7 @@ async fn an_ask_carries_why_it_is_made_and_how_often_it_was_in_the_same_write() 
 
 fn drained(confirm: Option<PodType>) -> Action {
     let (node, uid) = ("n".into(), "n".into());
-    Action::Conditions { node, uid, set: vec![], remove: vec![], confirm, notes: vec![] }
+    Action::Conditions { node, uid, set: vec![], remove: vec![], confirm }
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
         });
         let action = drained(Some(PodType::Static));
         let result = writer.write(&action).await.unwrap();
-        assert_eq!(matches!(result, Written::At(5)), written, "{phase}");
+        assert_eq!(matches!(result, WriteResult::At(5)), written, "{phase}");
         assert_eq!(
             writer.observed.take().confirmed.contains(&("n".to_owned(), PodType::Static)),
             written,
@@ -119,13 +119,13 @@ async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
     }
 }
 
-/// A merge patch leaves what it does not name.
+/// A merge patch leaves what it does not name, also in what a field holds.
 #[test]
 fn a_count_that_goes_back_is_written() {
-    let maintenance = NodeMaintenance::default();
-    let mut status = NodeMaintenanceStatus::default();
-    assert_eq!(status_patch(&maintenance, &status)["status"]["goneNodes"], Value::Null);
-    status.gone_nodes.drained = 2;
-    let wanted = json!({ "drained": 2, "undrained": 0 });
-    assert_eq!(status_patch(&maintenance, &status)["status"]["goneNodes"], wanted);
+    let meta = NodeMaintenance::default().metadata;
+    let (none, mut some) = (NodeMaintenanceStatus::default(), NodeMaintenanceStatus::default());
+    some.gone_nodes.drained = 2;
+    assert_eq!(patch::status(&meta, &some, &none, &[])["status"], json!({ "goneNodes": null }));
+    let wanted = json!({ "goneNodes": { "drained": 2, "undrained": 0 } });
+    assert_eq!(patch::status(&meta, &none, &some, &[])["status"], wanted);
 }

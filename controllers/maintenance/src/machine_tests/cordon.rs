@@ -101,7 +101,11 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
         sim.change_node("a", |n| n.unschedulable = false);
         sim.settle();
         assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
-        let conflicts = sim.notes.iter().filter(|n| n.reason == "CordonConflict" && n.warning).count();
+        let conflicts = sim
+            .notes
+            .iter()
+            .filter(|n| n.reason == "CordonConflict" && n.severity == Severity::Warning)
+            .count();
         assert_eq!(conflicts, told);
     }
     let first = &sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();

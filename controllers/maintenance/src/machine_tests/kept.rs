@@ -1,5 +1,7 @@
 //! Requests that are over, and are kept for the owner of the pod.
 
+use std::time::Duration;
+
 use jiff::SignedDuration;
 
 use super::*;

@@ -7,7 +7,7 @@ use crate::io::metrics::Gauges;
 
 fn scraped(sim: &Sim) -> String {
     let metrics = Metrics::new();
-    Gauges::register(&metrics).look(&sim.world, &sim.memory.blocked);
+    Gauges::register(&metrics).update(&sim.world, &sim.memory.blockers);
     metrics.render()
 }
 

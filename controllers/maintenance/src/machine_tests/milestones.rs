@@ -219,3 +219,62 @@ fn a_change_of_leader_before_the_nodes_are_cordoned_loses_no_step() {
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
 }
+
+/// The maintenance was completed within the ten seconds for which pods might have returned, and nobody was told.
+#[test]
+fn a_node_to_which_pods_return_is_told_of_at_the_end_if_it_is_drained_then() {
+    for is_back in [false, true] {
+        let mut sim = Sim::new(&["a"]);
+        let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logs", "uid": "ds", "controller": true });
+        let of_set = |sim: &Sim| {
+            let created = sim.now.to_string();
+            json!({ "metadata": { "creationTimestamp": created, "ownerReferences": [owner] } })
+        };
+        let pod = of_set(&sim);
+        sim.pod("a", "d0", &pod);
+        sim.maintenance("m", "Drain", &["a"]);
+        sim.settle();
+        sim.now += SignedDuration::from_secs(5);
+        let pod = of_set(&sim);
+        sim.remove_pod("d0");
+        sim.pod("a", "d1", &pod);
+        sim.settle();
+        sim.remove_pod("d1");
+        sim.settle();
+        let drained = |sim: &Sim| {
+            let notes = sim.notes.iter().filter(|note| note.reason == "NodeDrained");
+            notes.map(|note| note.message.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(drained(&sim), Vec::<String>::new());
+        if is_back {
+            let pod = of_set(&sim);
+            sim.pod("a", "d2", &pod);
+        }
+        sim.stage("m", Stage::Complete);
+        sim.settle();
+        let told = ["All pods have left the node", "All pods have left node a"];
+        assert_eq!(drained(&sim), if is_back { vec![] } else { told.to_vec() });
+        sim.memory = Memory::default();
+        sim.settle();
+        assert_eq!(drained(&sim).len(), if is_back { 0 } else { 2 });
+    }
+}
+
+/// What the status showed as empty was taken for told, though no live read had confirmed it yet.
+#[test]
+fn a_change_of_leader_between_the_status_and_the_live_read_loses_no_drained_node() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.pod("a", "p", &json!({}));
+    sim.pod("b", "q", &json!({}));
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle();
+    sim.remove_pod("p");
+    sim.store_statuses();
+    let drained = |sim: &Sim| sim.notes.iter().filter(|note| note.reason == "NodeDrained").count();
+    assert_eq!(drained(&sim), 0);
+    for _ in 0..2 {
+        sim.memory = Memory::default();
+        sim.settle();
+        assert_eq!(drained(&sim), 2, "of the node, and of the maintenance: {:?}", sim.notes);
+    }
+}

@@ -37,15 +37,15 @@ use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodReference, PodType, Stage, StageStatus,
 };
+use drydock_runtime::events::Severity;
 use drydock_runtime::{Change, Node, Pod};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::actions::{Action, Note, RequestChange, Task};
-use crate::observed::{Lost, Since, flipped_by};
-use crate::requests::asked::ASKED_AGAIN_ANNOTATION;
-use crate::requests::outcomes::RequestStep;
-use crate::world::Located;
+use crate::observed::RequestStep;
+use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
+use crate::observed::{Located, LostRequest, Since, flipped_by};
 use crate::{CORDONED_BY, OTHERS, OURS, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
@@ -203,7 +203,7 @@ impl Sim {
     ) {
         let change = Change { old, new };
         self.world.since.steps.extend(RequestStep::of(&change));
-        self.world.since.lost.extend(Lost::by(&change).map(|lost| (key, lost)));
+        self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
     }
 
     fn locate(&mut self) {
@@ -258,8 +258,7 @@ impl Sim {
                     n.annotations.extend(annotation.map(|a| (CORDONED_BY.to_owned(), a.to_owned())));
                 })
             }
-            (Task::Conditions(name), Action::Conditions { set, remove, notes, confirm, .. }) => {
-                self.notes.extend(notes);
+            (Task::Conditions(name), Action::Conditions { set, remove, confirm, .. }) => {
                 self.world.since.confirmed.extend(confirm.map(|last| (name.clone(), last)));
                 self.change_node(name, |n| {
                     n.conditions

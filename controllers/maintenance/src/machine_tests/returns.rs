@@ -55,7 +55,10 @@ fn a_workload_that_comes_back_is_named_and_asked_to_leave_with_backoff() {
         assert_eq!(blocker(&sim), None, "it is asked to leave");
     }
     assert_eq!(waits, [10, 20, 40, 80]);
-    assert_eq!(sim.notes.iter().filter(|n| n.reason == "WorkloadReturns" && n.warning).count(), 4);
+    assert_eq!(
+        sim.notes.iter().filter(|n| n.reason == "WorkloadReturns" && n.severity == Severity::Warning).count(),
+        4
+    );
     sim.remove_pod("w4");
     sim.settle();
     assert_eq!((blocker(&sim), sim.drained("m")), (None, pair("True", "AllPodsTerminated")));

@@ -1,6 +1,6 @@
 //! Statuses for which storage has no room.
 
-use drydock_api::node_maintenance::validation::{MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES};
+use drydock_api::node_maintenance::limits::{MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES};
 
 use super::*;
 
@@ -42,7 +42,11 @@ fn a_drain_whose_targets_do_not_fit_says_so_and_is_told_of_once() {
     );
     let message = sim.says("m", DRAINED).unwrap().2;
     assert!(message.contains("30 nodes") && message.contains("select fewer nodes"), "{message}");
-    assert!(told(&sim).len() == 1 && told(&sim)[0].warning && told(&sim)[0].message == *message);
+    assert!(
+        told(&sim).len() == 1
+            && told(&sim)[0].severity == Severity::Warning
+            && told(&sim)[0].message == *message
+    );
     sim.memory = Memory::default();
     sim.remove_pod("second-n29");
     sim.settle();

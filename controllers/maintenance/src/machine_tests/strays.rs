@@ -53,7 +53,13 @@ fn put_again(controller: impl Fn(usize) -> Option<(&'static str, String)>) -> Ve
         sim.remove_pod(&name);
         sim.settle();
     }
-    assert_eq!(sim.notes.iter().filter(|note| note.reason == "WorkloadReturns" && note.warning).count(), 4);
+    assert_eq!(
+        sim.notes
+            .iter()
+            .filter(|note| note.reason == "WorkloadReturns" && note.severity == Severity::Warning)
+            .count(),
+        4
+    );
     assert_eq!(sim.status("m").outcomes.returned, 4);
     waits
 }

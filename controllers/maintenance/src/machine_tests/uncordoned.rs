@@ -48,7 +48,10 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     let mut sim = Sim::new(&["a", "b"]);
     sim.maintenance("m", "Cordon", &["a", "b"]);
     let told = |sim: &Sim| {
-        let told = sim.notes.iter().filter(|note| note.reason == "NodeUpdateRefused" && note.warning);
+        let told = sim
+            .notes
+            .iter()
+            .filter(|note| note.reason == "NodeUpdateRefused" && note.severity == Severity::Warning);
         told.map(|note| (note.about.clone(), note.message.clone())).collect::<Vec<_>>()
     };
     refuse(&mut sim);

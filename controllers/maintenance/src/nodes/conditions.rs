@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use drydock_api::eviction_request::maintenances::MaintenanceReference;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType, Stage};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
-use drydock_runtime::events::reasons::NODE_DRAINED;
 
-use crate::actions::{About, Action, Decision, NodeCondition, Note};
-use crate::nodes::drained_message::{Told, recorded};
+use crate::actions::{Action, Decision, NodeCondition};
+use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::nodes::emptied::Emptied;
-use crate::requests::returns::Returns;
 use crate::world::View;
 
 const IN_PROGRESS: &str = "MaintenanceInProgress";
@@ -24,7 +23,7 @@ const TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 const MAX_MESSAGE: usize = 1024;
 
 /// Decides about every node.
-pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, returns: &Returns, decision: &mut Decision) {
+pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, decision: &mut Decision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -38,12 +37,9 @@ pub(crate) fn decide(view: &View<'_>, emptied: &Emptied, returns: &Returns, deci
         if !set.is_empty() || !remove.is_empty() {
             // A read where more is recorded than before, and for no other change.
             let (before, now) = (drained_up_to(node), recorded_by(&set));
-            // Where pods are put back it is told when none is for a while, with the event of the maintenance.
-            let is_told = !returns.may_come_back(view, &node.name);
-            let notes = tell_drained(view, node, before, now).filter(|_| is_told).into_iter().collect();
             let confirm = now.filter(|last| now > before && !emptied.is_fresh(&node.name, *last, view.now));
             let (node, uid) = (node.name.clone(), node.uid.clone());
-            decision.add(Action::Conditions { node, uid, set, remove, confirm, notes });
+            decision.add(Action::Conditions { node, uid, set, remove, confirm });
         }
     }
 }
@@ -79,7 +75,7 @@ fn wanted(view: &View<'_>, node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> 
         let empty = left == 0 && node.unschedulable;
         let stay = view.pods_on(&node.name).len() - left;
         let partly = if empty { None } else { empty_up_to(view, node, last) };
-        let text = Told { last, stay, empty: partly }.text();
+        let text = DrainedText { last, stay, empty: partly }.text();
         let told = |of: &[&Arc<NodeMaintenance>]| cut(&format!("{text}: {}", message(of)), MAX_MESSAGE);
         let draining: Vec<_> = view.drains_of(&node.name).collect();
         let busy = |m: &&Arc<NodeMaintenance>| {
@@ -121,10 +117,7 @@ fn planned(node: &Arc<Node>, idle: &[&Arc<NodeMaintenance>]) -> Vec<NodeConditio
 
 /// Names and reasons of maintenances: `a (OS upgrade), b`.
 fn message(maintenances: &[&Arc<NodeMaintenance>]) -> String {
-    let one = |m: &&Arc<NodeMaintenance>| match m.spec.reason.as_str() {
-        "" => m.metadata.name.clone(),
-        reason => format!("{} ({reason})", m.metadata.name),
-    };
+    let one = |m: &&Arc<NodeMaintenance>| MaintenanceReference::to(m).to_string();
     let all = maintenances.iter().map(one).collect::<Vec<_>>().join(", ");
     cut(&all, MAX_MESSAGE)
 }
@@ -135,22 +128,10 @@ fn differs(node: &Node, wanted: &NodeCondition) -> bool {
 }
 
 /// Which pods are meant, where these are not all.
-pub(crate) fn named(last: PodType) -> String {
+pub(crate) fn of_type_suffix(last: PodType) -> String {
     match last {
         PodType::Default => " of type Default".to_owned(),
         PodType::DaemonSet => " up to type DaemonSet".to_owned(),
         PodType::Static | PodType::Unknown => String::new(),
     }
-}
-
-/// What is told of a node that is recorded as drained for all its maintenances. (Each of them tells of its own pods.)
-fn tell_drained(view: &View<'_>, node: &Node, before: Option<PodType>, now: Option<PodType>) -> Option<Note> {
-    let last = view.last_type_on(&node.name).filter(|last| before < Some(*last) && Some(*last) <= now)?;
-    Some(node_drained(&node.name, last))
-}
-
-/// What is told of a node that no pod up to a type is left on.
-pub(crate) fn node_drained(node: &str, last: PodType) -> Note {
-    let message = format!("All pods{} have left the node", named(last));
-    Note { about: About::Node(node.to_owned()), warning: false, reason: NODE_DRAINED, message }
 }

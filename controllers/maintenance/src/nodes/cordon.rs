@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_api::time::format_seconds;
+use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
-use crate::actions::{About, Action, Decision, Note};
+use crate::actions::{Action, Decision, Note};
 use crate::world::View;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
@@ -74,9 +75,8 @@ fn straight_release(straight: &HashSet<&str>, node: &Arc<Node>) -> Option<Action
 /// that sets it, so that no stage is missed however short it was.
 pub(crate) fn is_straight(maintenance: &NodeMaintenance) -> bool {
     let was = |stages: &[Stage]| maintenance.status.stage_statuses.iter().any(|s| stages.contains(&s.name));
-    maintenance.spec.stage == Stage::Complete
+    maintenance.is_ending()
         && maintenance.metadata.deletion_timestamp.is_none()
-        && crate::release::has_finalizer(maintenance)
         && was(&[Stage::Idle])
         && !was(&[Stage::Cordon, Stage::Drain])
 }
@@ -100,22 +100,15 @@ impl Flips {
         let Some((count, began)) = conflict.tell(view.now) else { return };
         let holders = holders(view, node);
         let message = |who: &str| {
-            format!(
-                "{who} was made schedulable by others {count} times since {}, and is made unschedulable again, as it is under \
-                 maintenance: {holders}",
-                format_seconds(began)
-            )
+            let flipped = flipped_text(who, count, began);
+            format!("{flipped}, and is made unschedulable again, as it is under maintenance: {holders}")
         };
-        let mut tell = |about, message| {
-            decision.notes.push(Note { about, warning: true, reason: CORDON_CONFLICT, message });
-        };
-        tell(About::Node(node.name.clone()), message("The node"));
-        for maintenance in view.holders_of(&node.name) {
-            tell(
-                About::Maintenance(maintenance.metadata.name.clone()),
-                message(&format!("Node {}", node.name)),
-            );
-        }
+        decision.warn_node_and_maintenances(
+            &node.name,
+            view.holders_of(&node.name),
+            CORDON_CONFLICT,
+            message,
+        );
     }
 }
 
@@ -126,7 +119,12 @@ fn held(view: &View<'_>, node: &Node) -> Note {
          NodeMaintenance is in stage Complete",
         holders(view, node)
     );
-    Note { about: About::Node(node.name.clone()), warning: true, reason: CORDON_CONFLICT, message }
+    Note::of_node(&node.name, Severity::Warning, CORDON_CONFLICT, message)
+}
+
+/// What is said of a node, `who`, that others make schedulable again and again.
+pub(super) fn flipped_text(who: &str, times: usize, since: Timestamp) -> String {
+    format!("{who} was made schedulable by others {times} times since {}", format_seconds(since))
 }
 
 /// The maintenances that hold a node, with their stages: `a (stage Drain), b (stage Cordon)`.

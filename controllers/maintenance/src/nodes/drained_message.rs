@@ -4,12 +4,10 @@
 use drydock_api::node_maintenance::PodType;
 
 const SPEAKS: &str = "Pods up to type ";
-/// What may be the last type of a maintenance, in order.
-const TYPES: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
 
 /// What the condition says beside its status.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct DrainedText {
     /// The type up to which it speaks.
     pub(super) last: PodType,
     /// How many pods of later types stay.
@@ -18,7 +16,7 @@ pub(super) struct Told {
     pub(super) empty: Option<PodType>,
 }
 
-impl Told {
+impl DrainedText {
     /// The text, without the names of the maintenances.
     pub(super) fn text(self) -> String {
         let mut text = format!("{SPEAKS}{}", self.last.as_str());
@@ -43,7 +41,7 @@ pub(super) fn recorded(is_true: bool, message: &str) -> Option<PodType> {
             text.strip_prefix(last.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(';'));
         if is_true { told } else { text.ends_with(none_left(*last)) }
     };
-    TYPES.into_iter().find(is_recorded)
+    PodType::ALL.into_iter().find(is_recorded)
 }
 
 fn none_left(last: PodType) -> &'static str {
@@ -60,16 +58,16 @@ mod tests {
 
     #[test]
     fn what_is_recorded_is_read_back_from_the_text() {
-        for last in TYPES {
-            let told = Told { last, stay: 2, empty: None };
+        for last in PodType::ALL {
+            let told = DrainedText { last, stay: 2, empty: None };
             let message = told.text() + ": m (no pod of type Default is left: x)";
             assert_eq!(
                 (recorded(true, &message), recorded(false, &message)),
                 (Some(last), None),
                 "{message}"
             );
-            for empty in TYPES.into_iter().filter(|empty| *empty < last) {
-                let message = Told { empty: Some(empty), ..told }.text() + ": m";
+            for empty in PodType::ALL.into_iter().filter(|empty| *empty < last) {
+                let message = DrainedText { empty: Some(empty), ..told }.text() + ": m";
                 assert_eq!(recorded(false, &message), Some(empty), "{message}");
             }
         }
@@ -77,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_text_names_the_type_and_what_stays() {
-        let text = |last, empty| Told { last, stay: 2, empty }.text();
+        let text = |last, empty| DrainedText { last, stay: 2, empty }.text();
         assert_eq!(text(PodType::Static, None), "Pods up to type Static");
         assert_eq!(text(PodType::Default, None), "Pods up to type Default; 2 of later types stay");
         let words = "Pods up to type Static; no pod of type Default is left";

@@ -11,8 +11,6 @@ use crate::world::View;
 /// How long a live read counts when a maintenance is called drained: the watch of the pods may hang, and a pod that has
 /// come since would not be seen.
 const FRESH: SignedDuration = SignedDuration::from_secs(10);
-/// What may be the last type of a maintenance, in order.
-const LAST: [PodType; 3] = [PodType::Default, PodType::DaemonSet, PodType::Static];
 
 /// Nodes that were confirmed to be empty of pods up to a type, by name and that type, and on which no such pod has been seen
 /// since.
@@ -29,7 +27,7 @@ struct Read {
 }
 
 impl Emptied {
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let nodes = &view.world.nodes;
         let confirmed = view.world.since.confirmed.iter();
         let confirmed = confirmed.filter_map(|(name, last)| Some((nodes.get(name)?, *last)));
@@ -54,7 +52,7 @@ impl Emptied {
 
     /// The reads that have looked for all of these types.
     fn reads<'e>(&'e self, node: &str, last: PodType) -> impl Iterator<Item = &'e Read> {
-        let wide = LAST.into_iter().filter(move |read| last <= *read);
+        let wide = PodType::ALL.into_iter().filter(move |read| last <= *read);
         wide.filter_map(|read| self.0.get(&(node.to_owned(), read)))
     }
 }

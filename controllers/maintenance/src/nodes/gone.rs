@@ -11,12 +11,12 @@ use drydock_api::meta::{find_condition, is_condition_true};
 use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage, WORKLOADS_DRAINED, node_selector,
 };
+use drydock_api::text::number;
 use drydock_runtime::Node;
 
 use crate::nodes::conditions::drained_up_to;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::tally::{LEFT_UNDRAINED, Tally};
-use crate::status::number;
 use crate::world::{View, selects};
 
 /// The label that the kubelet sets to the name of its node, unless it is told otherwise.
@@ -27,12 +27,12 @@ const HOST_NAME: &str = "kubernetes.io/hostname";
 pub(crate) struct Gone {
     /// By its UID and the last type of the pods that are counted: its own, and Default.
     maintenances: HashMap<(String, PodType), Tally>,
-    /// Nodes that are drained as they were seen last, by name.
-    last: HashMap<String, Last>,
+    /// Nodes that are being drained, as they were seen last, by name.
+    known: HashMap<String, KnownNode>,
 }
 
 #[derive(Clone, Debug)]
-struct Last {
+struct KnownNode {
     node: Arc<Node>,
     /// What each maintenance sees of it, by its last type.
     seen: BTreeMap<PodType, Seen>,
@@ -47,7 +47,7 @@ struct Seen {
 
 impl Gone {
     /// Takes in which nodes are there.
-    pub(crate) fn look(&mut self, view: &View<'_>, emptied: &Emptied) {
+    pub(crate) fn update(&mut self, view: &View<'_>, emptied: &Emptied) {
         let mut before = std::mem::take(&mut self.maintenances);
         for (maintenance, nodes) in view.world.maintenances.iter().zip(&view.selected) {
             if maintenance.spec.stage == Stage::Drain {
@@ -68,23 +68,23 @@ impl Gone {
         self.maintenances.get(&(maintenance.metadata.uid.clone(), last))
     }
 
-    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, last: PodType, tally: &mut Tally) {
+    fn count(&self, view: &View<'_>, maintenance: &NodeMaintenance, up_to: PodType, tally: &mut Tally) {
         let is_there = |name: &str| view.world.nodes.contains_key(name);
         tally.drained.retain(|name| !is_there(name));
         let gone: Vec<String> = tally.selected.iter().filter(|name| !is_there(name)).cloned().collect();
         for name in &gone {
-            match self.last.get(name).and_then(|known| known.seen.get(&last)) {
+            match self.known.get(name).and_then(|known| known.seen.get(&up_to)) {
                 Some(seen) if seen.drained => tally.has_gone_drained(name),
                 seen => tally.has_gone_undrained(name, seen.map_or(0, |seen| seen.pods)),
             }
         }
-        self.let_go(maintenance, tally);
+        self.drop_unselected(maintenance, tally);
         tally.undrained.retain(|name, _| !is_there(name));
     }
 
     /// Forgets those that a changed selector would not select any more. After a restart only their names are known: then those
     /// go that are not selected by their name, if a part of the selector has gone. An edit that nobody has seen keeps all.
-    fn let_go(&self, maintenance: &NodeMaintenance, tally: &mut Tally) {
+    fn drop_unselected(&self, maintenance: &NodeMaintenance, tally: &mut Tally) {
         if tally.selector == maintenance.spec.node_selector {
             return;
         }
@@ -96,25 +96,26 @@ impl Gone {
         if is_narrower {
             tally.undrained_unnamed = 0;
         }
-        tally.undrained.retain(|name, _| match self.last.get(name) {
-            Some(last) => selects(maintenance, &last.node),
+        tally.undrained.retain(|name, _| match self.known.get(name) {
+            Some(known) => selects(maintenance, &known.node),
             None => !is_narrower || selects_name(maintenance, name),
         });
     }
 
     fn see(&mut self, view: &View<'_>, emptied: &Emptied) {
         let kept: HashSet<&String> = self.maintenances.values().flat_map(|t| t.undrained.keys()).collect();
-        self.last.retain(|name, _| view.is_draining(name) || kept.contains(name));
+        self.known.retain(|name, _| view.is_draining(name) || kept.contains(name));
         for node in view.world.nodes.values().filter(|node| view.is_draining(&node.name)) {
-            let seen = |last: PodType| Seen {
-                pods: view.pods_up_to(&node.name, last).len(),
-                drained: is_drained(view, emptied, node, last),
+            let seen = |up_to: PodType| Seen {
+                pods: view.pods_up_to(&node.name, up_to).len(),
+                drained: is_drained(view, emptied, node, up_to),
             };
             let types = view.drains_of(&node.name).map(|m| m.spec.last_pod_type).chain([PodType::Default]);
-            let last = Last { node: node.clone(), seen: types.map(|last| (last, seen(last))).collect() };
-            match self.last.get_mut(&node.name) {
-                Some(known) => *known = last,
-                None => drop(self.last.insert(node.name.clone(), last)),
+            let seen = types.map(|up_to| (up_to, seen(up_to))).collect();
+            let known = KnownNode { node: node.clone(), seen };
+            match self.known.get_mut(&node.name) {
+                Some(before) => *before = known,
+                None => drop(self.known.insert(node.name.clone(), known)),
             }
         }
     }

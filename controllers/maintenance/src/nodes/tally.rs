@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
     NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeReference, NodeSelector,
 };
+use drydock_api::text::number;
 use drydock_runtime::Node;
-
-use crate::status::number;
 
 /// What the status says of a node that has gone undrained; it is known by this after a restart.
 pub(super) const LEFT_UNDRAINED: &str = "The node left the cluster before it was drained";

@@ -8,13 +8,12 @@ use std::collections::{HashMap, HashSet};
 
 use drydock_api::node_maintenance::Stage;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
-use drydock_api::time::format_seconds;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::CORDONED_BY;
-use crate::actions::{About, Decision, Note};
-use crate::nodes::cordon::Flips;
+use crate::actions::Decision;
+use crate::nodes::cordon::{Flips, flipped_text};
 use crate::world::View;
 
 /// How long the pods of other nodes wait for the first attempt to cordon a node.
@@ -31,7 +30,7 @@ pub(crate) struct Uncordoned {
 
 impl Uncordoned {
     /// Returns the nodes whose pods are not to be asked for now.
-    pub(crate) fn look<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
+    pub(crate) fn update<'a>(&mut self, view: &View<'a>, decision: &mut Decision) -> HashSet<&'a str> {
         self.tell(view, decision);
         let untried = |node: &&Node| view.is_held(&node.name) && !is_tried(view, node);
         let untried: HashMap<&str, &Node> =
@@ -66,15 +65,10 @@ impl Uncordoned {
             if self.told.insert(node.clone(), words.clone()).as_ref() == Some(words) {
                 continue;
             }
-            let mut note = |about, who: &str| {
-                let what = if view.is_held(node) { "unschedulable" } else { "schedulable again" };
-                let message = format!("{who} cannot be made {what}: {words}");
-                decision.notes.push(Note { about, warning: true, reason: NODE_UPDATE_REFUSED, message });
-            };
-            note(About::Node(node.clone()), "The node");
-            for maintenance in view.holders_of(node).chain(view.ending_on(node)) {
-                note(About::Maintenance(maintenance.metadata.name.clone()), &format!("Node {node}"));
-            }
+            let what = if view.is_held(node) { "unschedulable" } else { "schedulable again" };
+            let concerned = view.holders_of(node).chain(view.ending_on(node));
+            let message = |who: &str| refused_text(who, what, words);
+            decision.warn_node_and_maintenances(node, concerned, NODE_UPDATE_REFUSED, message);
         }
     }
 }
@@ -89,11 +83,12 @@ fn is_tried(view: &View<'_>, node: &Node) -> bool {
 /// Why a node under maintenance is schedulable still, if that is known.
 pub(crate) fn why(view: &View<'_>, flips: &Flips, node: &str) -> Option<String> {
     view.world.nodes.get(node).filter(|node| !node.unschedulable && view.is_held(&node.name))?;
-    let refused = view.world.refused.get(node);
-    let refused = refused.map(|words| format!("Node {node} cannot be made unschedulable: {words}"));
-    refused.or_else(|| {
-        let (times, since) = flips.since(node)?;
-        let since = format_seconds(since);
-        Some(format!("Node {node} was made schedulable by others {times} times since {since}"))
-    })
+    let who = format!("Node {node}");
+    let refused = view.world.refused.get(node).map(|words| refused_text(&who, "unschedulable", words));
+    refused.or_else(|| flips.since(node).map(|(times, since)| flipped_text(&who, times, since)))
+}
+
+/// What is said of a node, `who`, whose update was refused.
+fn refused_text(who: &str, what: &str, words: &str) -> String {
+    format!("{who} cannot be made {what}: {words}")
 }

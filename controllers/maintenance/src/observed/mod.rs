@@ -1,7 +1,10 @@
 //! What is noted between two plannings: a planning sees what stands there then, and not what came and went in between.
 
+pub(crate) mod asked_again;
 mod flipped;
-mod lost;
+mod located;
+mod lost_request;
+pub(crate) mod request_step;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,10 +13,10 @@ use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Caches, Refusals};
 use parking_lot::Mutex;
 
-use crate::requests::outcomes::RequestStep;
-
 pub(crate) use flipped::flipped_by;
-pub(crate) use lost::Lost;
+pub use located::Located;
+pub(crate) use lost_request::LostRequest;
+pub(crate) use request_step::RequestStep;
 
 /// What watches and writes note for the next planning.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +30,7 @@ pub(crate) struct Observed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
     /// Requests that lost our requester, by namespace and name.
-    pub(crate) lost: HashMap<(String, String), Lost>,
+    pub(crate) lost: HashMap<(String, String), LostRequest>,
     /// What became of our requests.
     pub(crate) steps: Vec<RequestStep>,
     /// How often others made nodes schedulable; those alone that are under maintenance.
@@ -41,7 +44,7 @@ impl Observed {
     pub(crate) fn subscribe(&self, caches: &Caches) {
         let since = self.since.clone();
         caches.requests.subscribe(move |change| {
-            let lost = Lost::by(change).zip(change.latest());
+            let lost = LostRequest::by(change).zip(change.latest());
             let step = RequestStep::of(change);
             if lost.is_none() && step.is_none() {
                 return;

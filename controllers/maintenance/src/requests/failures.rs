@@ -5,20 +5,19 @@
 //! costs whoever does it a single write, and asking again costs several: without backoff that would be a loop.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
-use jiff::{SignedDuration, Timestamp};
+use drydock_runtime::queue::Backoff;
+use jiff::Timestamp;
 
 use crate::REQUESTER;
-use crate::requests::asked::AskedAgain;
+use crate::observed::asked_again::AskedAgain;
 use crate::world::View;
 
-/// How long after the first failure a pod is asked for again; doubled with each further one.
-const FIRST: SignedDuration = SignedDuration::from_mins(5);
-/// The longest time between a failure and the next request.
-const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+/// How long after a failure a pod is asked for again, by the number of failures in a row before.
+const AGAIN: Backoff = Backoff { first: Duration::from_secs(5 * 60), max: Duration::from_secs(60 * 60) };
 
 /// What is remembered of pods that are to leave. After a restart failed validations are learnt anew from the requests that
 /// are there; pods whose requests were withdrawn are asked for once more.
@@ -32,7 +31,7 @@ pub(crate) struct Failures {
     withdrawn: HashMap<String, bool>,
     /// UIDs of the requests that are there and from which we have withdrawn. Our requester in one of them is somebody else's:
     /// its name is anybody's to write.
-    let_go: HashSet<String>,
+    left_requests: HashSet<String>,
 }
 
 /// The last request of a pod that came to nothing.
@@ -43,9 +42,9 @@ pub(crate) struct Failure {
     /// UID of the request.
     request: String,
     /// How many have failed, one after the other.
-    count: u32,
-    /// For people.
-    pub(crate) message: String,
+    pub(crate) count: u32,
+    /// The words of a failed validation.
+    pub(crate) why: String,
     /// Nobody asks before.
     pub(crate) again: Timestamp,
 }
@@ -77,7 +76,7 @@ pub(crate) enum Cause {
 
 impl Failures {
     /// Takes in what became of the requests of the pods that are to leave.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let pods = || view.counted.values().flatten().filter(|pod| view.targeted.contains(pod.uid.as_str()));
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -97,20 +96,20 @@ impl Failures {
             }
             if let Some(request) = view.world.requests.get(&key) {
                 let before = self.of(pod).map(|failure| failure.request.clone());
-                self.look_at(pod, request, view.now);
+                self.learn_from(pod, request, view.now);
                 let failed = self.of(pod).filter(|failure| failure.is_end_of(request));
                 if failed.is_some() && before.as_ref() != Some(&request.metadata.uid) {
                     self.count_again(pod, request);
                 }
             }
         }
-        self.let_go(view);
+        self.note_left(view);
         self.forget_withdrawn(view);
     }
 
     /// We ask in this request again.
     pub(crate) fn ask(&mut self, request: &str) {
-        self.let_go.remove(request);
+        self.left_requests.remove(request);
     }
 
     /// We withdraw from this request: it is not lost by others.
@@ -119,8 +118,8 @@ impl Failures {
     }
 
     /// Whether we have withdrawn from this request, and have not asked in it again.
-    pub(crate) fn has_let_go(&self, request: &str) -> bool {
-        self.let_go.contains(request)
+    pub(crate) fn has_left(&self, request: &str) -> bool {
+        self.left_requests.contains(request)
     }
 
     /// How often a pod was asked for again; after a restart, by what its request says.
@@ -141,7 +140,7 @@ impl Failures {
         self.asked_again.extend(again.map(|asked| (pod.uid.clone(), asked)));
     }
 
-    fn look_at(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
+    fn learn_from(&mut self, pod: &Pod, request: &EvictionRequest, now: Timestamp) {
         let uid = &request.metadata.uid;
         if is_astray(request, pod) {
             self.learn(pod, &Failed { cause: Cause::Astray, request: uid, at: now, why: "" }, now);
@@ -167,35 +166,21 @@ impl Failures {
         if before.is_some_and(|b| is_seen_again && b.cause == cause && b.request == request) {
             return;
         }
-        let in_a_row = before.filter(|before| now.duration_since(before.again) <= LONGEST);
+        let in_a_row =
+            before.filter(|before| now <= before.again.checked_add(AGAIN.max).unwrap_or(Timestamp::MAX));
         let count = in_a_row.map_or(1, |before| before.count.saturating_add(1));
         let again = at.checked_add(delay(cause, count)).unwrap_or(Timestamp::MAX);
-        let message = match cause {
-            Cause::Validation => why.to_owned(),
-            Cause::Withdrawn => {
-                let what =
-                    format!("Others took its requester out of the pod's EvictionRequest ({REQUESTER})");
-                told(&what, count, again)
-            }
-            Cause::Deleted => {
-                told(&format!("Others deleted the pod's EvictionRequest ({REQUESTER})"), count, again)
-            }
-            Cause::Evicted => {
-                told("The pod's EvictionRequest has ended as Evicted while the pod is there", count, again)
-            }
-            Cause::Astray => String::new(),
-        };
-        let failure = Failure { cause, request: request.to_owned(), count, message, again };
+        let failure = Failure { cause, request: request.to_owned(), count, why: why.to_owned(), again };
         self.pods.insert(pod.uid.clone(), failure);
     }
 
-    fn let_go(&mut self, view: &View<'_>) {
+    fn note_left(&mut self, view: &View<'_>) {
         let lost = view.world.since.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
-        self.let_go.extend(lost.map(|lost| lost.request.clone()));
-        if !self.let_go.is_empty() {
+        self.left_requests.extend(lost.map(|lost| lost.request.clone()));
+        if !self.left_requests.is_empty() {
             let requests = view.world.requests.values().map(|request| request.metadata.uid.as_str());
             let present: HashSet<&str> = requests.collect();
-            self.let_go.retain(|uid| present.contains(uid.as_str()));
+            self.left_requests.retain(|uid| present.contains(uid.as_str()));
         }
     }
 
@@ -248,22 +233,15 @@ pub(crate) fn is_astray(request: &EvictionRequest, pod: &Pod) -> bool {
     request.spec.target.pod.as_ref().is_some_and(|target| target.name != pod.name)
 }
 
-fn told(what: &str, count: u32, again: Timestamp) -> String {
-    let times = if count == 1 { String::new() } else { format!(" {count} times in a row") };
-    format!("{what}{times}; the pod is asked for again at {}", format_seconds(again))
-}
-
 /// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for the first time is
 /// made again at once, because deletion is a way of starting anew; and one that targets another pod for the first time is
 /// replaced at once, because it may be a mistake.
-fn delay(cause: Cause, count: u32) -> SignedDuration {
-    let doublings = match (cause, count) {
-        (Cause::Deleted | Cause::Astray, 0 | 1) => return SignedDuration::ZERO,
+fn delay(cause: Cause, count: u32) -> Duration {
+    AGAIN.delay(match (cause, count) {
+        (Cause::Deleted | Cause::Astray, 0 | 1) => return Duration::ZERO,
         (Cause::Deleted | Cause::Astray, _) => count - 2,
         _ => count.saturating_sub(1),
-    };
-    let factor = 1i32.checked_shl(doublings.min(16)).unwrap_or(1);
-    FIRST.checked_mul(factor).map_or(LONGEST, |delay| delay.min(LONGEST))
+    })
 }
 
 #[cfg(test)]
@@ -272,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_delay_doubles_from_five_minutes_to_an_hour() {
-        let minutes = |cause| [1, 2, 3, 4, 5, 6, u32::MAX].map(|count| delay(cause, count).as_mins());
+        let minutes = |cause| [1, 2, 3, 4, 5, 6, u32::MAX].map(|count| delay(cause, count).as_secs() / 60);
         assert_eq!(minutes(Cause::Validation), [5, 10, 20, 40, 60, 60, 60]);
         assert_eq!(minutes(Cause::Withdrawn), minutes(Cause::Validation));
         assert_eq!(minutes(Cause::Evicted), minutes(Cause::Validation));

@@ -1,23 +1,24 @@
 //! EvictionRequests: one for each pod that is to leave, with our entry in it, and withdrawn when it is over.
 
-pub(crate) mod asked;
+mod annotation;
 pub(crate) mod failures;
 pub(crate) mod outcomes;
-mod reasons;
 pub(crate) mod returns;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::eviction_request::told::kept_until;
+use drydock_api::eviction_request::retention::kept_until;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_runtime::Pod;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::actions::{Action, Decision, RequestChange, Turn};
+use crate::config::Config;
+use crate::observed::Located;
+use crate::requests::annotation::MaintenanceNames;
 use crate::requests::failures::{Failures, is_astray};
-use crate::requests::reasons::Reasons;
 use crate::requests::returns::Returns;
-use crate::world::{Located, View};
+use crate::world::View;
 
 /// Decides about the requests of all pods.
 pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
@@ -28,7 +29,7 @@ pub(crate) fn decide(view: &View<'_>, failures: &mut Failures, returns: &Returns
 fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &mut Decision) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
     let asked = |pod: &Pod| view.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
-    let mut reasons = Reasons::new(view);
+    let mut names = MaintenanceNames::new(view);
     for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
         if let Some(until) = returns.hold_back(pod, view.now) {
             decision.wake_at(until);
@@ -38,7 +39,7 @@ fn ask(view: &View<'_>, failures: &mut Failures, returns: &Returns, decision: &m
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
             None => {
-                let Some(change) = wanted(pod, request, failures, &mut reasons) else { continue };
+                let Some(change) = wanted(pod, request, failures, &mut names) else { continue };
                 if let RequestChange::Ask { request: Some(request), .. } = &change {
                     failures.ask(request);
                 }
@@ -54,13 +55,13 @@ fn wanted(
     pod: &Pod,
     request: Option<&EvictionRequest>,
     failures: &Failures,
-    reasons: &mut Reasons<'_, '_>,
+    names: &mut MaintenanceNames<'_, '_>,
 ) -> Option<RequestChange> {
     let asked_again = failures.asked_again(pod, request);
     let mut ask = |request| RequestChange::Ask {
         pod: pod.name.clone(),
         request,
-        maintenances: reasons.of(pod),
+        maintenances: names.of(pod),
         asked_again,
     };
     let Some(request) = request else { return Some(ask(None)) };
@@ -96,7 +97,7 @@ fn withdraw(view: &View<'_>, failures: &mut Failures, decision: &mut Decision) {
 
 /// Whether a request has our requester, and it was us who asked.
 fn is_ours(request: &EvictionRequest, failures: &Failures) -> bool {
-    request.has_requester(REQUESTER) && !failures.has_let_go(&request.metadata.uid)
+    request.has_requester(REQUESTER) && !failures.has_left(&request.metadata.uid)
 }
 
 /// Whether our part in a request is over: it is Evicted, no maintenance drains pods of this type on the pod's node any more,
@@ -105,8 +106,8 @@ fn is_over(view: &View<'_>, request: &EvictionRequest) -> bool {
     let uid = &request.metadata.name;
     match view.world.located.get(uid) {
         Some(Located { node, pod_type }) => {
-            let is_drained = view.last_type_on(node).is_some_and(|last| *pod_type <= last);
-            request.is_evicted() || !is_drained || view.stays(uid)
+            let is_draining = view.last_type_on(node).is_some_and(|last| *pod_type <= last);
+            request.is_evicted() || !is_draining || view.stays(uid)
         }
         None => request.is_finished(),
     }
@@ -130,7 +131,9 @@ pub(crate) fn is_open_on(
 
 /// Until when a request that is over is kept for the pod's owner; none if it is not, or no longer.
 fn kept(view: &View<'_>, request: &EvictionRequest) -> Option<Timestamp> {
-    kept_until(request, view.config.request_retention).filter(|until| *until > view.now)
+    let Config { request_retention, .. } = view.config;
+    let until = kept_until(request, *request_retention, view.config.first_report_within());
+    until.filter(|until| *until > view.now)
 }
 
 /// Whether a request that was made then may be of this maintenance: it was not made after its end.

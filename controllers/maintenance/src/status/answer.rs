@@ -16,10 +16,10 @@ impl Status<'_, '_> {
 
     fn blocked(&self, last: PodType) -> Option<String> {
         let nodes = self.view.nodes_of(self.i).iter().map(|node| node.name.as_str());
-        let (all, most) = self.memory.blocked.most(nodes, last)?;
+        let (all, most) = self.sources.blockers.most(nodes, last)?;
         let blocker = &most.oldest.blocker;
         // A command stands at the end, where people copy it.
-        let todo = todo(&blocker.reason, most.oldest.state).filter(|_| !most.oldest.has_command());
+        let todo = todo(&blocker.reason, most.oldest.words.key.state).filter(|_| !most.oldest.has_command());
         let todo = todo.map_or_else(String::new, |todo| format!(". {todo}"));
         Some(format!(
             "{all} of them {} blocked, {} by {}: {}{todo}",
@@ -32,7 +32,7 @@ impl Status<'_, '_> {
 
     fn waits_elsewhere(&self) -> Option<String> {
         let node = self.planned()?.waits_for.as_deref()?;
-        let what = match self.memory.blocked.oldest(node) {
+        let what = match self.sources.blockers.oldest(node) {
             Some(blocker) => format!("{}: {}", blocker.reason, told(blocker, node)),
             None => self.left_there(node),
         };

@@ -3,7 +3,7 @@
 use drydock_api::meta::{Condition, find_condition};
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
 use drydock_api::node_maintenance::{CORDONED, Stage};
-use drydock_api::text::{all, are, counted};
+use drydock_api::text::{all, are, counted, first_of};
 
 use super::Status;
 use crate::nodes::uncordoned;
@@ -17,7 +17,7 @@ impl Status<'_, '_> {
     /// Absent before Cordon, and of a maintenance that went from Idle straight to Complete.
     pub(super) fn cordoned(&self) -> Option<Condition> {
         match self.maintenance.spec.stage {
-            Stage::Cordon | Stage::Drain => {
+            stage if stage.holds_nodes() => {
                 let (is, reason, message) = self.cordoning();
                 Some(self.condition(CORDONED, is, reason, message))
             }
@@ -36,24 +36,26 @@ impl Status<'_, '_> {
             return (false, "NoNodesSelected", "The node selector selects no node".to_owned());
         }
         if open.is_empty() {
-            let which = all(nodes.len(), "selected node", "selected nodes");
-            let message = format!("{which} {} unschedulable", are(nodes.len()));
-            return (true, "AllNodesCordoned", message);
+            return (true, "AllNodesCordoned", all_cordoned(nodes.len()));
         }
         let is_refused = |node: &&&str| self.view.world.refused.contains_key(**node);
         let reason =
             if open.iter().any(|node| is_refused(&node)) { NODE_UPDATE_REFUSED } else { "Cordoning" };
-        let named = open.iter().copied().take(NAMED).collect::<Vec<_>>().join(", ");
-        let more = if open.len() > NAMED { ", ..." } else { "" };
         let mut message = format!(
-            "{} of {} {} schedulable still: {named}{more}",
+            "{} of {} {} schedulable still: {}",
             open.len(),
             counted(nodes.len(), "node", "nodes"),
-            are(open.len())
+            are(open.len()),
+            first_of(&open, NAMED)
         );
         let first = open.iter().filter(is_refused).chain(&open);
-        let why = first.copied().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
+        let why = first.copied().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
         message.extend(why.into_iter().flat_map(|why| [". ".to_owned(), why]));
         (false, reason, message)
     }
+}
+
+/// What is said when so many selected nodes are all unschedulable.
+pub(crate) fn all_cordoned(nodes: usize) -> String {
+    format!("{} {} unschedulable", all(nodes, "selected node", "selected nodes"), are(nodes))
 }

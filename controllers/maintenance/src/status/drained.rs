@@ -8,19 +8,19 @@ use drydock_api::node_maintenance::{
     WORKLOADS_DRAINED,
 };
 use drydock_api::text::{are, counted};
+use drydock_runtime::events::Severity;
+use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
 use jiff::Timestamp;
 
 use super::Status;
-use crate::actions::{About, Note};
-use crate::nodes::conditions::named;
+use crate::actions::Note;
+use crate::nodes::conditions::of_type_suffix;
 use crate::nodes::emptied::Emptied;
 use crate::nodes::tally::Tally;
 use crate::nodes::uncordoned;
 use crate::status::fit::Fitted;
 
 const CANCELED: &str = "The maintenance was completed before all pods had left";
-/// Reason of the condition, and of the event: what the drain needs does not fit into the status.
-const TOO_LARGE: &str = "StatusTooLarge";
 
 /// A condition that says whether pods are left: [`DRAINED`], up to the last type of the maintenance, or [`WORKLOADS_DRAINED`],
 /// of type Default alone.
@@ -63,12 +63,12 @@ impl Status<'_, '_> {
     }
 
     fn draining(&self, asked: Asked, fitted: &Fitted) -> (bool, &'static str, String) {
-        let (nodes, which) = (self.view.nodes_of(self.i), named(asked.last));
+        let (nodes, which) = (self.view.nodes_of(self.i), of_type_suffix(asked.last));
         let left: Vec<usize> =
             nodes.iter().map(|n| self.view.pods_up_to(&n.name, asked.last).len()).collect();
         let (pods, busy) = (left.iter().sum::<usize>(), left.iter().filter(|l| **l > 0).count());
         if let Some(message) = without_room(fitted, nodes.len()).filter(|_| pods > 0 || fitted.left_out > 0) {
-            return (false, TOO_LARGE, message);
+            return (false, STATUS_TOO_LARGE, message);
         }
         if let Some(told) = self.without_nodes(asked) {
             return told;
@@ -76,7 +76,7 @@ impl Status<'_, '_> {
         let open: Vec<&str> = nodes.iter().filter(|n| !n.unschedulable).map(|n| n.name.as_str()).collect();
         let total = nodes.len();
         if let Some(first) = open.first() {
-            let why = open.iter().find_map(|node| uncordoned::why(self.view, &self.memory.flips, node));
+            let why = open.iter().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
             let among = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
             let message = format!(
                 "{} of {} {} not cordoned yet{among}; evictions of their pods wait for that ({}{which} {} left)",
@@ -106,7 +106,7 @@ impl Status<'_, '_> {
     /// What is said when nodes have gone that had not been drained, or all nodes have.
     fn without_nodes(&self, asked: Asked) -> Option<(bool, &'static str, String)> {
         let is_empty = self.view.nodes_of(self.i).is_empty();
-        let tally = self.memory.gone.of(self.maintenance, asked.last);
+        let tally = self.sources.gone.of(self.maintenance, asked.last);
         let gone = tally.map(Tally::counts).unwrap_or_default();
         if gone.undrained > 0 {
             let example = match tally.and_then(Tally::example) {
@@ -126,7 +126,7 @@ impl Status<'_, '_> {
             return None;
         }
         if gone.drained > 0 && self.were_all_drained(asked) {
-            let which = named(asked.last);
+            let which = of_type_suffix(asked.last);
             let message = match gone.drained {
                 1 => format!("The node left the cluster after all pods{which} had left it"),
                 nodes => format!("All {nodes} nodes left the cluster after all pods{which} had left them"),
@@ -168,11 +168,12 @@ fn without_room(fitted: &Fitted, nodes: usize) -> Option<String> {
 /// What is told when something does not fit into the status any more.
 pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<Note> {
     let says = |status: &NodeMaintenanceStatus| {
-        find_condition(&status.conditions, DRAINED).filter(|drained| drained.reason == TOO_LARGE).cloned()
+        find_condition(&status.conditions, DRAINED)
+            .filter(|drained| drained.reason == STATUS_TOO_LARGE)
+            .cloned()
     };
     let message = says(status).filter(|_| says(&maintenance.status).is_none())?.message;
-    let about = About::Maintenance(maintenance.metadata.name.clone());
-    Some(Note { about, warning: true, reason: TOO_LARGE, message })
+    Some(Note::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
 }
 
 /// Nodes whose emptiness nobody has confirmed just now when Drained or WorkloadsDrained turns True, or when they join later;

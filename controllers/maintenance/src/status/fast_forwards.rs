@@ -1,33 +1,86 @@
-//! What is told of a maintenance that goes further than its own plan says.
+//! What is told of a maintenance that goes further than its own plan says. It is decided on once and matters for as long as the
+//! drain goes on: it is told again, because an event is gone after an hour, or was never written.
 
-use drydock_api::node_maintenance::NodeMaintenance;
+use std::collections::HashMap;
+
+use drydock_api::meta::is_condition_true;
+use drydock_api::node_maintenance::{DRAINED, NodeMaintenance, Stage};
+use drydock_plan::FastForward;
+use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::DRAIN_FAST_FORWARDED;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{About, Note};
+use crate::actions::{Decision, Note};
 use crate::world::View;
 
-/// What is told of the places where a maintenance goes further than its own plan says, once that is stored.
-pub(super) fn notes(view: &View<'_>, maintenance: usize, object: &NodeMaintenance) -> Vec<Note> {
-    let Some(place) = view.planned.get(&maintenance) else { return Vec::new() };
-    let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
-    all.map(|told| {
-        let by = match &told.other {
-            Some(other) if other.is_older => format!("the older maintenance {}", other.name),
-            Some(other) => format!("maintenance {}", other.name),
-            None => "a maintenance that has ended".to_owned(),
-        };
-        let message = match &told.node {
-            Some(node) => format!(
-                "Fast-forwarded on node {node} due to {by}: that one is further along there, and pods of entries that this \
-                 drain plan has not reached are evicted from that node together with the others"
-            ),
-            None => format!(
-                "Fast-forwarded to the next entry of the drain plan before it was finished, because the plan contradicts \
-                 that of {by}"
-            ),
-        };
-        let about = About::Maintenance(object.metadata.name.clone());
-        Note { about, warning: true, reason: DRAIN_FAST_FORWARDED, message }
-    })
-    .collect()
+/// How often it is told again.
+const EVERY: SignedDuration = SignedDuration::from_mins(30);
+/// Most messages that are remembered.
+const MAX: usize = 1000;
+
+/// When something was told last, by UID of the maintenance and message.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FastForwards(HashMap<(String, String), Timestamp>);
+
+impl FastForwards {
+    /// Tells again what is due, of maintenances that are not drained yet.
+    pub(super) fn update(&mut self, view: &View<'_>, decision: &mut Decision) {
+        let draining = view.world.maintenances.iter().filter(|m| is_draining(m));
+        let draining: HashMap<&str, _> = draining.map(|m| (m.metadata.uid.as_str(), m)).collect();
+        self.0.retain(|(uid, _), _| draining.contains_key(uid.as_str()));
+        for ((uid, message), told) in &mut self.0 {
+            let Some(maintenance) = draining.get(uid.as_str()) else { continue };
+            if view.now.duration_since(*told) >= EVERY {
+                *told = view.now;
+                decision.notes.push(note(maintenance, message.clone()));
+            }
+            told.checked_add(EVERY).into_iter().for_each(|at| decision.wake_at(at));
+        }
+    }
+
+    /// What is told of a maintenance now, once its status is stored.
+    pub(super) fn notes(
+        &mut self,
+        view: &View<'_>,
+        i: usize,
+        maintenance: &NodeMaintenance,
+        decision: &mut Decision,
+    ) -> Vec<Note> {
+        let Some(place) = view.planned.get(&i) else { return Vec::new() };
+        let all = view.outcome.fast_forwards.iter().filter(|f| f.maintenance == *place);
+        let messages: Vec<String> = all.map(message).collect();
+        for message in messages.iter().filter(|_| is_draining(maintenance)) {
+            if self.0.len() < MAX {
+                self.0.insert((maintenance.metadata.uid.clone(), message.clone()), view.now);
+                view.now.checked_add(EVERY).into_iter().for_each(|at| decision.wake_at(at));
+            }
+        }
+        messages.into_iter().map(|message| note(maintenance, message)).collect()
+    }
+}
+
+fn is_draining(maintenance: &NodeMaintenance) -> bool {
+    maintenance.spec.stage == Stage::Drain && !is_condition_true(&maintenance.status.conditions, DRAINED)
+}
+
+fn note(maintenance: &NodeMaintenance, message: String) -> Note {
+    Note::of(maintenance, Severity::Warning, DRAIN_FAST_FORWARDED, message)
+}
+
+fn message(told: &FastForward) -> String {
+    let by = match &told.other {
+        Some(other) if other.is_older => format!("the older maintenance {}", other.name),
+        Some(other) => format!("maintenance {}", other.name),
+        None => "a maintenance that has ended".to_owned(),
+    };
+    match &told.node {
+        Some(node) => format!(
+            "Fast-forwarded on node {node} due to {by}: that one is further along there, and pods of entries that this \
+             drain plan has not reached are evicted from that node together with the others"
+        ),
+        None => format!(
+            "Fast-forwarded to the next entry of the drain plan before it was finished, because the plan contradicts \
+             that of {by}"
+        ),
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use drydock_api::json_len;
-use drydock_api::node_maintenance::validation::{
+use drydock_api::node_maintenance::limits::{
     MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES,
 };
 use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType};

@@ -1,15 +1,14 @@
 //! The status of each maintenance.
 
 mod answer;
-mod cordoned;
+pub(crate) mod cordoned;
 mod drained;
 mod fast_forwards;
 mod fit;
-pub(crate) mod left_out;
-pub(crate) mod settled;
-pub(crate) mod unscheduled;
-pub(crate) mod ways_out;
-pub(crate) mod will_be_lost;
+mod settled;
+mod unscheduled;
+mod ways_out;
+mod will_be_lost;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,48 +18,84 @@ use drydock_api::node_maintenance::{
     DRAINED, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStatus, NodeReference, PodType,
     PodsLeft, Stage, StageStatus,
 };
+use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
 use drydock_plan::{MaintenanceOutcome, NodeOutcome};
 use drydock_runtime::{Node, Pod};
 
 use crate::actions::{Action, Decision};
-use crate::machine::Memory;
-use crate::nodes::gone::is_drained;
+use crate::blockers::Blockers;
+use crate::nodes::cordon::Flips;
+use crate::nodes::emptied::Emptied;
+use crate::nodes::gone::{Gone, is_drained};
 use crate::nodes::tally::Tally;
+use crate::requests::outcomes::Outcomes;
 use crate::world::View;
+use crate::world::left_out::LeftOut;
 use crate::world::recorded;
 
+use self::fast_forwards::FastForwards;
 use self::fit::Fitted;
+use self::settled::Settled;
+use self::unscheduled::Evicting;
+use self::will_be_lost::BarePods;
 
 /// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
 const MAX_BLOCKERS_IN_ALL: usize = 1000;
 
+/// What the statuses are made from, beside the view.
+pub(crate) struct Sources<'m> {
+    pub(crate) blockers: &'m Blockers,
+    pub(crate) flips: &'m Flips,
+    pub(crate) outcomes: &'m Outcomes,
+    pub(crate) gone: &'m Gone,
+    pub(crate) emptied: &'m Emptied,
+}
+
+/// What is remembered of statuses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StatusMemory {
+    pub(crate) settled: Settled,
+    pub(crate) left_out: LeftOut,
+    pub(crate) evicting: Evicting,
+    pub(crate) bare_pods: BarePods,
+    pub(crate) fast_forwards: FastForwards,
+}
+
 /// Decides about every maintenance.
-pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decision) {
-    memory.settled.look(view);
-    memory.left_out.look(view.world);
-    memory.lost.look(view);
+pub(crate) fn decide(
+    view: &View<'_>,
+    sources: &Sources<'_>,
+    memory: &mut StatusMemory,
+    decision: &mut Decision,
+) {
+    memory.settled.update(view);
+    memory.left_out.update(view.world);
+    memory.evicting.update(view);
+    memory.bare_pods.update(view);
+    memory.fast_forwards.update(view, decision);
     for (i, maintenance) in view.world.maintenances.iter().enumerate() {
         if let Some(until) = memory.settled.rests_until(maintenance, view.nodes_of(i).len(), view.now) {
             decision.wake_at(until);
             continue;
         }
-        let now = Status { view, memory, i, maintenance };
-        let ((mut status, dropped), lost) = (now.wanted(), now.will_be_lost());
+        let now = Status { view, sources, i, maintenance };
+        let ((mut status, dropped), bare_pods) = (now.wanted(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicting.condition(view, maintenance, decision);
         let unschedulable_note = unschedulable.as_ref().and_then(|c| unscheduled::note(maintenance, c));
-        let lost_note = lost.as_ref().and_then(|lost| memory.lost.note(maintenance, lost, decision));
-        for condition in unschedulable.into_iter().chain(lost.map(|(condition, _)| condition)) {
+        let bare_note =
+            bare_pods.as_ref().and_then(|bare| memory.bare_pods.note(maintenance, bare, decision));
+        for condition in unschedulable.into_iter().chain(bare_pods.map(|(condition, _)| condition)) {
             set_condition(&mut status.conditions, condition);
         }
         if status == maintenance.status {
             memory.settled.note(maintenance, view.now);
             continue;
         }
-        let confirm = drained::to_confirm(maintenance, &status, &memory.emptied, view.now);
-        let mut notes = fast_forwards::notes(view, i, maintenance);
-        notes.extend(unschedulable_note.into_iter().chain(lost_note));
+        let confirm = drained::to_confirm(maintenance, &status, sources.emptied, view.now);
+        let mut notes = memory.fast_forwards.notes(view, i, maintenance, decision);
+        notes.extend(unschedulable_note.into_iter().chain(bare_note));
         notes.extend(drained::too_large(maintenance, &status));
         let (maintenance, status) = (maintenance.clone(), Box::new(status));
         decision.add(Action::Status { maintenance, status, confirm, notes });
@@ -69,7 +104,7 @@ pub(crate) fn decide(view: &View<'_>, memory: &mut Memory, decision: &mut Decisi
 
 struct Status<'v, 'a> {
     view: &'v View<'a>,
-    memory: &'v Memory,
+    sources: &'v Sources<'v>,
     i: usize,
     maintenance: &'v NodeMaintenance,
 }
@@ -97,7 +132,7 @@ impl Status<'_, '_> {
             let is_back = !fitted.dropped.is_empty() && next < status.drain_plan_position;
             status.drain_plan_position = if is_back { status.drain_plan_position } else { next };
         }
-        if let Some(outcomes) = self.memory.outcomes.of(self.maintenance) {
+        if let Some(outcomes) = self.sources.outcomes.of(self.maintenance) {
             status.outcomes.clone_from(outcomes);
         }
         for condition in self.cordoned().into_iter().chain(self.drained(&fitted)) {
@@ -134,12 +169,12 @@ impl Status<'_, '_> {
     /// Whether a node is recorded as drained of pods up to a type.
     fn is_drained(&self, node: &str, last: PodType) -> bool {
         let node = self.view.world.nodes.get(node);
-        node.is_some_and(|node| is_drained(self.view, &self.memory.emptied, node, last))
+        node.is_some_and(|node| is_drained(self.view, self.sources.emptied, node, last))
     }
 
     /// What is known of the nodes that have gone while they were drained.
     fn gone(&self) -> Option<&Tally> {
-        self.memory.gone.of(self.maintenance, self.last_type())
+        self.sources.gone.of(self.maintenance, self.last_type())
     }
 
     fn node_statuses(&self, kept: &[&NodeMaintenanceNodeStatus]) -> Fitted {
@@ -163,7 +198,7 @@ impl Status<'_, '_> {
         let room = fit::room(self.maintenance);
         let mut fitted = fit::fit(statuses, &old, room);
         fitted.left_out += selected.len() - nodes.len();
-        let workloads = self.memory.gone.of(self.maintenance, PodType::Default);
+        let workloads = self.sources.gone.of(self.maintenance, PodType::Default);
         fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), room);
         fitted
     }
@@ -221,7 +256,7 @@ impl Status<'_, '_> {
             status.left = self.left(planned);
             let ways_out = self.ways_out_of_blocker();
             (status.blockers, status.blocked_pods) =
-                self.memory.blocked.of_node(node, self.last_type(), share, &ways_out);
+                self.sources.blockers.of_node(node, self.last_type(), share, &ways_out);
         }
         status
     }
@@ -241,9 +276,4 @@ impl Status<'_, '_> {
 
 fn position(cursor: usize) -> i32 {
     i32::try_from(cursor).unwrap_or(i32::MAX)
-}
-
-/// A count as the API has it.
-pub(crate) fn number(count: usize) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use jiff::Timestamp;
 
-use crate::release::has_finalizer;
 use crate::world::View;
 
 /// How long an Idle maintenance rests for each of its nodes: its status is written at most so often that this makes no more
@@ -23,14 +22,14 @@ pub(crate) struct Settled(HashMap<String, (Arc<NodeMaintenance>, Timestamp)>);
 
 impl Settled {
     /// Forgets maintenances that are gone.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let uids: HashSet<&str> = view.world.maintenances.iter().map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| uids.contains(uid.as_str()));
     }
 
     /// The status of this maintenance is as it should be.
     pub(crate) fn note(&mut self, maintenance: &Arc<NodeMaintenance>, now: Timestamp) {
-        let is_over = maintenance.spec.stage == Stage::Complete && !has_finalizer(maintenance);
+        let is_over = maintenance.spec.stage == Stage::Complete && !maintenance.has_finalizer();
         if is_over || maintenance.spec.stage == Stage::Idle {
             self.0.insert(maintenance.metadata.uid.clone(), (maintenance.clone(), now));
         }

@@ -7,10 +7,12 @@ use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance,
 use drydock_api::text::cut;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::PODS_UNSCHEDULABLE;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{About, Decision, Note};
+use crate::actions::{Decision, Note};
+use crate::remembered::{SteadyText, cutoff};
 use crate::world::View;
 
 /// How long the scheduler's words stay while the counts are the same: each change of them writes the whole status.
@@ -38,7 +40,7 @@ pub(crate) struct Evicting(HashMap<String, OfMaintenance>);
 #[derive(Clone, Debug, Default)]
 struct OfMaintenance {
     controllers: HashMap<Controller, Evicted>,
-    told: Told,
+    last_message: Option<LastMessage>,
 }
 
 /// A controller whose pods are evicted.
@@ -49,15 +51,9 @@ struct Evicted {
     last: Timestamp,
 }
 
-/// The message that was made last, and how many pods of which controllers it told of. The words of the scheduler in it are
-/// those of that moment: it counts the nodes anew in each attempt, and each change is a write of the whole status.
-#[derive(Clone, Debug, Default)]
-struct Told {
-    counts: BTreeMap<Controller, usize>,
-    message: String,
-    /// When the message was taken.
-    at: Timestamp,
-}
+/// The message that was made last, by how many pods of which controllers it told of. The words of the scheduler in it are those
+/// of that moment: it counts the nodes anew in each attempt.
+type LastMessage = SteadyText<BTreeMap<Controller, usize>, String>;
 
 /// Unschedulable pods of one controller.
 #[derive(Debug)]
@@ -75,7 +71,7 @@ impl Evicting {
     }
 
     /// Takes in whose pods are asked to leave.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let draining = |m: &&std::sync::Arc<NodeMaintenance>| m.spec.stage == Stage::Drain;
         let mut before = std::mem::take(&mut self.0);
         for (i, maintenance) in view.world.maintenances.iter().enumerate().filter(|(_, m)| draining(m)) {
@@ -104,7 +100,7 @@ impl Evicting {
         maintenance: &NodeMaintenance,
         decision: &mut Decision,
     ) -> Option<Condition> {
-        let OfMaintenance { controllers, told } = self.0.get_mut(&maintenance.metadata.uid)?;
+        let OfMaintenance { controllers, last_message } = self.0.get_mut(&maintenance.metadata.uid)?;
         let mut found: BTreeMap<Controller, Unscheduled<'_>> = BTreeMap::new();
         for pod in &view.world.unscheduled {
             let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
@@ -127,7 +123,10 @@ impl Evicting {
             last_transition_time: Some(truncate_to_seconds(view.now)),
             reason: if is { "NoNodeFits" } else { "AllPodsScheduled" }.to_owned(),
             message: if is {
-                told.message(&found, view.now, decision)
+                let counts = found.iter().map(|(controller, of)| (controller.clone(), of.count)).collect();
+                let before = last_message.as_ref();
+                let new = SteadyText::after(before, counts, message(&found), WORDS_STAY, view.now, decision);
+                last_message.insert(new).text.clone()
             } else {
                 "The pods that replace the evicted ones are scheduled".to_owned()
             },
@@ -139,10 +138,7 @@ impl OfMaintenance {
     fn forget_absent(&mut self, now: Timestamp) {
         self.controllers.retain(|_, evicted| now.duration_since(evicted.last) < REMEMBERED);
         let absent = self.controllers.values().map(|evicted| evicted.last).filter(|last| *last != now);
-        let mut last: Vec<Timestamp> = absent.collect();
-        if last.len() > MAX_ABSENT {
-            last.sort_unstable_by(|a, b| b.cmp(a));
-            let oldest = last.get(MAX_ABSENT).copied().unwrap_or(Timestamp::MIN);
+        if let Some(oldest) = cutoff(absent.collect(), MAX_ABSENT) {
             self.controllers.retain(|_, evicted| evicted.last > oldest);
         }
     }
@@ -154,36 +150,12 @@ impl Evicted {
     }
 }
 
-impl Told {
-    /// The message: the one before while it counts the same, for some minutes.
-    fn message(
-        &mut self,
-        found: &BTreeMap<Controller, Unscheduled<'_>>,
-        now: Timestamp,
-        decision: &mut Decision,
-    ) -> String {
-        let counts = found.iter().map(|(controller, of)| (controller.clone(), of.count)).collect();
-        let until = self.at.checked_add(WORDS_STAY).unwrap_or(Timestamp::MAX);
-        if counts != self.counts || until <= now {
-            *self = Self { counts, message: message(found), at: now };
-        } else {
-            decision.wake_at(until);
-        }
-        self.message.clone()
-    }
-}
-
 /// What is told when pods of a maintenance turn out to be unschedulable.
 pub(crate) fn note(maintenance: &NodeMaintenance, condition: &Condition) -> Option<Note> {
     let was = is_condition_true(&maintenance.status.conditions, EVICTED_PODS_UNSCHEDULABLE);
-    let about = About::Maintenance(maintenance.metadata.name.clone());
-    let message = condition.message.clone();
-    (condition.is_true() && !was).then_some(Note {
-        about,
-        warning: true,
-        reason: PODS_UNSCHEDULABLE,
-        message,
-    })
+    let message = condition.message.as_str();
+    (condition.is_true() && !was)
+        .then(|| Note::of(maintenance, Severity::Warning, PODS_UNSCHEDULABLE, message))
 }
 
 /// After a restart: what was unschedulable is so still, whoever evicted it.
@@ -193,7 +165,7 @@ fn recall(view: &View<'_>, maintenance: &NodeMaintenance) -> OfMaintenance {
     let Some(since) = drain.filter(|_| was) else { return OfMaintenance::default() };
     let unscheduled = view.world.unscheduled.iter();
     let controllers = unscheduled.filter_map(|pod| Some((controller(pod)?, Evicted::since(since)))).collect();
-    OfMaintenance { controllers, told: Told::default() }
+    OfMaintenance { controllers, last_message: None }
 }
 
 fn controller(pod: &Pod) -> Option<Controller> {

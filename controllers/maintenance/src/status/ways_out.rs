@@ -1,7 +1,6 @@
 //! What to do where a drain may never end by itself: a DaemonSet that tolerates every taint puts its pods back as often as they
 //! are deleted, and a static pod stays where no node agent takes its manifest away.
 
-use drydock_api::node_maintenance::blocker::{DAEMON_SET_RETURNS, NO_NODE_AGENT};
 use drydock_api::node_maintenance::{PodType, WORKLOADS_DRAINED};
 
 use super::Status;
@@ -11,11 +10,6 @@ const MAX_NAME: usize = 253;
 /// What the name of the second maintenance ends with.
 const SECOND: &str = "-default";
 
-/// Whether a blocker of this reason may stay for ever, with nobody to mend it.
-pub(crate) fn may_stay(reason: &str) -> bool {
-    [DAEMON_SET_RETURNS, NO_NODE_AGENT].contains(&reason)
-}
-
 impl Status<'_, '_> {
     /// What is said beside the pods that are left, while none of them is of type Default and some may stay for ever.
     pub(super) fn ways_out(&self, last: PodType) -> Option<String> {
@@ -24,7 +18,7 @@ impl Status<'_, '_> {
         if last == PodType::Default || nodes.iter().any(|node| is_left(&node.name)) {
             return None;
         }
-        let may_stay = nodes.iter().any(|node| self.memory.blocked.may_stay(&node.name, last));
+        let may_stay = nodes.iter().any(|node| self.sources.blockers.may_stay(&node.name, last));
         may_stay.then(|| commands(&self.maintenance.metadata.name))
     }
 

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use drydock_api::meta::Condition;
 use drydock_api::node_maintenance::{NodeMaintenance, PODS_WILL_BE_LOST, PodType, Stage};
-use drydock_api::text::counted;
+use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;
+use drydock_runtime::events::Severity;
 
 use super::Status;
-use crate::actions::{About, Decision, Note};
+use crate::actions::{Decision, Note};
 use crate::world::View;
 
 /// Pods that the message names.
@@ -41,11 +42,10 @@ impl<'a> Losses<'a> {
     fn message(&self) -> String {
         let mut told = Vec::new();
         if !self.bare.is_empty() {
-            let named = self.bare.iter().take(NAMED).map(|pod| format!("{}/{}", pod.namespace, pod.name));
-            let named = named.collect::<Vec<_>>().join(", ");
-            let more = if self.bare.len() > NAMED { ", ..." } else { "" };
+            let names = self.bare.iter().map(|pod| format!("{}/{}", pod.namespace, pod.name));
+            let named = first_of(names, NAMED);
             let bare = counted(self.bare.len(), "pod has", "pods have");
-            told.push(format!("{bare} no controller and will not come back: {named}{more}"));
+            told.push(format!("{bare} no controller and will not come back: {named}"));
         }
         if self.with_empty_dir > 0 {
             let with = counted(self.with_empty_dir, "pod has", "pods have");
@@ -61,7 +61,7 @@ impl<'a> Losses<'a> {
 impl Status<'_, '_> {
     /// The condition and the number of pods without a controller. From Cordon on; it does not change any more in Complete.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
-        if !matches!(self.maintenance.spec.stage, Stage::Cordon | Stage::Drain) {
+        if !self.maintenance.spec.stage.holds_nodes() {
             return None;
         }
         let nodes = self.view.nodes_of(self.i).iter();
@@ -76,11 +76,11 @@ impl Status<'_, '_> {
 
 /// Pods without a controller at the last look, by UID of the maintenance that drains them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lost(HashMap<String, usize>);
+pub(crate) struct BarePods(HashMap<String, usize>);
 
-impl Lost {
+impl BarePods {
     /// Forgets maintenances that do not drain.
-    pub(crate) fn look(&mut self, view: &View<'_>) {
+    pub(crate) fn update(&mut self, view: &View<'_>) {
         let draining = view.world.maintenances.iter().filter(|m| m.spec.stage == Stage::Drain);
         let draining: HashSet<&str> = draining.map(|m| m.metadata.uid.as_str()).collect();
         self.0.retain(|uid, _| draining.contains(uid.as_str()));
@@ -98,9 +98,7 @@ impl Lost {
             return None;
         }
         let before = self.0.insert(maintenance.metadata.uid.clone(), *bare);
-        let about = About::Maintenance(maintenance.metadata.name.clone());
-        let message = condition.message.clone();
-        let note = Note { about, warning: true, reason: PODS_WILL_BE_LOST, message };
+        let note = Note::of(maintenance, Severity::Warning, PODS_WILL_BE_LOST, condition.message.as_str());
         if maintenance.status.started(Stage::Drain).is_none() {
             return Some(note).filter(|_| condition.is_true());
         }

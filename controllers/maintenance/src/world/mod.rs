@@ -1,5 +1,6 @@
 //! What is seen: one consistent-enough look into the caches.
 
+pub(crate) mod left_out;
 pub(crate) mod own;
 pub(crate) mod recorded;
 mod view;
@@ -8,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::node_maintenance::{NodeMaintenance, PodType};
+use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::{Caches, Node, Pod};
 
 use crate::REQUESTER;
-use crate::observed::Since;
+use crate::observed::{Located, Since};
 
 pub(crate) use view::{View, selects};
 
@@ -37,25 +38,9 @@ pub struct World {
     pub(crate) since: Since,
 }
 
-/// Where a pod is, and of which type it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// Its node.
-    pub node: String,
-    /// Its type.
-    pub pod_type: PodType,
-}
-
-impl Located {
-    /// Of a pod.
-    pub fn of(pod: &Pod) -> Self {
-        Self { node: pod.node_name.clone(), pod_type: pod.pod_type() }
-    }
-}
-
 impl World {
     /// The world in the caches. Pods are taken from the nodes that `wanted` names only.
-    pub fn look(caches: &Caches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
+    pub fn read(caches: &Caches, wanted: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use drydock_runtime::cache::Taint;
 use drydock_runtime::{Node, Pod};
 
-use crate::machine::Config;
+use crate::config::Config;
 use crate::world::View;
 
 /// What is said of a pod that stays.

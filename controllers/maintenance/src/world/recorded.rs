@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use drydock_api::meta::LabelSelector;
-use drydock_api::node_maintenance::validation::MAX_NODES;
+use drydock_api::node_maintenance::limits::MAX_NODES;
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceSpec, Stage,
 };
@@ -14,7 +14,6 @@ use drydock_plan::{Maintenance, TargetsByNode};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
-use crate::release::has_finalizer;
 use crate::world::View;
 use crate::world::World;
 
@@ -68,8 +67,7 @@ pub(crate) fn not_handed_over<'a>(view: &View<'a>, maintenance: usize) -> Vec<&'
 /// `draining` had recorded before that one completed: to one that came later they mean nothing.
 pub(crate) fn ended(world: &World, draining: &[Maintenance]) -> TargetsByNode {
     let mut ended = TargetsByNode::new();
-    let is_ending = |m: &&Arc<NodeMaintenance>| m.spec.stage == Stage::Complete && has_finalizer(m);
-    for maintenance in world.maintenances.iter().filter(is_ending) {
+    for maintenance in world.maintenances.iter().filter(|m| m.is_ending()) {
         let at = maintenance.status.started(Stage::Complete).map_or(i64::MAX, Timestamp::as_second);
         let was_there =
             |node: &String| draining.iter().any(|m| m.started < at && m.recorded.contains_key(node));
@@ -122,7 +120,7 @@ pub(crate) fn is_handed_over(view: &View<'_>, status: &NodeMaintenanceNodeStatus
     let known = view.drains_of(node).filter(|m| m.status.drain_plan_position.is_some());
     let others = known.filter_map(|m| Some((&m.spec, m.status.of_node(node)?)));
     let shows = |spec: &NodeMaintenanceSpec, other: &NodeMaintenanceNodeStatus, target: &DrainPlanEntry| {
-        !spec.speaks_of(target.pod_type) || other.drain_targets.iter().any(|shown| includes(shown, target))
+        !spec.drains(target.pod_type) || other.drain_targets.iter().any(|shown| includes(shown, target))
     };
     others.into_iter().all(|(spec, other)| status.drain_targets.iter().all(|t| shows(spec, other, t)))
 }

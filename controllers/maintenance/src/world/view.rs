@@ -8,10 +8,9 @@ use drydock_plan::{Maintenance, Outcome};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
 
-use crate::machine::Config;
-use crate::release::has_finalizer;
-use crate::status::left_out::LeftOut;
+use crate::config::Config;
 use crate::world::World;
+use crate::world::left_out::LeftOut;
 use crate::world::own;
 use crate::world::recorded::{self, Recorded};
 
@@ -170,13 +169,13 @@ impl<'a> View<'a> {
         node: &str,
         pod_type: PodType,
     ) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
-        self.drains_of(node).filter(move |m| m.spec.speaks_of(pod_type))
+        self.drains_of(node).filter(move |m| m.spec.drains(pod_type))
     }
 
     /// Maintenances in Complete that select a node and are not released yet.
     pub(crate) fn ending_on(&self, node: &str) -> impl Iterator<Item = &'a Arc<NodeMaintenance>> {
         let all = self.world.maintenances.iter().zip(&self.selected);
-        let ending = all.filter(|(m, _)| m.spec.stage == Stage::Complete && has_finalizer(m));
+        let ending = all.filter(|(m, _)| m.is_ending());
         ending.filter(move |(_, nodes)| nodes.iter().any(|n| n.name == node)).map(|(m, _)| m)
     }
 
@@ -214,8 +213,7 @@ fn holders<'a>(world: &'a World, selected: &[Vec<&'a Arc<Node>>]) -> HashMap<&'a
     by_age.sort_by(|a, b| age(a).cmp(&age(b)));
     let mut holders: HashMap<&str, Vec<usize>> = HashMap::new();
     for i in by_age {
-        let holds =
-            world.maintenances.get(i).is_some_and(|m| matches!(m.spec.stage, Stage::Cordon | Stage::Drain));
+        let holds = world.maintenances.get(i).is_some_and(|m| m.spec.stage.holds_nodes());
         for node in selected.get(i).into_iter().flatten().filter(|_| holds) {
             holders.entry(node.name.as_str()).or_default().push(i);
         }

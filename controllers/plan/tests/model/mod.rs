@@ -25,7 +25,7 @@ pub struct Maintenance {
 
 impl Maintenance {
     /// It speaks only of the pod types up to its last one.
-    pub fn speaks_of(&self, pod_type: PodType) -> bool {
+    pub fn drains(&self, pod_type: PodType) -> bool {
         [PodType::Default, PodType::DaemonSet, PodType::Static]
             .into_iter()
             .take_while(|earlier| *earlier != self.last)
@@ -148,7 +148,7 @@ impl<'a> State<'a> {
 
     /// 'Every maintenance on a node' means those that speak of the type.
     pub fn on_for(&self, node: &str, pod_type: PodType) -> Vec<usize> {
-        self.on(node).into_iter().filter(|m| self.all[*m].speaks_of(pod_type)).collect()
+        self.on(node).into_iter().filter(|m| self.all[*m].drains(pod_type)).collect()
     }
 
     pub fn share_a_node(&self, m: usize, k: usize) -> bool {
@@ -161,7 +161,7 @@ impl<'a> State<'a> {
 
     /// Pods of types of which a maintenance does not speak are not on its nodes.
     pub fn pods_of(&self, m: usize) -> Vec<&'a Pod<'a>> {
-        let is_there = |p: &&Pod<'_>| self.all[m].nodes.contains(p.node) && self.all[m].speaks_of(p.pod_type);
+        let is_there = |p: &&Pod<'_>| self.all[m].nodes.contains(p.node) && self.all[m].drains(p.pod_type);
         self.pods.iter().filter(is_there).collect()
     }
 
@@ -183,7 +183,7 @@ impl<'a> State<'a> {
 
     /// Finished: no targeted pod is left on any of its nodes; as one sees it for whom pods of other types do not exist.
     pub fn is_finished(&self, m: usize, seen_by: usize) -> bool {
-        let exists = |p: &&&Pod<'_>| self.all[seen_by].speaks_of(p.pod_type);
+        let exists = |p: &&&Pod<'_>| self.all[seen_by].drains(p.pod_type);
         !self.pods_of(m).iter().filter(exists).any(|p| self.is_targeted(p))
     }
 
@@ -199,7 +199,7 @@ impl<'a> State<'a> {
     /// It and every maintenance that shares a node with it, and speaks of its next entry's type, are finished.
     fn all_around_finished(&self, m: usize) -> bool {
         let Some(next) = self.all[m].plan.get(self.cursors[m] + 1) else { return false };
-        let matters = |k: &usize| self.share_a_node(m, *k) && self.all[*k].speaks_of(next.pod_type);
+        let matters = |k: &usize| self.share_a_node(m, *k) && self.all[*k].drains(next.pod_type);
         self.is_finished(m, m) && self.indexes().filter(matters).all(|k| self.is_finished(k, m))
     }
 
@@ -211,7 +211,7 @@ impl<'a> State<'a> {
     /// One waits for another when, on a node of both, there is a pod, not targeted, that it has reached and the other
     /// has not.
     pub fn waits(&self, m: usize, k: usize) -> bool {
-        let both = |p: &&&Pod<'_>| self.all[k].nodes.contains(p.node) && self.all[k].speaks_of(p.pod_type);
+        let both = |p: &&&Pod<'_>| self.all[k].nodes.contains(p.node) && self.all[k].drains(p.pod_type);
         self.pods_of(m)
             .iter()
             .filter(both)

@@ -39,12 +39,12 @@ fn maintenance(state: &State<'_>, m: usize) -> MaintenanceOutcome {
 
 /// The drainTargets of a node that a maintenance shows: those of types of which it speaks.
 fn shown<'s>(state: &'s State<'_>, m: usize, node: &str) -> impl Iterator<Item = &'s DrainPlanEntry> {
-    state.targets[node].iter().filter(move |t| state.all[m].speaks_of(t.pod_type))
+    state.targets[node].iter().filter(move |t| state.all[m].drains(t.pod_type))
 }
 
 /// Whether targeted pods are left on a node that exist for all of these maintenances.
 fn is_busy(state: &State<'_>, node: &str, seen_by: &[usize]) -> bool {
-    let exists = |p: &Pod<'_>| seen_by.iter().all(|m| state.all[*m].speaks_of(p.pod_type));
+    let exists = |p: &Pod<'_>| seen_by.iter().all(|m| state.all[*m].drains(p.pod_type));
     state.pods_on(node).any(|p| state.is_targeted(p) && exists(p))
 }
 
@@ -94,7 +94,7 @@ fn limiter(state: &State<'_>, m: usize, node: &str) -> Option<usize> {
     let is_shown = |e: &&DrainPlanEntry| shown(state, m, node).any(|t| covers(t, e));
     let ahead: Vec<_> = state.entries(m).iter().filter(|e| !is_shown(e)).collect();
     let lags =
-        |k: &usize| ahead.iter().any(|e| state.all[*k].speaks_of(e.pod_type) && !has_reached(state, *k, e));
+        |k: &usize| ahead.iter().any(|e| state.all[*k].drains(e.pod_type) && !has_reached(state, *k, e));
     lowest(state, state.on(node).into_iter().filter(lags))
 }
 

@@ -37,7 +37,7 @@ pub fn planned(world: &World, input: &[Maintenance], outcome: &Outcome) -> Resul
 fn nothing_goes_back(world: &World, input: &[Maintenance], outcome: &Outcome) -> Result<(), String> {
     for (m, planned) in input.iter().zip(&outcome.maintenances) {
         let spoken = |targets: &[DrainPlanEntry], k: &Maintenance| -> Vec<DrainPlanEntry> {
-            let both = |e: &&DrainPlanEntry| m.speaks_of(e.pod_type) && k.speaks_of(e.pod_type);
+            let both = |e: &&DrainPlanEntry| m.drains(e.pod_type) && k.drains(e.pod_type);
             targets.iter().filter(both).cloned().collect()
         };
         for (name, node) in &planned.nodes {
@@ -78,9 +78,9 @@ fn rises_after_all_around_is_finished(
         // The type of the first entry that it took.
         let next = m.plan.get(first + 1).map_or(PodType::Static, |e| e.pod_type);
         let is_near = |k: &&Maintenance| k.name == m.name || !k.nodes.is_disjoint(&m.nodes);
-        let mut around = input.iter().filter(is_near).filter(|k| k.speaks_of(next));
+        let mut around = input.iter().filter(is_near).filter(|k| k.drains(next));
         let holds = |k: &Maintenance, (n, t): &(&String, PodType)| {
-            k.nodes.contains(*n) && k.speaks_of(*t) && m.speaks_of(*t)
+            k.nodes.contains(*n) && k.drains(*t) && m.drains(*t)
         };
         if rises && around.any(|k| busy.iter().any(|left| holds(k, left))) {
             return Err(format!("{} rises to {} while {busy:?} are busy", m.name, planned.cursor));
@@ -116,7 +116,7 @@ fn is_on_a_cycle(
     let reached = |p: &Live, m: usize, to: usize| p.place(&input[m].plan).is_some_and(|e| e <= to);
     let waits = |m: usize, k: usize| {
         hidden.iter().any(|p| {
-            let has = |m: usize| input[m].nodes.contains(&p.node) && input[m].speaks_of(p.pod_type);
+            let has = |m: usize| input[m].nodes.contains(&p.node) && input[m].drains(p.pod_type);
             let both = has(m) && has(k);
             both && reached(p, m, outcome.maintenances[m].cursor)
                 && !reached(p, k, first_cursor(&input[k], &pods))

@@ -191,7 +191,7 @@ impl World {
 
     /// The maintenances on a node that speak of a type.
     pub fn on_for<'a>(&'a self, node: &'a str, pod_type: PodType) -> impl Iterator<Item = &'a Member> {
-        self.on(node).filter(move |m| m.maintenance.speaks_of(pod_type))
+        self.on(node).filter(move |m| m.maintenance.drains(pod_type))
     }
 
     fn ended(&self) -> Targets {

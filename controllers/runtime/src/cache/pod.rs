@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drydock_api::node_maintenance::PodType;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::cacheable::Cacheable;
@@ -13,6 +13,9 @@ use super::pod_wire::WirePod;
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// Key of the NoSchedule taint of nodes whose drain has come to DaemonSet pods. It has no value.
 pub const DRAIN_TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
+
+/// How long after its grace period a terminating pod may be there before it is overdue.
+const GONE_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -111,6 +114,12 @@ impl Pod {
     /// Whether the pod has been asked to go.
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
+    }
+    /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its finalizers need a moment.
+    /// Later it is overdue, which people are told.
+    pub fn overdue_at(&self) -> Option<Timestamp> {
+        let ends = self.deletion_timestamp?;
+        Some(ends.checked_add(GONE_WITHIN).unwrap_or(Timestamp::MAX))
     }
     /// Whether a DaemonSet controls the pod. Of the version that is served: the host's garbage collector deletes a pod whose
     /// owner is none, but not one that names a version which it does not know; and such a pod would stay where a drain leaves

@@ -16,8 +16,14 @@ pub const DRAIN_FAST_FORWARDED: &str = "DrainFastForwarded";
 pub const PODS_UNSCHEDULABLE: &str = "PodsUnschedulable";
 /// Something keeps a pod from leaving.
 pub const EVICTION_BLOCKED: &str = "EvictionBlocked";
-/// Nothing does any more.
+/// Nothing keeps the pod any more.
 pub const EVICTION_UNBLOCKED: &str = "EvictionUnblocked";
+/// What a drain needs does not fit into the status of its maintenance; also the reason of its condition.
+pub const STATUS_TOO_LARGE: &str = "StatusTooLarge";
+/// Others take the taint of a node away again and again while DaemonSet pods are drained from it.
+pub const TAINT_CONFLICT: &str = "TaintConflict";
+/// The clocks of the API server and of this program differ by too much.
+pub const CLOCK_SKEW: &str = "ClockSkew";
 /// An interceptor of others has begun.
 pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
 /// An interceptor was silent for too long, and is passed over.

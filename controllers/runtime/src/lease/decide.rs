@@ -18,7 +18,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Takes in a look at the Lease; only a change moves the time.
-    pub(super) fn look(&mut self, resource_version: &str, now: Duration) {
+    pub(super) fn update(&mut self, resource_version: &str, now: Duration) {
         if self.resource_version != resource_version {
             *self = Self { resource_version: resource_version.to_owned(), at: now };
         }

@@ -120,7 +120,7 @@ impl Elector {
         let Some(mut lease) = find(&self.api, &self.config.name).await? else {
             return self.write(began, None, first_spec(&self.config, clock::now())).await;
         };
-        self.seen.look(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
+        self.seen.update(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
         let old = lease.spec.take().unwrap_or_default();
         if let Some(until) = previous_until(&old, &self.config.identity) {
             self.handle.follow(until);

@@ -74,10 +74,10 @@ fn duration_that_the_holder_wrote_counts() {
 #[test]
 fn only_a_changed_lease_moves_the_time_it_was_seen() {
     let mut seen = Seen::default();
-    seen.look("1", S(5));
-    seen.look("1", S(9));
+    seen.update("1", S(5));
+    seen.update("1", S(9));
     assert_eq!(seen.at, S(5));
-    seen.look("2", S(9));
+    seen.update("2", S(9));
     assert_eq!(seen.at, S(9));
 }
 

@@ -1,4 +1,4 @@
-//! Pods that are put on a node again that is drained: they tolerate that it is cordoned, and the emptiest node is the best
+//! Pods that are put on a node again that is being drained: they tolerate that it is cordoned, and the emptiest node is the best
 //! one for them; or they name the node themselves. Each is another one, so that it is the workload that is remembered.
 //!
 //! A pod's owner is the word of whoever writes the pod: a workload is known by namespace and UID, on one node. Strays, which
@@ -8,28 +8,27 @@ mod telling;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use drydock_api::node_maintenance::blocker::WORKLOAD_RETURNS;
-use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::queue::Backoff;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::Decision;
-use crate::blockers::Why;
-use crate::world::{Located, View};
+use crate::observed::Located;
+use crate::remembered::cutoff;
+use crate::world::View;
 
 use telling::{message, tell};
 
-/// How long after the first return the new pods of a workload are asked to leave; doubled with each further one.
-const FIRST: SignedDuration = SignedDuration::from_secs(10);
-/// The longest time between a return and the next request.
-const LONGEST: SignedDuration = SignedDuration::from_mins(15);
+/// How long after a return the new pods of a workload are asked to leave, by the number of returns in a row before.
+const AGAIN: Backoff = Backoff { first: Duration::from_secs(10), max: Duration::from_secs(15 * 60) };
 /// How long a workload is remembered that has no pods on the node, and how far apart returns are not in a row.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Most workloads that are remembered without pods on their node; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
 
-/// What is known of nodes that are drained, by node.
+/// What is known of nodes that are being drained, by node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Returns(HashMap<String, OnNode>);
 
@@ -73,7 +72,7 @@ struct State {
 impl Returns {
     /// Takes in which pods are there that a maintenance drains, and tells who puts new ones there. Returns where each pod is
     /// that was put on a node again since the last look.
-    pub(crate) fn look(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<Located> {
+    pub(crate) fn update(&mut self, view: &View<'_>, decision: &mut Decision) -> Vec<Located> {
         let mut returned = Vec::new();
         // While a node is schedulable, nobody is to blame for the pods that come there, and none is asked to leave.
         let is_closed = |node: &str| {
@@ -85,7 +84,7 @@ impl Returns {
             let pods = view.pods_up_to(node, last);
             let new = || OnNode { since: view.now, known: HashMap::new() };
             let on_node = self.0.entry((*node).to_owned()).or_insert_with(new);
-            returned.extend(on_node.look(view, pods, decision));
+            returned.extend(on_node.update(view, pods, decision));
         }
         self.forget_absent();
         returned
@@ -96,12 +95,10 @@ impl Returns {
         self.of(pod).map(|(_, again)| again).filter(|again| now < *again)
     }
 
-    /// What is said of a pod while it is not asked to leave.
-    pub(crate) fn why(&self, pod: &Pod, now: Timestamp) -> Option<Why> {
+    /// What is said of whoever puts a pod there again, while the pod is not asked to leave; and when it is.
+    pub(crate) fn held_back(&self, pod: &Pod, now: Timestamp) -> Option<(String, Timestamp)> {
         let again = self.hold_back(pod, now)?;
-        let said = message(pod, self.of(pod)?.0);
-        let message = format!("{said}; it is asked to leave at {}", format_seconds(again));
-        Some(Why::new(WORKLOAD_RETURNS, message))
+        Some((message(pod, self.of(pod)?.0), again))
     }
 
     /// The workload of a pod that was put there again, or the strays among which it was, and when the pod is asked to leave.
@@ -118,7 +115,7 @@ impl Returns {
             .or_else(|| if on_node.has_come(pod) { returned(STRAYS) } else { None })
     }
 
-    /// Whether workloads have put pods back on a node that is drained: on this one, or as stored, on one of its maintenances.
+    /// Whether workloads have put pods back on a node that is being drained: on this one, or as stored, on one of its maintenances.
     pub(crate) fn may_come_back(&self, view: &View<'_>, node: &str) -> bool {
         let has_returned = |on_node: &OnNode| on_node.known.values().any(|seen| seen.times > 0);
         self.0.get(node).is_some_and(has_returned)
@@ -134,10 +131,7 @@ impl Returns {
     fn forget_absent(&mut self) {
         let absent =
             self.0.values().flat_map(|on_node| on_node.known.values()).filter(|seen| seen.pods.is_empty());
-        let mut last: Vec<Timestamp> = absent.map(|seen| seen.last).collect();
-        if last.len() > MAX_ABSENT {
-            last.sort_unstable_by(|a, b| b.cmp(a));
-            let oldest = last.get(MAX_ABSENT).copied().unwrap_or(Timestamp::MIN);
+        if let Some(oldest) = cutoff(absent.map(|seen| seen.last).collect(), MAX_ABSENT) {
             let stays = |seen: &Seen| !seen.pods.is_empty() || seen.last > oldest;
             self.0.values_mut().for_each(|on_node| on_node.known.retain(|_, seen| stays(seen)));
         }
@@ -146,12 +140,12 @@ impl Returns {
 
 impl OnNode {
     /// Takes in the pods of the node; returns those that were put there again.
-    fn look(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> Vec<Located> {
+    fn update(&mut self, view: &View<'_>, pods: &[&Arc<Pod>], decision: &mut Decision) -> Vec<Located> {
         let mut present = self.by_workload(pods);
         let mut returned = Vec::new();
         for ((namespace, uid), seen) in &mut self.known {
             let pods = present.remove(&(namespace.as_str(), uid.as_str())).unwrap_or_default();
-            let (again, new) = (seen.again, seen.look(view, self.since, &pods));
+            let (again, new) = (seen.again, seen.update(view, self.since, &pods));
             if let Some(pod) = new.first().filter(|_| again != seen.again) {
                 // The interceptor of DaemonSets counts what it deletes, and a second count would be another one.
                 if seen.are_strays || !pod.is_daemon_set_pod() {
@@ -206,13 +200,13 @@ impl Seen {
     fn new(view: &View<'_>, since: Timestamp, are_strays: bool, pods: &[&Arc<Pod>]) -> Self {
         let (again, last) = (Timestamp::MIN, view.now);
         let mut seen = Self { are_strays, pods: HashMap::new(), left: false, times: 0, again, last };
-        seen.look(view, since, pods);
+        seen.update(view, since, pods);
         seen
     }
 
     /// Takes in the pods that are there; returns those that were put there after another one had begun to leave. A pod that is
     /// older than the drain, `since`, was not put back, however late it shows.
-    fn look<'p>(&mut self, view: &View<'_>, since: Timestamp, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
+    fn update<'p>(&mut self, view: &View<'_>, since: Timestamp, pods: &[&'p Arc<Pod>]) -> Vec<&'p Arc<Pod>> {
         let staying: HashSet<&str> =
             pods.iter().filter(|pod| !pod.is_terminating()).map(|pod| pod.uid.as_str()).collect();
         self.left |= self.pods.iter().any(|(uid, state)| state.targeted && !staying.contains(uid.as_str()));
@@ -224,7 +218,7 @@ impl Seen {
         if !returned.is_empty() && self.again <= view.now {
             let in_a_row = self.times > 0 && view.now.duration_since(self.again) <= REMEMBERED;
             self.times = if in_a_row { self.times.saturating_add(1) } else { 1 };
-            self.again = view.now.checked_add(delay(self.times)).unwrap_or(Timestamp::MAX);
+            self.again = view.now.checked_add(AGAIN.delay(self.times - 1)).unwrap_or(Timestamp::MAX);
         }
         let present: HashSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
@@ -250,19 +244,13 @@ fn is_made_after(since: Timestamp, pod: &Pod) -> bool {
     pod.creation_timestamp.is_some_and(|made| since < made)
 }
 
-/// The time between a return, the `times`th in a row, and the next request.
-fn delay(times: u32) -> SignedDuration {
-    let factor = 1i32.checked_shl(times.saturating_sub(1).min(16)).unwrap_or(1);
-    FIRST.checked_mul(factor).map_or(LONGEST, |delay| delay.min(LONGEST))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_delay_doubles_from_ten_seconds_to_a_quarter_of_an_hour() {
-        let seconds = [1, 2, 3, 4, 5, 6, 7, 8, u32::MAX].map(|times| delay(times).as_secs());
+        let seconds = [0, 1, 2, 3, 4, 5, 6, 7, u32::MAX].map(|before| AGAIN.delay(before).as_secs());
         assert_eq!(seconds, [10, 20, 40, 80, 160, 320, 640, 900, 900]);
     }
 }

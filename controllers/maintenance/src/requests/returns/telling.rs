@@ -2,9 +2,10 @@
 
 use drydock_api::node_maintenance::blocker::WORKLOAD_RETURNS;
 use drydock_runtime::Pod;
+use drydock_runtime::events::Severity;
 
 use super::Seen;
-use crate::actions::{About, Decision, Note};
+use crate::actions::{Decision, Note};
 use crate::world::View;
 
 /// Tells the maintenances that drain the pod, one that was put there again.
@@ -12,9 +13,7 @@ pub(super) fn tell(view: &View<'_>, pod: &Pod, seen: &Seen, decision: &mut Decis
     let message =
         format!("{} (node {}, pod {}/{})", message(pod, seen), pod.node_name, pod.namespace, pod.name);
     for maintenance in view.drains_of_type(&pod.node_name, pod.pod_type()) {
-        let about = About::Maintenance(maintenance.metadata.name.clone());
-        let message = message.clone();
-        decision.notes.push(Note { about, warning: true, reason: WORKLOAD_RETURNS, message });
+        decision.notes.push(Note::of(maintenance, Severity::Warning, WORKLOAD_RETURNS, message.as_str()));
     }
 }
 

@@ -23,7 +23,7 @@ const MANY: usize = 4096;
 
 /// What was deleted lately.
 #[derive(Debug, Default)]
-pub(crate) struct Returns {
+pub(crate) struct Deletions {
     /// By node, then by namespace and UID of the DaemonSet.
     last: HashMap<String, HashMap<String, Deleted>>,
     /// How many there are.
@@ -52,7 +52,7 @@ pub(super) enum When {
     Later { until: Timestamp, times: u32 },
 }
 
-impl Returns {
+impl Deletions {
     /// When a DaemonSet's pod may be deleted.
     pub(super) fn when(&self, pod: &Pod, now: Timestamp) -> When {
         let Some(last) = self.last_of(pod, now) else { return When::Now };
@@ -140,80 +140,80 @@ mod tests {
 
     #[test]
     fn the_first_pod_goes_at_once_and_each_that_returns_later_than_the_one_before() {
-        let (mut returns, mut now) = (Returns::default(), at(0));
+        let (mut deletions, mut now) = (Deletions::default(), at(0));
         let mut waited = Vec::new();
         for i in 0..12 {
             let pod = Pod { creation_timestamp: Some(now), ..pod("n", "ds", &format!("p{i}")) };
-            if let When::Later { until, times } = returns.when(&pod, now) {
+            if let When::Later { until, times } = deletions.when(&pod, now) {
                 assert_eq!(times, i);
                 waited.push(until.duration_since(now).as_secs());
                 now = until;
             }
-            assert_eq!(returns.has_returned(&pod, now), i > 0);
-            assert_eq!(returns.when(&pod, now), When::Now);
-            returns.deleted(&pod, now);
+            assert_eq!(deletions.has_returned(&pod, now), i > 0);
+            assert_eq!(deletions.when(&pod, now), When::Now);
+            deletions.deleted(&pod, now);
         }
         assert_eq!(waited, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900]);
     }
 
     #[test]
     fn other_nodes_and_daemon_sets_do_not_wait() {
-        let mut returns = Returns::default();
-        returns.deleted(&pod("n", "ds", "p"), at(0));
-        assert_eq!(returns.when(&pod("n", "other", "q"), at(1)), When::Now);
-        assert_eq!(returns.when(&pod("m", "ds", "q"), at(1)), When::Now);
+        let mut deletions = Deletions::default();
+        deletions.deleted(&pod("n", "ds", "p"), at(0));
+        assert_eq!(deletions.when(&pod("n", "other", "q"), at(1)), When::Now);
+        assert_eq!(deletions.when(&pod("m", "ds", "q"), at(1)), When::Now);
     }
 
     /// Twenty pods of a tenant that named the same DaemonSet kept their node for hours, each waiting longer than the one
     /// before it.
     #[test]
     fn pods_that_were_there_already_do_not_wait_for_each_other() {
-        let mut returns = Returns::default();
+        let mut deletions = Deletions::default();
         for i in 0..20 {
             let pod = Pod { creation_timestamp: Some(at(0)), ..pod("n", "ds", &format!("p{i}")) };
-            assert_eq!(returns.when(&pod, at(100)), When::Now);
-            returns.deleted(&pod, at(100));
+            assert_eq!(deletions.when(&pod, at(100)), When::Now);
+            deletions.deleted(&pod, at(100));
         }
         let new = Pod { creation_timestamp: Some(at(99)), ..pod("n", "ds", "new") };
-        assert_eq!(returns.when(&new, at(100)), When::Later { until: at(101), times: 1 });
+        assert_eq!(deletions.when(&new, at(100)), When::Later { until: at(101), times: 1 });
     }
 
     #[test]
     fn a_deletion_is_not_sent_twice_before_the_cache_can_show_it() {
-        let (mut returns, pod) = (Returns::default(), pod("n", "ds", "p"));
-        returns.deleted(&pod, at(0));
-        assert_eq!(returns.when(&pod, at(29)), When::Sent { until: at(30) });
-        assert_eq!(returns.when(&pod, at(30)), When::Now);
+        let (mut deletions, pod) = (Deletions::default(), pod("n", "ds", "p"));
+        deletions.deleted(&pod, at(0));
+        assert_eq!(deletions.when(&pod, at(29)), When::Sent { until: at(30) });
+        assert_eq!(deletions.when(&pod, at(30)), When::Now);
     }
 
     #[test]
     fn a_daemon_set_that_was_quiet_begins_anew_and_memory_is_bounded() {
-        let mut returns = Returns::default();
-        (0..20_000).for_each(|i| returns.deleted(&pod(&format!("n{i}"), "ds", "p"), at(i)));
-        assert!(returns.count <= 2 * MANY);
-        assert_eq!(returns.count, returns.last.values().map(HashMap::len).sum::<usize>());
-        assert_eq!(returns.when(&pod("n19999", "ds", "q"), at(20_000 + 3600)), When::Now);
+        let mut deletions = Deletions::default();
+        (0..20_000).for_each(|i| deletions.deleted(&pod(&format!("n{i}"), "ds", "p"), at(i)));
+        assert!(deletions.count <= 2 * MANY);
+        assert_eq!(deletions.count, deletions.last.values().map(HashMap::len).sum::<usize>());
+        assert_eq!(deletions.when(&pod("n19999", "ds", "q"), at(20_000 + 3600)), When::Now);
     }
 
     /// The next maintenance began with the delays of the one before.
     #[test]
     fn a_node_whose_drain_is_over_begins_anew() {
-        let mut returns = Returns::default();
-        (0..3).for_each(|n| returns.deleted(&pod("n", "ds", &n.to_string()), at(n)));
-        assert!(matches!(returns.when(&pod("n", "ds", "new"), at(4)), When::Later { times: 3, .. }));
-        returns.over("other");
-        assert!(returns.has_returned(&pod("n", "ds", "new"), at(4)));
-        returns.over("n");
-        assert_eq!((returns.when(&pod("n", "ds", "new"), at(4)), returns.count), (When::Now, 0));
+        let mut deletions = Deletions::default();
+        (0..3).for_each(|n| deletions.deleted(&pod("n", "ds", &n.to_string()), at(n)));
+        assert!(matches!(deletions.when(&pod("n", "ds", "new"), at(4)), When::Later { times: 3, .. }));
+        deletions.over("other");
+        assert!(deletions.has_returned(&pod("n", "ds", "new"), at(4)));
+        deletions.over("n");
+        assert_eq!((deletions.when(&pod("n", "ds", "new"), at(4)), deletions.count), (When::Now, 0));
     }
 
     /// Its toleration was removed, as the message had asked for, and it was waited for as before.
     #[test]
     fn a_daemon_set_that_does_not_tolerate_the_taint_any_more_begins_anew() {
-        let mut returns = Returns::default();
+        let mut deletions = Deletions::default();
         let tolerates = |uid: &str| Pod { tolerates_drain_taint: true, ..pod("n", "ds", uid) };
-        (0..3).for_each(|n| returns.deleted(&tolerates(&n.to_string()), at(n)));
-        assert!(matches!(returns.when(&tolerates("new"), at(4)), When::Later { .. }));
-        assert_eq!(returns.when(&pod("n", "ds", "new"), at(4)), When::Now);
+        (0..3).for_each(|n| deletions.deleted(&tolerates(&n.to_string()), at(n)));
+        assert!(matches!(deletions.when(&tolerates("new"), at(4)), When::Later { .. }));
+        assert_eq!(deletions.when(&pod("n", "ds", "new"), at(4)), When::Now);
     }
 }

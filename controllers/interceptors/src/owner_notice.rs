@@ -13,7 +13,7 @@ pub(crate) const STANDSTILL: SignedDuration = SignedDuration::from_secs(60);
 /// What blocks the eviction of a pod, and what its owner was told. Of what has not been told, a standstill begins anew at a
 /// restart.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct OwnerNotice {
     /// What blocks now.
     now: Option<Cause>,
     /// What the owner was told last, as it was then.
@@ -41,7 +41,7 @@ pub(crate) enum Tell {
     Unblocked,
 }
 
-impl Told {
+impl OwnerNotice {
     /// What an entry says was told.
     pub(crate) fn stored(entry: &InterceptorStatus) -> Self {
         let last = entry.last_blocked.as_deref().cloned();
@@ -63,7 +63,7 @@ impl Told {
     }
 
     /// Takes in what blocks; `let_go` is when its budget let an eviction go last.
-    pub(crate) fn look(
+    pub(crate) fn update(
         &mut self,
         blocked: Option<&Blocked>,
         let_go: Option<Timestamp>,
@@ -122,34 +122,34 @@ mod tests {
 
     #[test]
     fn a_pod_in_the_queue_of_a_budget_that_lets_others_go_is_not_told_of() {
-        let (mut told, short) = (Told::default(), by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW));
-        assert_eq!(told.look(Some(&short), None, at(0)), Tell::Later(at(60)));
-        assert_eq!(told.look(Some(&short), Some(at(50)), at(60)), Tell::Later(at(110)));
-        assert_eq!(told.look(Some(&short), Some(at(50)), at(109)), Tell::Later(at(110)));
-        assert_eq!(told.look(Some(&short), Some(at(50)), at(110)), Tell::Blocked);
-        assert_eq!(told.look(Some(&short), Some(at(111)), at(500)), Tell::Nothing, "once for each cause");
-        assert_eq!(told.look(None, None, at(501)), Tell::Unblocked);
-        assert_eq!(told.look(None, None, at(502)), Tell::Nothing);
+        let (mut told, short) = (OwnerNotice::default(), by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW));
+        assert_eq!(told.update(Some(&short), None, at(0)), Tell::Later(at(60)));
+        assert_eq!(told.update(Some(&short), Some(at(50)), at(60)), Tell::Later(at(110)));
+        assert_eq!(told.update(Some(&short), Some(at(50)), at(109)), Tell::Later(at(110)));
+        assert_eq!(told.update(Some(&short), Some(at(50)), at(110)), Tell::Blocked);
+        assert_eq!(told.update(Some(&short), Some(at(111)), at(500)), Tell::Nothing, "once for each cause");
+        assert_eq!(told.update(None, None, at(501)), Tell::Unblocked);
+        assert_eq!(told.update(None, None, at(502)), Tell::Nothing);
     }
 
     #[test]
     fn what_does_not_end_by_itself_is_told_of_at_once_and_another_cause_again() {
-        let mut told = Told::default();
+        let mut told = OwnerNotice::default();
         let never = by(POD_DISRUPTION_BUDGET, "b", NEVER_ALLOWS);
-        assert_eq!(told.look(Some(&never), Some(at(0)), at(1)), Tell::Blocked);
-        assert_eq!(told.look(Some(&by(ADMISSION_WEBHOOK, "w", "")), None, at(2)), Tell::Blocked);
-        assert_eq!(told.look(Some(&by(FINALIZER, "f", "")), None, at(3)), Tell::Blocked);
+        assert_eq!(told.update(Some(&never), Some(at(0)), at(1)), Tell::Blocked);
+        assert_eq!(told.update(Some(&by(ADMISSION_WEBHOOK, "w", "")), None, at(2)), Tell::Blocked);
+        assert_eq!(told.update(Some(&by(FINALIZER, "f", "")), None, at(3)), Tell::Blocked);
     }
 
     #[test]
     fn a_pod_that_goes_at_once_and_one_that_waits_shortly_are_never_told_of() {
-        let mut told = Told::default();
-        assert_eq!(told.look(None, None, at(0)), Tell::Nothing);
+        let mut told = OwnerNotice::default();
+        assert_eq!(told.update(None, None, at(0)), Tell::Nothing);
         assert_eq!(
-            told.look(Some(&by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW)), None, at(0)),
+            told.update(Some(&by(POD_DISRUPTION_BUDGET, "b", SHORT_NOW)), None, at(0)),
             Tell::Later(at(60))
         );
-        assert_eq!(told.look(None, None, at(59)), Tell::Nothing);
+        assert_eq!(told.update(None, None, at(59)), Tell::Nothing);
     }
 
     #[test]
@@ -161,32 +161,32 @@ mod tests {
         };
         let webhook = by(ADMISSION_WEBHOOK, "w", "");
         for (stored, expected) in [("w", Tell::Nothing), ("another", Tell::Blocked)] {
-            let mut told = Told::stored(&entry("w", stored));
-            assert_eq!(told.look(Some(&webhook), None, at(0)), expected);
+            let mut told = OwnerNotice::stored(&entry("w", stored));
+            assert_eq!(told.update(Some(&webhook), None, at(0)), expected);
             assert_eq!(told.last(), Some(&webhook));
         }
         let free = InterceptorStatus { blocked: None, ..entry("w", "w") };
-        let mut told = Told::stored(&free);
-        assert_eq!(told.look(None, None, at(0)), Tell::Nothing);
+        let mut told = OwnerNotice::stored(&free);
+        assert_eq!(told.update(None, None, at(0)), Tell::Nothing);
         assert_eq!(told.last(), Some(&webhook));
     }
 
     /// The state was that of now, which the event had not said.
     #[test]
     fn what_was_told_stays_as_it_was_told() {
-        let mut told = Told::default();
+        let mut told = OwnerNotice::default();
         let state = |state| by(POD_DISRUPTION_BUDGET, "b", state);
-        assert_eq!(told.look(Some(&state(NEVER_ALLOWS)), None, at(0)), Tell::Blocked);
-        assert_eq!(told.look(Some(&state(SHORT_NOW)), None, at(1)), Tell::Nothing);
-        assert_eq!(told.look(None, None, at(2)), Tell::Unblocked);
+        assert_eq!(told.update(Some(&state(NEVER_ALLOWS)), None, at(0)), Tell::Blocked);
+        assert_eq!(told.update(Some(&state(SHORT_NOW)), None, at(1)), Tell::Nothing);
+        assert_eq!(told.update(None, None, at(2)), Tell::Unblocked);
         assert_eq!(told.last(), Some(&state(NEVER_ALLOWS)));
     }
 
     #[test]
     fn several_budgets_are_told_of_with_their_names() {
         let several = |names| by(POD_DISRUPTION_BUDGET, names, SEVERAL_BUDGETS);
-        let mut told = Told::default();
-        assert_eq!(told.look(Some(&several("")), None, at(0)), Tell::Later(at(60)));
-        assert_eq!(told.look(Some(&several("a,b")), None, at(1)), Tell::Blocked);
+        let mut told = OwnerNotice::default();
+        assert_eq!(told.update(Some(&several("")), None, at(0)), Tell::Later(at(60)));
+        assert_eq!(told.update(Some(&several("a,b")), None, at(1)), Tell::Blocked);
     }
 }

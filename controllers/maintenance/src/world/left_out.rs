@@ -44,7 +44,7 @@ impl LeftOut {
     }
 
     /// Forgets maintenances that are gone.
-    pub(crate) fn look(&mut self, world: &World) {
+    pub(crate) fn update(&mut self, world: &World) {
         let is_there = |uid: &String| world.maintenances.iter().any(|m| m.metadata.uid == *uid);
         self.0.retain(|uid, _| is_there(uid));
     }

@@ -4,11 +4,11 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::Change;
 
 use crate::REQUESTER;
-use crate::requests::asked::AskedAgain;
+use crate::observed::asked_again::AskedAgain;
 
 /// A request that lost our requester before it had ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostRequest {
     /// UID of the request.
     pub(crate) request: String,
     /// Name of the pod that it targets.
@@ -19,7 +19,7 @@ pub(crate) struct Lost {
     pub(crate) asked_again: Option<AskedAgain>,
 }
 
-impl Lost {
+impl LostRequest {
     /// What a change took from us, by whomever it was made.
     pub(crate) fn by(change: &Change<EvictionRequest>) -> Option<Self> {
         let is_open = |request: &EvictionRequest| {

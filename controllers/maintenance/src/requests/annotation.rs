@@ -1,4 +1,4 @@
-//! Why pods are asked to leave: the annotation of their requests, which names the maintenances.
+//! The annotation of requests that names the maintenances for which their pods are asked to leave.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use drydock_runtime::Pod;
 use crate::world::View;
 
 /// The annotation's value of each node and pod type for which it was needed.
-pub(super) struct Reasons<'v, 'a> {
+pub(super) struct MaintenanceNames<'v, 'a> {
     view: &'v View<'a>,
     known: HashMap<(String, PodType), Arc<str>>,
 }
 
-impl<'v, 'a> Reasons<'v, 'a> {
+impl<'v, 'a> MaintenanceNames<'v, 'a> {
     pub(super) fn new(view: &'v View<'a>) -> Self {
         Self { view, known: HashMap::new() }
     }
@@ -24,13 +24,12 @@ impl<'v, 'a> Reasons<'v, 'a> {
     pub(super) fn of(&mut self, pod: &Pod) -> Arc<str> {
         let (view, pod_type) = (self.view, pod.pod_type());
         let known = self.known.entry((pod.node_name.clone(), pod_type));
-        known.or_insert_with(|| reasons(view, &pod.node_name, pod_type).into()).clone()
+        known.or_insert_with(|| value(view, &pod.node_name, pod_type).into()).clone()
     }
 }
 
-fn reasons(view: &View<'_>, node: &str, pod_type: PodType) -> String {
+fn value(view: &View<'_>, node: &str, pod_type: PodType) -> String {
     let drains = view.drains_of_type(node, pod_type).take(MAX_MAINTENANCES);
-    let named =
-        drains.map(|m| MaintenanceReference { name: m.metadata.name.clone(), reason: m.spec.reason.clone() });
+    let named = drains.map(|m| MaintenanceReference::to(m));
     encode(&named.collect::<Vec<_>>())
 }

@@ -15,35 +15,44 @@ use crate::meta::find_condition;
 pub const FIRST_REPORT: Duration = Duration::from_secs(10);
 
 /// Until when an evicted request that the pod's owner was told of is kept; none for any other, which goes at once.
-pub fn kept_until(request: &EvictionRequest, retention: Duration) -> Option<Timestamp> {
-    let evicted_at = request.evicted_at().filter(|_| is_told_of(request))?;
+/// `silent_after` is that of [`agent_is_missing`].
+pub fn kept_until(
+    request: &EvictionRequest,
+    retention: Duration,
+    silent_after: Duration,
+) -> Option<Timestamp> {
+    let evicted_at = request.evicted_at().filter(|_| is_told_of(request, silent_after))?;
     Some(evicted_at.checked_add(retention).unwrap_or(Timestamp::MAX))
 }
 
 /// Whether the owner is told by an event: one of the default interceptors was blocked and said so, an interceptor of others
 /// had a turn, or no node agent responded for a static pod.
-fn is_told_of(request: &EvictionRequest) -> bool {
+fn is_told_of(request: &EvictionRequest, silent_after: Duration) -> bool {
     let status = &request.status;
     let mut had_a_turn = status.processed_interceptors.iter().chain(&status.active_interceptors);
     had_a_turn.any(|name| !is_default(name))
         || status.interceptors.iter().any(|entry| entry.last_blocked.is_some())
-        || lacked_an_agent(request)
+        || lacked_an_agent(request, silent_after)
 }
 
-/// Whether the node agent was passed over, or was silent until the pod was gone for longer than an agent is.
-fn lacked_an_agent(request: &EvictionRequest) -> bool {
+fn lacked_an_agent(request: &EvictionRequest, silent_after: Duration) -> bool {
+    request.evicted_at().is_some_and(|end| agent_is_missing(request, silent_after, end))
+}
+
+/// Whether at this time, `at`, the node agent had been passed over, or had had its turn for `silent_after` without beginning. The
+/// owner of the pod is told of it then.
+pub fn agent_is_missing(request: &EvictionRequest, silent_after: Duration, at: Timestamp) -> bool {
     if passed_over(request).any(|name| name == KUBELET) {
         return true;
     }
-    // The end of the request ended its turn.
+    // The end of a request ends the turn.
     let status = &request.status;
-    let was_last = status.processed_interceptors.last().is_some_and(|name| name == KUBELET);
+    let turn = status.active_interceptors.first().or(status.processed_interceptors.last());
     let is_silent = request
         .interceptor(KUBELET)
         .is_some_and(|entry| entry.start_time.is_none() && entry.completion_time.is_none());
-    let missing_at = status.activation_time.and_then(|begun| begun.checked_add(FIRST_REPORT).ok());
-    let is_late = request.evicted_at().zip(missing_at).is_some_and(|(end, missing_at)| end > missing_at);
-    was_last && is_silent && is_late
+    let missing_at = status.activation_time.and_then(|begun| begun.checked_add(silent_after).ok());
+    turn.is_some_and(|name| name == KUBELET) && is_silent && missing_at.is_some_and(|missing| missing <= at)
 }
 
 impl EvictionRequest {
@@ -72,7 +81,7 @@ mod tests {
                 json!([{ "type": "Evicted", "status": "True", "lastTransitionTime": END }]);
         }
         request.status = serde_json::from_value(status).unwrap();
-        kept_until(&request, Duration::from_secs(3600)).map(|at| at.to_string())
+        kept_until(&request, Duration::from_secs(3600), FIRST_REPORT).map(|at| at.to_string())
     }
 
     fn kept() -> Option<String> {

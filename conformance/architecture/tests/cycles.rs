@@ -1,0 +1,56 @@
+//! Modules of a crate are layers: no module uses, over others, one that uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drydock_architecture::{none, source};
+
+/// Crates whose top modules have no cycles.
+const LAYERED: [&str; 1] = ["controllers/maintenance/src/"];
+
+#[test]
+fn top_modules_of_layered_crates_use_each_other_one_way() {
+    let mut found = Vec::new();
+    for folder in LAYERED {
+        let mut uses = uses(folder);
+        assert!(uses.len() > 3, "{folder} has no modules: take it off the list, or right its path");
+        // What uses nothing that is left is a layer; what remains are cycles.
+        while let Some(lowest) = uses.iter().find(|(_, used)| used.is_empty()).map(|(name, _)| name.clone()) {
+            uses.remove(&lowest);
+            uses.values_mut().for_each(|used| used.retain(|name| *name != lowest));
+        }
+        found.extend(uses.into_iter().map(|(module, used)| format!("{folder}{module} uses {used:?}")));
+    }
+    none(&found, "move what both sides need below them; some of these are in a cycle, the others use one");
+}
+
+/// Each top module of a crate, and the others that its files name as `crate::module`.
+fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let files: Vec<_> = source::all();
+    let files = files.iter().filter(|file| file.path.starts_with(folder) && !source::is_test(file));
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files {
+        let path = &file.path[folder.len()..];
+        let module = path.split(['/', '.']).next().unwrap_or_default();
+        if module == "lib" {
+            continue;
+        }
+        let used = uses.entry(module.to_owned()).or_default();
+        for line in source::code(file) {
+            line.split("crate::").skip(1).for_each(|path| used.extend(heads(path)));
+        }
+    }
+    let known: BTreeSet<String> = uses.keys().cloned().collect();
+    uses.values_mut().for_each(|used| used.retain(|name| known.contains(name)));
+    for (module, used) in &mut uses {
+        used.remove(module);
+    }
+    uses
+}
+
+/// What a path begins with; all names of a list, which may be more than that.
+fn heads(path: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let most = if path.starts_with('{') { usize::MAX } else { 1 };
+    let names = path.split(|c| !is_part(c)).take(most);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}

@@ -1,0 +1,227 @@
+//! Reports on requests: events when something blocks an eviction or no longer does, and the interceptor's entry in the status.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_runtime::events::Severity;
+use drydock_runtime::events::reasons::{EVICTION_BLOCKED, EVICTION_UNBLOCKED};
+use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, WorkError};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::owner_notice::{OwnerNotice, Tell};
+use crate::report::{self, News, Sent};
+
+/// Writes the entries of one interceptor, tells the owners of pods, and remembers both: the cache may not show an entry yet, and
+/// one that is made from the one before would start the turn again, which is refused.
+pub(crate) struct Reporter {
+    context: Context,
+    /// Name of the interceptor.
+    name: &'static str,
+    /// Reports of one request are not closer than this, but for the last.
+    interval: Duration,
+    /// No more than there are requests that are the interceptor's to act on.
+    memories: Mutex<HashMap<ObjectKey, Memory>>,
+}
+
+/// What is remembered of a request.
+struct Memory {
+    /// UID of the request: one that was made anew under the name has none of the entries that were written to the one before,
+    /// which may have gone while the watch was broken off.
+    uid: String,
+    /// The entry as it was written last.
+    written: Option<InterceptorStatus>,
+    /// When.
+    written_at: Option<Instant>,
+    /// What the pod's owner was told of what blocks.
+    notice: OwnerNotice,
+}
+
+/// Whom news concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Whoever reads the request: what blocks is a matter of the node or of the DaemonSet.
+    Readers,
+    /// The owner of the pod too, by events: what blocks holds this pod, and somebody has to do something.
+    Owner,
+}
+
+/// How a report ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reported {
+    /// When to look again, if nothing changes before.
+    pub(crate) wake: Option<Timestamp>,
+    /// Whether the entry was refused. If the turn is over, the cache says so soon; else it knows better what stands there.
+    pub(crate) is_refused: bool,
+}
+
+/// A failed report.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("reporting: {0}")]
+    Report(#[source] kube::Error),
+    #[error("the lease is not held")]
+    NoLease,
+}
+
+impl WorkError for Error {
+    fn call(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Report(error) => Some(error),
+            Self::NoLease => None,
+        }
+    }
+}
+
+impl Reporter {
+    pub(crate) fn new(context: Context, name: &'static str, interval: Duration) -> Self {
+        Self { context, name, interval, memories: Mutex::default() }
+    }
+
+    /// Whether something is remembered of the request.
+    pub(crate) fn knows(&self, key: &ObjectKey) -> bool {
+        self.memories.lock().contains_key(key)
+    }
+
+    /// The turn is over.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.memories.lock().remove(key);
+    }
+
+    /// Tells the pod's owner what concerns him, whoever has the turn; and reports, if it is the interceptor's. `words` are those of
+    /// the event that something blocks, if they are not the message; `let_go` is when its budget let an eviction go last.
+    pub(crate) async fn tell(
+        &self,
+        request: &EvictionRequest,
+        mut news: News,
+        audience: Audience,
+        words: Option<String>,
+        let_go: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Reported, Error> {
+        let tell = self.remember(request, |memory| {
+            let blocked = news.blocked.as_ref().filter(|_| audience == Audience::Owner);
+            let tell = memory.notice.update(blocked, let_go, now);
+            news.told = memory.notice.last().cloned();
+            tell
+        });
+        let later = self.record(request, tell, words.as_ref().unwrap_or(&news.message), &news.message);
+        let reported = self.report(request, news, now).await?;
+        Ok(Reported { wake: earliest(later, reported.wake), ..reported })
+    }
+
+    /// Passes the turn on.
+    pub(crate) async fn decline(
+        &self,
+        request: &EvictionRequest,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<Reported, Error> {
+        let why = with_clause(&clause_of(request), why);
+        match self.entry(request).and_then(|old| report::decline(&old, why, now)) {
+            Some(entry) => self.send(request, entry).await,
+            None => Ok(Reported::until(None)),
+        }
+    }
+
+    /// Events: once when something blocks, and again when something else does, on the request and on its pod, whose owner has
+    /// to know; on the request alone when nothing does any more, as the pod goes then. Returns when to come back for one.
+    fn record(
+        &self,
+        request: &EvictionRequest,
+        tell: Tell,
+        blocked: &str,
+        unblocked: &str,
+    ) -> Option<Timestamp> {
+        let recorder = &self.context.recorder;
+        match tell {
+            Tell::Nothing => {}
+            Tell::Later(at) => return Some(at),
+            Tell::Blocked => recorder.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, blocked),
+            Tell::Unblocked => {
+                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, unblocked);
+            }
+        }
+        None
+    }
+
+    /// Writes what is new, while the turn is the interceptor's.
+    async fn report(&self, request: &EvictionRequest, news: News, now: Timestamp) -> Result<Reported, Error> {
+        let Some(old) = self.entry(request) else { return Ok(Reported::until(None)) };
+        let is_last = news.completed;
+        let Some(entry) = report::entry(&old, &news.of(request), now) else {
+            return Ok(Reported::until(report::next_heartbeat(&old)));
+        };
+        let written_at = self.remember(request, |memory| memory.written_at);
+        let wait = written_at.map_or(Duration::ZERO, |at| self.interval.saturating_sub(at.elapsed()));
+        if wait.is_zero() || is_last {
+            self.send(request, entry).await
+        } else {
+            Ok(Reported::until(now.checked_add(wait).ok()))
+        }
+    }
+
+    /// The entry as it was written last, while the turn is the interceptor's.
+    fn entry(&self, request: &EvictionRequest) -> Option<InterceptorStatus> {
+        let shown = request.active_interceptor_status().filter(|active| active.name == self.name)?;
+        let memories = self.memories.lock();
+        let memory = memories.get(&request.key()).filter(|memory| memory.uid == request.metadata.uid);
+        Some(memory.and_then(|memory| memory.written.as_ref()).unwrap_or(shown).clone())
+    }
+
+    async fn send(&self, request: &EvictionRequest, entry: InterceptorStatus) -> Result<Reported, Error> {
+        if !self.context.may_write() {
+            return Err(Error::NoLease);
+        }
+        match report::send(&self.context, request, &entry).await.map_err(Error::Report)? {
+            Sent::Written => {
+                let next = report::next_heartbeat(&entry);
+                self.remember(request, |memory| {
+                    (memory.written, memory.written_at) = (Some(entry), Some(Instant::now()));
+                });
+                Ok(Reported::until(next))
+            }
+            Sent::NotOurs => {
+                self.remember(request, |memory| memory.written = None);
+                Ok(Reported { wake: None, is_refused: true })
+            }
+        }
+    }
+
+    fn remember<R>(&self, request: &EvictionRequest, change: impl FnOnce(&mut Memory) -> R) -> R {
+        let new = || {
+            let notice = request.interceptor(self.name).map(OwnerNotice::stored).unwrap_or_default();
+            Memory { uid: request.metadata.uid.clone(), written: None, written_at: None, notice }
+        };
+        let mut memories = self.memories.lock();
+        let memory = memories.entry(request.key()).or_insert_with(new);
+        if memory.uid != request.metadata.uid {
+            *memory = new();
+        }
+        change(memory)
+    }
+}
+
+impl Reported {
+    fn until(wake: Option<Timestamp>) -> Self {
+        Self { wake, is_refused: false }
+    }
+}
+
+/// The earlier of two times, if there is one.
+pub(crate) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
+}
+
+/// When to look again; never, if there is no such time.
+pub(crate) fn at(wake: Option<Timestamp>, now: Timestamp) -> Outcome {
+    let wait = |wake: Timestamp| wake.duration_since(now).max(SignedDuration::from_millis(10));
+    wake.map_or(Outcome::Done, |wake| Outcome::After(Duration::try_from(wait(wake)).unwrap_or_default()))
+}
+
+#[cfg(test)]
+#[path = "reporter_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! What is written, by what was written before.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use drydock_api::eviction_request::Requester;
+use drydock_api::eviction_request::interceptors::DAEMON_SET as NAME;
+use drydock_runtime::testing::{context, failure, unknown_path};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn request() -> EvictionRequest {
+    let mut request = EvictionRequest::named("ns", "uid");
+    request.spec.requesters = vec![Requester { name: "r.example.com".into() }];
+    request.status.active_interceptors = vec![NAME.into()];
+    request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
+    request
+}
+
+fn news(message: &str) -> News {
+    News { message: message.into(), ..News::default() }
+}
+
+fn reporter(context: &Context) -> Reporter {
+    Reporter::new(context.clone(), NAME, Duration::ZERO)
+}
+
+fn at_second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
+/// the turn was ours until its heartbeat deadline of twenty minutes.
+#[tokio::test]
+async fn a_turn_that_could_not_be_declined_is_declined_again() {
+    let context = context(|_, _, _| unknown_path());
+    assert!(reporter(&context).decline(&request(), "no", at_second(0)).await.is_err());
+}
+
+/// The second one, made from the cache, set another startTime: 422, and silence for half a minute.
+#[tokio::test]
+async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_yet() {
+    let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let writes = sent.clone();
+    let context = context(move |_, _, body| {
+        writes.lock().push(body["status"]["interceptors"][0].clone());
+        (200, json!({"metadata": {"name": "uid"}}))
+    });
+    let reporter = reporter(&context);
+    let stale = request();
+    reporter.tell(&stale, news("one"), Audience::Readers, None, None, at_second(0)).await.unwrap();
+    reporter.tell(&stale, news("two"), Audience::Readers, None, None, at_second(5)).await.unwrap();
+    reporter.tell(&stale, news("two"), Audience::Readers, None, None, at_second(6)).await.unwrap();
+    let sent = sent.lock().clone();
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert_eq!(sent[1]["message"], "two");
+    for field in ["startTime", "heartbeatTime"] {
+        assert_eq!(sent[1][field], sent[0][field], "{field}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_refused_is_forgotten_and_tried_again_soon() {
+    let context = context(|_, _, _| failure(422, "Invalid"));
+    let reporter = reporter(&context);
+    let outcome =
+        reporter.tell(&request(), news("one"), Audience::Readers, None, None, at_second(0)).await.unwrap();
+    assert!(outcome.is_refused && outcome.wake.is_none());
+    assert_eq!(reporter.entry(&request()), request().interceptor(NAME).cloned(), "the cache knows better");
+}
+
+#[tokio::test]
+async fn a_report_waits_for_the_interval_and_the_last_one_does_not() {
+    let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let writes = sent.clone();
+    let context = context(move |_, _, body| {
+        writes.lock().push(body["status"]["interceptors"][0]["message"].clone());
+        (200, json!({"metadata": {"name": "uid"}}))
+    });
+    let reporter = Reporter::new(context, NAME, Duration::from_secs(100));
+    let tell = async |news| {
+        let told = reporter.tell(&request(), news, Audience::Readers, None, None, at_second(0)).await;
+        told.unwrap().wake.unwrap_or_default() < at_second(101)
+    };
+    assert!(!tell(news("one")).await, "a heartbeat");
+    assert!(tell(news("two")).await, "when the interval is over");
+    tell(News { completed: true, ..news("three") }).await;
+    assert_eq!(*sent.lock(), ["one", "three"]);
+}

@@ -1,0 +1,56 @@
+//! Which pod a request is about, and which interceptor evicts it.
+
+use std::sync::Arc;
+
+use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, KUBELET};
+use drydock_api::node_maintenance::PodType;
+use drydock_runtime::{Cacheable, Pod, Store};
+
+/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is believed, as the drain plan believes
+/// it: whether there is such a DaemonSet makes no difference, since nobody else evicts the pod.
+pub(crate) fn responsible(pod: &Pod) -> &'static str {
+    match pod.pod_type() {
+        PodType::Static => KUBELET,
+        PodType::DaemonSet => DAEMON_SET,
+        PodType::Default | PodType::Unknown => IMPERATIVE_EVICTION,
+    }
+}
+
+/// The target of a request, unless it is gone or terminal.
+pub(crate) fn target_of(request: &EvictionRequest, pods: &Store<Pod>) -> Option<Arc<Pod>> {
+    let target = request.spec.target.pod.as_ref()?;
+    let pod = pods.find(request.namespace(), &target.name)?;
+    (pod.uid == target.uid && !pod.is_terminal()).then_some(pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
+
+    use super::*;
+
+    /// A mirror pod is a static one, whoever controls it; and an owner of a version that is not served makes nobody responsible
+    /// who would not act.
+    #[test]
+    fn each_pod_has_one_interceptor_that_evicts_it() {
+        let owned = |version: &str, kind: &str| {
+            let owner = OwnerRef { api_version: version.into(), kind: kind.into(), ..OwnerRef::default() };
+            Pod { controller: Some(owner), ..Pod::default() }
+        };
+        let mirror = |pod: Pod| {
+            let annotations = [(MIRROR_ANNOTATION.to_owned(), "x".to_owned())].into();
+            Pod { annotations, ..pod }
+        };
+        for (pod, name) in [
+            (Pod::default(), IMPERATIVE_EVICTION),
+            (owned("apps/v1", "ReplicaSet"), IMPERATIVE_EVICTION),
+            (owned("apps/v9", "DaemonSet"), IMPERATIVE_EVICTION),
+            (owned("apps/v1", "DaemonSet"), DAEMON_SET),
+            (mirror(Pod::default()), KUBELET),
+            (mirror(owned("apps/v1", "DaemonSet")), KUBELET),
+        ] {
+            assert_eq!(responsible(&pod), name, "{pod:?}");
+        }
+    }
+}

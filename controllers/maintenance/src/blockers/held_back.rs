@@ -1,0 +1,43 @@
+//! Pods that are not asked to leave for now: their last request came to nothing, or their workload would put them there again.
+
+use drydock_api::node_maintenance::blocker::{
+    OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WORKLOAD_RETURNS, WRONG_TARGET,
+};
+use drydock_api::time::format_seconds;
+use drydock_runtime::Pod;
+use jiff::Timestamp;
+
+use super::why::Why;
+use crate::REQUESTER;
+use crate::requests::failures::{Cause, Failure};
+use crate::requests::returns::Returns;
+
+/// The last request came to nothing.
+pub(super) fn why_failed(pod: &Pod, failure: &Failure) -> Why {
+    let (reason, what) = match failure.cause {
+        Cause::Validation => return why_invalid(pod, &failure.why),
+        Cause::Withdrawn => (REQUEST_WITHDRAWN, "Others took its requester out of the pod's EvictionRequest"),
+        Cause::Deleted => (REQUEST_WITHDRAWN, "Others deleted the pod's EvictionRequest"),
+        Cause::Evicted => (OTHER, "The pod's EvictionRequest has ended as Evicted while the pod is there"),
+        Cause::Astray => (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod"),
+    };
+    let whose = match failure.cause {
+        Cause::Withdrawn | Cause::Deleted => format!(" ({REQUESTER})"),
+        _ => String::new(),
+    };
+    let times = if failure.count == 1 { String::new() } else { format!(" {} times in a row", failure.count) };
+    let again = format_seconds(failure.again);
+    Why::new(reason, format!("{what}{whose}{times}; the pod is asked for again at {again}"))
+}
+
+/// The request failed validation.
+pub(super) fn why_invalid(pod: &Pod, words: &str) -> Why {
+    Why::new(if pod.in_group { WORKLOAD_POD } else { OTHER }, words)
+}
+
+/// A workload has put the pod there.
+pub(super) fn why_returned(returns: &Returns, pod: &Pod, now: Timestamp) -> Option<Why> {
+    let (said, again) = returns.held_back(pod, now)?;
+    let message = format!("{said}; it is asked to leave at {}", format_seconds(again));
+    Some(Why::new(WORKLOAD_RETURNS, message))
+}

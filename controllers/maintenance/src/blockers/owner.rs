@@ -1,0 +1,92 @@
+//! What the owner of a pod is told of its eviction that nobody else tells: the imperative eviction and the interceptor of DaemonSets
+//! tell of what blocks them.
+//!
+//! What is told here is what `eviction_request::retention` takes for told: it decides for how long the request is kept.
+
+use drydock_api::eviction_request::interceptors::KUBELET;
+use drydock_api::eviction_request::transitions;
+use drydock_runtime::Pod;
+use drydock_runtime::events::Severity;
+use drydock_runtime::events::reasons::EVICTION_BLOCKED;
+use jiff::{SignedDuration, Timestamp};
+
+use super::interceptor::silent_at;
+use super::shown::{Key, Shown};
+use super::why::Why;
+use crate::actions::{About, Decision, Note};
+use crate::world::View;
+
+/// How long a change of leader may take; older causes were told by the leader before.
+const CHANGE_OF_LEADER: SignedDuration = SignedDuration::from_secs(60);
+
+/// What the owner of a pod is told of, by nobody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForOwner {
+    /// No agent stops the static pod.
+    NoAgent,
+    /// An interceptor of others has never reported.
+    NeverReported,
+    /// An interceptor of others says that it is blocked.
+    SaysBlocked,
+}
+
+/// Tells the owners of pods.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owners {
+    /// Whether all pods have been looked at: not yet after a restart.
+    has_looked: bool,
+}
+
+impl Owners {
+    /// Tells the owner of a pod of what blocks it, once; `before` is what was shown of the pod at the last look.
+    pub(super) fn tell(
+        &self,
+        view: &View<'_>,
+        pod: &Pod,
+        why: &Why,
+        before: Option<&Shown>,
+        decision: &mut Decision,
+    ) {
+        let is_told = before.is_some_and(|before| before.tells_of(why));
+        let Some(cause) = why.for_owner.filter(|_| !is_told) else { return };
+        if self.has_looked || !was_told(view, pod, cause) {
+            let about = About::Eviction(pod.namespace.clone(), pod.uid.clone());
+            let message = why.text.brief();
+            decision.notes.push(Note {
+                about,
+                severity: Severity::Warning,
+                reason: EVICTION_BLOCKED,
+                message,
+            });
+        }
+    }
+
+    /// All pods have been looked at.
+    pub(super) fn end_look(&mut self) {
+        self.has_looked = true;
+    }
+}
+
+impl Shown {
+    /// Whether the owner of the pod has been told of this. Of what a status showed before a restart nothing else is known.
+    fn tells_of(&self, why: &Why) -> bool {
+        let Key { about, for_owner, .. } = &self.words.key;
+        let is_same = (about, *for_owner) == (&why.about, why.for_owner);
+        self.blocker.reason == why.reason && (is_same || self.words.at == Timestamp::MIN)
+    }
+}
+
+/// Whether the leader before this one has told it: it is so for so long that it must have looked.
+fn was_told(view: &View<'_>, pod: &Pod, cause: ForOwner) -> bool {
+    let Some(request) = view.world.request(pod) else { return false };
+    let active = request.active_interceptor_status();
+    let since = match cause {
+        ForOwner::NoAgent if transitions::passed_over(request).any(|name| name == KUBELET) => return true,
+        ForOwner::NoAgent | ForOwner::NeverReported => {
+            active.and_then(|active| silent_at(view, request, active))
+        }
+        ForOwner::SaysBlocked => active.and_then(|active| active.blocked.as_ref()?.since_time),
+    };
+    let told_by = since.and_then(|at| at.checked_add(CHANGE_OF_LEADER).ok());
+    told_by.is_some_and(|at| at <= view.now)
+}

@@ -1,0 +1,59 @@
+//! How the machine is set up, and which pods count.
+
+use std::time::Duration;
+
+use drydock_api::eviction_request::retention::FIRST_REPORT;
+use drydock_runtime::Pod;
+
+/// What the machine is told once.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Whether nodes of an Idle maintenance get the MaintenancePlanned condition.
+    pub advertise_planned: bool,
+    /// Namespace of Drydock's own pods.
+    pub namespace: String,
+    /// Name of the node agent's DaemonSet there, whose pods never count: the agent leaves with the node.
+    pub agent: String,
+    /// How long an interceptor may be silent before its turn passes on (`--heartbeat-deadline`).
+    pub heartbeat_deadline: Duration,
+    /// How long a request is kept for the pod's owner when the pod is gone, if the owner was told of it
+    /// (`--blocked-request-retention`).
+    pub request_retention: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            advertise_planned: false,
+            namespace: "drydock-system".to_owned(),
+            agent: "drydock-node-agent".to_owned(),
+            heartbeat_deadline: Duration::from_secs(1200),
+            request_retention: Duration::from_secs(3600),
+        }
+    }
+}
+
+impl Config {
+    /// How long an interceptor may be silent before its pod is shown as blocked: twice the time within which KEP-4563 has
+    /// it report, or three tenths of its deadline where that is shorter.
+    pub(crate) fn silent_after(&self) -> Duration {
+        Duration::from_secs(360).min(self.heartbeat_deadline * 3 / 10)
+    }
+
+    /// How long an interceptor that has not begun may be silent before people are told that it has never reported.
+    pub(crate) fn first_report_within(&self) -> Duration {
+        self.silent_after().min(FIRST_REPORT)
+    }
+
+    /// Whether a pod counts: it is targeted, and left, pending or evacuating. A terminating one counts until its
+    /// object is gone.
+    pub fn counts(&self, pod: &Pod) -> bool {
+        !pod.is_terminal() && !self.is_agent(pod)
+    }
+
+    fn is_agent(&self, pod: &Pod) -> bool {
+        pod.is_daemon_set_pod()
+            && pod.namespace == self.namespace
+            && pod.controller.as_ref().is_some_and(|c| c.name == self.agent)
+    }
+}
