@@ -1,5 +1,7 @@
 //! Requests, counts, and the Drained condition.
 
+use drydock_api::meta::find_condition;
+
 use super::*;
 use crate::actions::About;
 
@@ -91,7 +93,10 @@ fn a_true_drained_stays_true_at_complete() {
     sim.pod("a", "p", &json!({}));
     sim.settle();
     assert_eq!(sim.drained("m"), pair("True", "AllPodsTerminated"));
-    assert_eq!(sim.status("m").node_statuses[0].drain_message, "");
+    let status = sim.status("m");
+    assert_eq!(status.node_statuses[0].drain_message, "");
+    let drained = find_condition(&status.conditions, DRAINED).unwrap();
+    assert_eq!((status.observed_generation, drained.observed_generation), (2, 2), "kubectl wait asks for it");
 }
 
 #[test]

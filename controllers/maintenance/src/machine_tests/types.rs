@@ -236,7 +236,7 @@ fn a_drain_that_may_never_end_names_both_ways_out() {
     let ways = [
         "`kubectl wait --for=condition=WorkloadsDrained nodemaintenance/m`",
         "lastPodType: Default",
-        "`kubectl delete nodemaintenance m`",
+        "kubectl delete nodemaintenance m`",
     ];
     let message = sim.says("m", DRAINED).unwrap().2;
     let head = "1 pod is left on 1 of 1 node. 1 of them is blocked, 1 by DaemonSetReturns: pod ns/agent-a on node a since \

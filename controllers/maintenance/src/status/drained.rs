@@ -38,7 +38,7 @@ impl Asked {
 }
 
 impl Status<'_, '_> {
-    /// Both absent before Drain; frozen at Complete.
+    /// Both absent before Drain; what is True at Complete stays so.
     pub(super) fn drained(&self, fitted: &Fitted) -> Vec<Condition> {
         let each = Asked::of(self.maintenance).into_iter();
         each.filter_map(|asked| self.emptied(asked, fitted)).collect()
@@ -50,7 +50,11 @@ impl Status<'_, '_> {
         let (is, reason, message) = match stage {
             Stage::Drain => self.draining(asked, fitted),
             Stage::Complete => {
-                let old = old.filter(|c| !c.is_true())?;
+                let (old, generation) = (old?, self.maintenance.metadata.generation);
+                if old.is_true() {
+                    // kubectl wait takes no condition that an older generation was observed for.
+                    return Some(Condition { observed_generation: generation, ..old.clone() });
+                }
                 (
                     false,
                     "Canceled",

@@ -55,13 +55,12 @@ async fn the_ways_out_that_the_condition_names_lead_out_and_keep_the_node_cordon
     namespace.kubectl.apply(&named_node_maintenance("ways-out", "Drain", &[&node])).await?;
     let message = advice(&namespace.client, "ways-out").await?;
     let commands: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let [wait, create, delete] = commands.as_slice() else { anyhow::bail!("not three commands: {message}") };
+    let [wait, replace] = commands.as_slice() else { anyhow::bail!("not two commands: {message}") };
     let host = &shared.drydock.host;
     ensure!(wait.contains("--for=condition=WorkloadsDrained"), "{wait}");
     run(host, wait).await?;
     let watch = stays_cordoned(&namespace.client, &node).await?;
-    run(host, create).await?;
-    run(host, delete).await?;
+    run(host, replace).await?;
     drained(&namespace.client, "ways-out-default", "True").await?;
     namespace.kubectl.ok(&["label", "node", &node, &format!("{SEEN}=all")]).await?;
     watch.await??;
