@@ -204,7 +204,7 @@ impl Chain {
     ) -> Result<(Caller, Admitted), ApiError> {
         let Asked { info, audit, peer, authenticated } = asked;
         let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
-        let (attributes, work) = ([Attributes::from(&**info)], Work { info, body: sent });
+        let (attributes, work) = ([Attributes::from(&**info)], Work { info, also: &[], body: sent });
         let admitted = self.admit(&caller, &mut parts.headers, &attributes, work, audit, by).await;
         Ok((caller, admitted.map_err(|refused| refused.error)?))
     }
@@ -253,7 +253,7 @@ pub(crate) struct Answered<'a> {
 pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
     let text = why.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");
-    audit.panicked(text).await;
+    audit.panicked(text, info).await;
     tracing::error!(path = info.path, verb = %info.verb, "a request panicked");
     ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
 }

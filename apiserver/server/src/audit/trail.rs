@@ -35,6 +35,8 @@ struct State {
     event: Event,
     /// `None` until the policy has been asked.
     verdict: Option<Verdict>,
+    /// What is read beside that which the event names.
+    also: Vec<Arc<RequestInfo>>,
     /// Whether the last event has been made.
     closed: bool,
 }
@@ -49,13 +51,23 @@ impl Trail {
     ) -> Self {
         let mut event = Event::new(request, info, audit_id.to_owned());
         event.source_ips = source::addresses(request.headers(), peer.address());
-        let state = Mutex::new(State { event, verdict: None, closed: false });
+        let state = Mutex::new(State { event, verdict: None, also: Vec::new(), closed: false });
         Self(Some(Arc::new(Record { audit, state })))
     }
 
-    /// The request is about this, which was not known when it came.
-    pub fn about(&self, info: &RequestInfo) {
+    /// The request is about this, which was not known when it came, and reads others beside it. Of what the policy says of
+    /// each the highest level counts.
+    pub fn about(&self, info: &RequestInfo, also: &[Arc<RequestInfo>]) {
         self.visit(Level::Metadata, |event| event.about(info));
+        if let Some(record) = &self.0 {
+            record.state.lock().also = also.to_vec();
+        }
+    }
+
+    /// The same as [`Self::received`] for a request that may have been told of already.
+    pub async fn received_once(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
+        let is_known = self.0.as_ref().is_none_or(|record| record.state.lock().verdict.is_some());
+        if is_known { Ok(()) } else { self.received(user, info).await }
     }
 
     /// The request has come, from this user. 500 if it must be logged first and cannot be.
@@ -145,8 +157,11 @@ impl Trail {
     }
 
     /// The request panicked: no more is told of it.
-    pub async fn panicked(&self, why: &str) {
+    pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
+        if record.state.lock().verdict.is_none() {
+            record.judge(None, info);
+        }
         let message = format!("APIServer panic'd: {why}");
         self.status(&ApiError::new(500, "InternalError", message, None).status);
         if let Some(line) = record.line(Stage::Panic) {
@@ -218,9 +233,15 @@ impl Drop for Record {
 
 impl Record {
     fn judge(&self, user: Option<&User>, info: &RequestInfo) {
-        let verdict = self.audit.policy.verdict(user, info);
-        self.audit.counts.level(verdict.level);
         let mut state = self.state.lock();
+        let mut verdict = self.audit.policy.verdict(user, info);
+        for info in &state.also {
+            let other = self.audit.policy.verdict(user, info);
+            if other.level > verdict.level {
+                verdict = other;
+            }
+        }
+        self.audit.counts.level(verdict.level);
         state.event.level = verdict.level;
         state.event.user = user.map(UserInfo::from).unwrap_or_default();
         state.verdict = Some(verdict);

@@ -1,5 +1,7 @@
 //! The work that a request makes, in seats (k8s.io/apiserver pkg/util/flowcontrol/request, WorkEstimator).
 
+use std::sync::Arc;
+
 use crate::list_options::ListOptions;
 use crate::request_info::{RequestInfo, Verb};
 
@@ -14,6 +16,8 @@ const MOST: u32 = 10;
 pub struct Work<'a> {
     /// What is asked.
     pub info: &'a RequestInfo,
+    /// What it reads beside that, in the same way.
+    pub also: &'a [Arc<RequestInfo>],
     /// Bytes of the body; `None` where the client has not said.
     pub body: Option<u64>,
 }
@@ -83,7 +87,7 @@ mod tests {
             let limited = if listed.limit == 0 { stored } else { stored.min(listed.limit * 1_000) };
             limited.min(enough)
         };
-        let work = Work { info: &info, body };
+        let work = Work { info: &info, also: &[], body };
         work.seats(40, work.listed().map(|objects| listed(&objects, most_bytes(40))))
     }
 

@@ -98,6 +98,7 @@ impl Chain {
         if !headers.is_empty() {
             let about = |attributes: Attributes| Question::Impersonation {
                 caller: caller.clone(),
+                user: user.clone(),
                 headers: headers.clone(),
                 attributes,
             };

@@ -65,7 +65,13 @@ impl Call<'_> {
                 let code = status::http_code(response.headers());
                 (response, kept, code)
             }
-            Err(refusal) => {
+            Err(mut refusal) => {
+                // One whose message did not come, or could not be read, is logged with its user all the same.
+                if let Some(user) = self.authenticated.get()
+                    && let Err(error) = self.audit.received_once(user, self.info()).await
+                {
+                    refusal = error.into();
+                }
                 self.audit.status(&refusal.error.status);
                 refused(refusal)
             }
@@ -151,24 +157,18 @@ impl Chain {
         let (caller, proved_by) =
             self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated).await?;
         let credential = Credential::of(proved_by, token, peer);
-        let read = match self.read_call(grpc, &mut parts.headers, body, call, &caller).await {
-            Ok(read) => read,
-            Err(refusal) => {
-                // It is logged all the same.
-                call.audit.received(&caller.user, call.info()).await?;
-                return Err(refusal);
-            }
-        };
-        let ReadCall { route, infos, body, bytes } = read;
+        let ReadCall { route, infos, body, bytes } =
+            self.read_call(grpc, &mut parts.headers, body, call, &caller).await?;
         let info = infos.first().cloned().unwrap_or_else(|| reads_nothing(&call.parsed));
-        call.audit.about(&info);
+        let also = infos.get(1..).unwrap_or_default();
+        call.audit.about(&info, also);
         let _ = call.info.set(info);
-        if infos.len() > 1 {
+        if !also.is_empty() {
             call.audit.annotate(READS, &read::line(&infos));
         }
         let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
-        let work = Work { info: call.info(), body: Some(bytes as u64) };
+        let work = Work { info: call.info(), also, body: Some(bytes as u64) };
         let Admitted { user, seats, .. } =
             self.admit(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
         let request = Request::from_parts(parts.clone(), body);

@@ -28,8 +28,8 @@ pub(super) enum Question {
     Token { token: String, user: Arc<User>, origin: Origin },
     /// The user may still do this, asked in the name of the caller.
     Access { caller: Caller, user: Arc<User>, attributes: Attributes },
-    /// The caller may still act as whom these headers name.
-    Impersonation { caller: Caller, headers: HeaderMap, attributes: Attributes },
+    /// The caller may still act as this user, whom these headers name.
+    Impersonation { caller: Caller, user: Arc<User>, headers: HeaderMap, attributes: Attributes },
 }
 
 /// What a review says.
@@ -124,9 +124,10 @@ impl Question {
                 put(caller.user.flow().as_bytes());
                 put(&Authorizer::key(user, attributes));
             }
-            Self::Impersonation { caller, headers, attributes } => {
+            Self::Impersonation { caller, user, headers, attributes } => {
                 put(b"impersonation");
                 put(&Authorizer::key(&caller.user, attributes));
+                put(&Authorizer::key(user, &Attributes::default()));
                 for (name, value) in headers {
                     put(name.as_str().as_bytes());
                     put(value.as_bytes());
@@ -142,11 +143,11 @@ impl Question {
         match self {
             Self::Token { token, user, .. } => 512 + token.len() + user.bytes(),
             Self::Access { attributes, user, .. } => about(attributes) + user.bytes(),
-            Self::Impersonation { headers, attributes, .. } => {
+            Self::Impersonation { user, headers, attributes, .. } => {
                 let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
                     name.as_str().len() + value.len()
                 };
-                about(attributes) + headers.iter().map(header).sum::<usize>()
+                about(attributes) + user.bytes() + headers.iter().map(header).sum::<usize>()
             }
         }
     }
@@ -187,10 +188,13 @@ impl Host<'_> {
                 let allowed = self.authorizer.require(&renewed(caller), user, attributes).await;
                 self.judged(question, allowed)
             }
-            Question::Impersonation { caller, headers, attributes } => {
+            Question::Impersonation { caller, user, headers, attributes } => {
                 let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
-                let allowed = impersonation.act_as(&caller, headers, attributes, self.authorizer).await;
-                self.judged(question, allowed.map(|_| ()))
+                match impersonation.act_as(&caller, headers, attributes, self.authorizer).await {
+                    Ok(Some(other)) if is_same(&other.user, user) => self.holds(question),
+                    Ok(_) => refused("the caller may act as this user in another way only"),
+                    Err(error) => self.judged(question, Err(error)),
+                }
             }
         }
     }

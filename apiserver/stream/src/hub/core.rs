@@ -128,7 +128,13 @@ impl Core {
         // All that is below was processed; of this revision there may be more.
         self.processed(source, stored.revision.0.saturating_sub(1));
         self.high = self.high.max(stored.revision.0);
-        for update in updates(&mut self.facts, source, stored, is_there, now) {
+        let updates = updates(&mut self.facts, source, stored, is_there, now);
+        // The first is the object's own; the others are nodes.
+        let is_unreadable = is_there && updates.first().is_some_and(|update| update.state.is_none());
+        if is_unreadable && !self.unreadable.contains(&source) {
+            self.unreadable.push(source);
+        }
+        for update in updates {
             let floor = self.floor(update.entity);
             self.apply(update, self.high, floor);
         }

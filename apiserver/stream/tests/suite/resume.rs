@@ -245,3 +245,20 @@ async fn what_can_be_read_no_more_is_forgotten_by_whoever_resumes_at_the_next_hu
     assert_eq!(anew.kept.entities.keys().collect::<Vec<_>>(), ["shop/b", "shop/c"]);
     assert!(Client::resume(&restarted, &watch, anew.kept).await.is_ok(), "this hub has told of nothing else");
 }
+
+/// A replica of a newer version may have told of what this one cannot read, which is told of as removed by nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hub_that_meets_what_it_cannot_read_takes_nobody_over() {
+    let world = three_evictions().await;
+    let watch = Watch::evictions(|_| {});
+    let kept = snapshot(&world, &watch).await;
+    let other = world.replica().await;
+    let mut running = Client::open(&other, &watch).await.unwrap();
+    running.until_complete().await;
+    world.put_eviction("shop/a", |object| object["spec"]["requesters"] = json!("nobody")).await;
+    while running.kept.entities.contains_key("shop/a") {
+        running.said().await;
+    }
+    let refused = Client::resume(&other, &watch, kept).await.err().unwrap();
+    assert_eq!(refused.code(), Code::OutOfRange, "{refused:?}");
+}

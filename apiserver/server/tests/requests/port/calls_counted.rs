@@ -123,6 +123,26 @@ async fn a_call_that_reads_two_resources_is_logged_with_both() {
     assert_eq!(of(&json!("ns")), Value::Null, "objectRef names the only one");
 }
 
+#[tokio::test]
+async fn a_policy_about_the_second_resource_of_a_call_logs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.log");
+    let second = json!([{"group": "test.io", "resources": ["clustergadgets"]}]);
+    let policy =
+        json!({"rules": [{"level": "Metadata", "omitStages": ["RequestReceived"], "resources": second}]});
+    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
+    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    for namespace in ["", "ns"] {
+        assert!(client.call(WATCH, namespace).await.message().await.is_some());
+    }
+    drop(client);
+    let events = events(port, &audit, &path).await;
+    assert!(!events.is_empty(), "a policy looks at all that is read");
+    let namespaces: Vec<&Value> = events.iter().map(|event| &event["objectRef"]["namespace"]).collect();
+    assert!(namespaces.iter().all(|namespace| namespace.is_null()), "{events:#?}");
+}
+
 /// They are sent with POST, and took seats as writes do.
 #[tokio::test]
 async fn health_watches_and_reflection_count_as_reading() {
