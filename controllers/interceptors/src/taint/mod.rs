@@ -211,7 +211,8 @@ async fn reconcile(
         Ok(_) => {
             shared.refusals.forget(&name);
             let change = if wanted { "added" } else { "removed" };
-            info!(node = name, taint = TAINT, "{change} the taint of drains");
+            let maintenance = shared.targets.on(&name).names();
+            info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
             // What others undo before the cache has shown it brings no change.
             Ok(Outcome::After(SHOWS_WITHIN))
         }
