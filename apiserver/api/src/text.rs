@@ -14,6 +14,22 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
+/// As [`cut`], but between two words, unless that takes away half of the text or more.
+pub fn cut_at_word(text: &str, most: usize) -> String {
+    let short = cut(text, most);
+    if short == text {
+        return short;
+    }
+    let kept = short.trim_end_matches(ELLIPSIS);
+    // Where the next character is a space, the last word is whole.
+    let is_whole = text.get(kept.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
+    let end = if is_whole { Some(kept.len()) } else { kept.rfind(char::is_whitespace) };
+    match end.and_then(|end| kept.get(..end)).map(str::trim_end) {
+        Some(whole) if whole.len() * 2 > kept.len() => [whole, ELLIPSIS].concat(),
+        _ => short,
+    }
+}
+
 /// The text, or its first characters and an ellipsis: at most `most` bytes in all. Empty if not even the ellipsis fits.
 pub fn cut_bytes(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -30,6 +46,11 @@ pub fn cut_bytes(text: &str, most: usize) -> String {
 pub fn one_line(text: &str) -> String {
     let seen = text.chars().filter(|c| !is_hidden(*c));
     seen.map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Words of others in quotes and in one line, so that they end where the quotes do.
+pub fn quoted(words: &str) -> String {
+    format!("\"{}\"", one_line(words).replace('"', "'"))
 }
 
 fn is_hidden(c: char) -> bool {
@@ -82,6 +103,15 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_cut_between_words_unless_one_of_them_is_most_of_it() {
+        assert_eq!(cut_at_word("one two three", 13), "one two three");
+        let ends = [12, 9, 8, 6].map(|most| cut_at_word("one two three", most));
+        assert_eq!(ends, ["one two\u{2026}", "one two\u{2026}", "one two\u{2026}", "one\u{2026}"]);
+        assert_eq!(cut_at_word("a bcdefghij", 6), "a bcd\u{2026}");
+        assert_eq!(cut_at_word("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "\u{e9}\u{e9}\u{2026}");
+    }
+
+    #[test]
     fn a_text_is_cut_to_bytes_at_the_boundary_of_a_character() {
         assert_eq!(cut_bytes("\u{e9}\u{e9}", 4), "\u{e9}\u{e9}");
         assert_eq!(cut_bytes("\u{e9}\u{e9}\u{e9}", 5), "\u{e9}\u{2026}");
@@ -93,6 +123,11 @@ mod tests {
     fn a_text_is_one_line_in_the_order_in_which_it_stands() {
         assert_eq!(one_line("a\nb\t\u{1b}[1mc"), "a b  [1mc");
         assert_eq!(one_line("a\u{202e}b\u{200b}c\u{2028}d"), "abcd");
+    }
+
+    #[test]
+    fn a_quotation_has_no_quotes_within() {
+        assert_eq!(quoted("webhook \"w\"\nsays no."), "\"webhook 'w' says no.\"");
     }
 
     #[test]

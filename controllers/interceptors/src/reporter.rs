@@ -6,7 +6,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_runtime::events::Severity;
-use drydock_runtime::events::reasons::{EVICTION_BLOCKED, EVICTION_UNBLOCKED};
+use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
 use drydock_runtime::{Cacheable, Context, ObjectKey, Outcome, WorkError};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -108,7 +108,7 @@ impl Reporter {
             news.told = memory.notice.last().cloned();
             tell
         });
-        let later = self.record(request, tell, words.as_ref().unwrap_or(&news.message), &news.message);
+        let later = self.record(request, tell, words.as_ref().unwrap_or(&news.message), &news);
         let reported = self.report(request, news, now).await?;
         Ok(Reported { wake: earliest(later, reported.wake), ..reported })
     }
@@ -129,20 +129,19 @@ impl Reporter {
 
     /// Events: once when something blocks, and again when something else does, on the request and on its pod, whose owner has
     /// to know; on the request alone when nothing does any more, as the pod goes then. Returns when to come back for one.
-    fn record(
-        &self,
-        request: &EvictionRequest,
-        tell: Tell,
-        blocked: &str,
-        unblocked: &str,
-    ) -> Option<Timestamp> {
+    fn record(&self, request: &EvictionRequest, tell: Tell, words: &str, news: &News) -> Option<Timestamp> {
         let recorder = &self.context.recorder;
         match tell {
             Tell::Nothing => {}
             Tell::Later(at) => return Some(at),
-            Tell::Blocked => recorder.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, blocked),
+            Tell::Blocked => {
+                let blocked = news.blocked.as_ref();
+                blocked
+                    .into_iter()
+                    .for_each(|blocked| recorder.tell_owner_what_blocks(request, blocked, words));
+            }
             Tell::Unblocked => {
-                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, unblocked);
+                recorder.tell_readers(request, Severity::Normal, EVICTION_UNBLOCKED, &news.message);
             }
         }
         None

@@ -90,6 +90,8 @@ pub enum Action {
     Finalizer {
         /// The maintenance as seen.
         maintenance: Arc<NodeMaintenance>,
+        /// Told when it is removed.
+        message: String,
     },
 }
 
@@ -101,7 +103,7 @@ impl Action {
             Self::Conditions { node, .. } => Task::Conditions(node.clone()),
             Self::Request { namespace, pod, .. } => Task::Request(namespace.clone(), pod.clone()),
             Self::Status { maintenance, .. } => Task::Status(maintenance.metadata.name.clone()),
-            Self::Finalizer { maintenance } => Task::Finalizer(maintenance.metadata.name.clone()),
+            Self::Finalizer { maintenance, .. } => Task::Finalizer(maintenance.metadata.name.clone()),
         }
     }
 
@@ -182,6 +184,8 @@ pub struct Note {
     pub reason: &'static str,
     /// For people.
     pub message: String,
+    /// Whether the log has a line of it. It has none where another note says the same, or the log of its subject does.
+    pub is_logged: bool,
 }
 
 impl Note {
@@ -193,12 +197,12 @@ impl Note {
         message: impl Into<String>,
     ) -> Self {
         let about = About::Maintenance(maintenance.metadata.name.clone());
-        Self { about, severity, reason, message: message.into() }
+        Self { about, severity, reason, message: message.into(), is_logged: true }
     }
 
-    /// A note about a node.
+    /// A note about a node, which is told of its maintenances too: those have the line of the log.
     pub(crate) fn of_node(node: &str, severity: Severity, reason: &'static str, message: String) -> Self {
-        Self { about: About::Node(node.to_owned()), severity, reason, message }
+        Self { about: About::Node(node.to_owned()), severity, reason, message, is_logged: false }
     }
 }
 
@@ -239,9 +243,12 @@ impl Decision {
         reason: &'static str,
         message: impl Fn(&str) -> String,
     ) {
-        self.notes.push(Note::of_node(node, Severity::Warning, reason, message("The node")));
         let named = message(&format!("Node {node}"));
-        self.notes.extend(maintenances.map(|m| Note::of(m, Severity::Warning, reason, named.as_str())));
+        let told: Vec<Note> =
+            maintenances.map(|m| Note::of(m, Severity::Warning, reason, named.as_str())).collect();
+        let of_node = Note::of_node(node, Severity::Warning, reason, message("The node"));
+        self.notes.push(Note { is_logged: told.is_empty(), ..of_node });
+        self.notes.extend(told);
     }
 
     /// Looks again at `at` at the latest.

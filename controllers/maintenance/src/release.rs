@@ -1,12 +1,16 @@
 //! The end: the finalizer goes when the work of Complete is done.
 
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::text::first_of;
 
 use crate::actions::{Action, Decision, Task};
 use crate::requests;
 use crate::requests::failures::Failures;
 use crate::world::View;
 use crate::world::recorded;
+
+/// Nodes that a message names, and maintenances of each.
+const NAMED: usize = 3;
 
 /// Decides about every maintenance in Complete. Runs last: what is left to do stands in the actions.
 pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decision) {
@@ -16,11 +20,35 @@ pub(crate) fn decide(view: &View<'_>, failures: &Failures, decision: &mut Decisi
         let told =
             deleting || !decision.actions.contains_key(&Task::Status(maintenance.metadata.name.clone()));
         if maintenance.is_ending() && told && is_released(view, failures, i, maintenance, decision) {
-            done.push(maintenance.clone());
+            done.push((maintenance.clone(), message(view, i)));
         }
     }
-    for maintenance in done {
-        decision.add(Action::Finalizer { maintenance });
+    for (maintenance, message) in done {
+        decision.add(Action::Finalizer { maintenance, message });
+    }
+}
+
+/// What is told of a maintenance that has ended: which of its nodes stay cordoned, and for which others.
+fn message(view: &View<'_>, place: usize) -> String {
+    let held: Vec<_> = view.nodes_of(place).iter().filter(|node| view.is_held(&node.name)).collect();
+    let holders = |node: &str| {
+        let names: Vec<&str> = view.holders_of(node).map(|m| m.metadata.name.as_str()).collect();
+        let kind = if names.len() == 1 { "NodeMaintenance" } else { "NodeMaintenances" };
+        format!("for {kind} {}", first_of(names, NAMED))
+    };
+    match held.as_slice() {
+        [] => "The maintenance has released its nodes".to_owned(),
+        [node] => {
+            format!("The maintenance has ended; node {0} stays cordoned {1}", node.name, holders(&node.name))
+        }
+        nodes => {
+            let each = nodes.iter().map(|node| format!("{} ({})", node.name, holders(&node.name)));
+            format!(
+                "The maintenance has ended; {} nodes stay cordoned: {}",
+                nodes.len(),
+                first_of(each, NAMED)
+            )
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod conflict;
 pub mod context;
 pub mod error;
 pub mod events;
+pub mod guide;
 pub mod lease;
 pub mod metrics;
 pub mod patch;

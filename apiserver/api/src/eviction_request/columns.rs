@@ -1,5 +1,6 @@
 //! What kubectl shows of an EvictionRequest.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use drydock_machinery::kind::Column;
@@ -11,6 +12,7 @@ use super::maintenances::{self, with_clause, without_clause};
 use super::transitions::{active_deadline, passed_over};
 use super::types::{CANCELED, EVICTED, EvictionRequest, InterceptorStatus};
 use crate::cells::{NONE, age, names, until};
+use crate::time::format_seconds;
 
 const fn column(name: &'static str, description: &'static str, priority: i32) -> Column {
     Column { name, type_: "string", format: "", description, priority }
@@ -102,8 +104,9 @@ pub fn state(request: &EvictionRequest) -> &'static str {
 /// Why there is a request, who was passed over, and how it stands.
 fn message(request: &EvictionRequest) -> String {
     let clause = maintenances::clause_of(request);
+    let stands = stands(request);
     // Reports of our own interceptors begin with the clause, be it one that has changed since; others might only claim to.
-    let stands = without_clause(&clause, stands(request));
+    let stands = without_clause(&clause, &stands);
     if request.active_interceptor().is_some_and(is_default) && maintenances::has_clause(stands) {
         return stands.to_owned();
     }
@@ -117,15 +120,24 @@ fn message(request: &EvictionRequest) -> String {
 }
 
 /// What ended the request, or else what the active interceptor says: conditions of other types are an interceptor's own.
-fn stands(request: &EvictionRequest) -> &str {
+fn stands(request: &EvictionRequest) -> Cow<'_, str> {
     let conditions = &request.status.conditions;
     let ended = conditions.iter().find(|c| c.is_true() && [EVICTED, CANCELED].contains(&c.type_.as_str()));
-    ended.map_or_else(|| said(request), |c| c.message.as_str())
+    ended.map_or_else(|| said(request), |c| c.message.as_str().into())
 }
 
-/// What the active interceptor says.
-fn said(request: &EvictionRequest) -> &str {
-    request.active_interceptor_status().map_or("", |active| active.message.as_str())
+/// What the active interceptor says, or since when it has the turn and has said nothing. Ours need a moment.
+fn said(request: &EvictionRequest) -> Cow<'_, str> {
+    let Some(active) = request.active_interceptor_status() else { return "".into() };
+    let is_silent = active.message.is_empty() && active.start_time.is_none() && !is_default(&active.name);
+    match request.status.activation_time.filter(|_| is_silent) {
+        Some(since) => {
+            let since = format_seconds(since);
+            format!("waiting for {}, which has never reported since its turn began at {since}", active.name)
+                .into()
+        }
+        None => active.message.as_str().into(),
+    }
 }
 
 #[cfg(test)]
@@ -211,14 +223,20 @@ mod tests {
     }
 
     #[test]
-    fn eta_of_an_interceptor_that_never_reported_is_when_it_is_passed_over() {
+    fn an_interceptor_that_never_reported_is_told_of_with_when_it_is_passed_over() {
         let targets = json!([{ "name": "a.example.com" }, { "name": IMPERATIVE_EVICTION }]);
         let status = json!({ "targetInterceptors": targets, "activeInterceptors": ["a.example.com"],
             "activationTime": "1970-01-01T00:00:00.000000Z", "interceptors": [{ "name": "a.example.com", "message": "" }] });
         let mut request = EvictionRequest::named("ns", "uid");
         request.status = serde_json::from_value(status).unwrap();
         assert_eq!(cell(&request, "ETA"), "20m");
+        let silent = "waiting for a.example.com, which has never reported since its turn began at 1970-01-01T00:00:00Z";
+        assert_eq!((state(&request), cell(&request, "Message")), ("Intercepting", silent.into()));
+        request.status.interceptors[0].message = "soon".to_owned();
+        assert_eq!(cell(&request, "Message"), "soon");
+        request.status.interceptors[0].message = String::new();
         request.status.interceptors[0].start_time = Some(Timestamp::UNIX_EPOCH);
         assert_eq!(cell(&request, "ETA"), "<unknown>", "it works, and has not said until when");
+        assert_eq!(cell(&request, "Message"), "");
     }
 }

@@ -40,11 +40,11 @@ pub(super) fn named_by<'a>(
             continue;
         };
         if priority < 0 {
-            warnings.push(format!("annotation {key} has a negative priority"));
+            warnings.push(format!("annotation {key} has a negative priority; it is not ignored for that"));
         }
         if ![CONTROLLER, INTERCEPTOR].contains(&role) {
             warnings.push(format!(
-                "annotation {key} has an unknown role: known are {CONTROLLER} and {INTERCEPTOR}"
+                "annotation {key} has an unknown role: known are {CONTROLLER} and {INTERCEPTOR}; it is not ignored for that"
             ));
         }
         ranked.push((Reverse(priority), role == CONTROLLER, name));

@@ -1,6 +1,8 @@
 //! The message with which imperative eviction says that the host refuses (KEP-4563, Eviction): how it is written, and how
 //! others quote it. It is for people: programs read `blocked`.
 
+use crate::text::quoted;
+
 /// The words of KEP-4563, behind the cause.
 const RETRIES: &str = ". Could not evict a pod due to failing eviction requests, number of retries: ";
 const BUDGET: &str = "PodDisruptionBudget ";
@@ -19,12 +21,16 @@ pub enum RefusedBy {
 
 /// The message of an eviction that was refused so often, the last time by this and for that reason, which comes first.
 pub fn message(retries: u32, by: RefusedBy, why: &str) -> String {
-    let by = match by {
-        RefusedBy::Budget => "",
-        RefusedBy::Admission => "An admission webhook or policy refused: ",
-        RefusedBy::ApiServer => "The API server refused: ",
-    };
-    format!("{by}{}{RETRIES}{retries}", why.trim_end_matches('.'))
+    format!("{}{RETRIES}{retries}", cause(by, why))
+}
+
+/// What refuses and for which reason. Words of others are quoted.
+pub fn cause(by: RefusedBy, why: &str) -> String {
+    match by {
+        RefusedBy::Budget => why.trim_end_matches('.').to_owned(),
+        RefusedBy::Admission => format!("An admission webhook or policy refused: {}", quoted(why)),
+        RefusedBy::ApiServer => format!("The API server refused: {}", quoted(why)),
+    }
 }
 
 /// A [`message`] without the number of retries, which rises while nothing else changes. Any other text stays as it is.
@@ -35,14 +41,15 @@ pub fn without_retries(message: &str) -> &str {
     }
 }
 
-/// What one budget refuses, as in `PodDisruptionBudget zero allows 0 disruptions`.
+/// What one budget refuses, as in `PodDisruptionBudget "zero" allows 0 disruptions`: its name may be `never`.
 pub fn by_budget(name: &str, why: &str) -> String {
-    format!("{BUDGET}{name} {why}")
+    format!("{BUDGET}\"{name}\" {why}")
 }
 
 /// That several budgets cover a pod; with the names of two, if these are known.
 pub fn by_several(names: Option<(&str, &str)>) -> String {
-    let which = names.map_or_else(String::new, |(one, other)| format!(" ({one} and {other} at least)"));
+    let which =
+        names.map_or_else(String::new, |(one, other)| format!(" (\"{one}\" and \"{other}\" at least)"));
     format!("{SEVERAL}{which}, which the eviction API does not support")
 }
 
@@ -51,7 +58,7 @@ pub fn budget_of(message: &str) -> Option<&str> {
     if message.contains(SEVERAL) {
         return None;
     }
-    message.split_once(BUDGET)?.1.split_whitespace().next()
+    message.split_once(BUDGET)?.1.strip_prefix('"')?.split_once('"').map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -78,9 +85,8 @@ mod tests {
         for by in [RefusedBy::Budget, RefusedBy::Admission, RefusedBy::ApiServer] {
             let quoted = message(1, by, "no: never");
             assert_eq!(without_retries(&quoted), without_retries(&message(u32::MAX, by, "no: never")));
-            assert!(
-                without_retries(&quoted).ends_with("no: never") && !without_retries(&quoted).contains('1')
-            );
+            let words = without_retries(&quoted);
+            assert!(words.trim_end_matches('"').ends_with("no: never") && !words.contains('1'), "{words}");
             assert!(quoted.starts_with(without_retries(&quoted)), "the cause comes first: {quoted}");
         }
         for other in [

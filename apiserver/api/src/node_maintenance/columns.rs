@@ -132,11 +132,15 @@ mod tests {
 
     #[test]
     fn the_message_names_what_has_blocked_for_the_longest_time() {
-        let budget =
-            blocker("zero-1", POD_DISRUPTION_BUDGET, "PodDisruptionBudget zero allows 0 disruptions", "26");
+        let budget = blocker(
+            "zero-1",
+            POD_DISRUPTION_BUDGET,
+            "PodDisruptionBudget \"zero\" allows 0 disruptions",
+            "26",
+        );
         let nodes = json!([
             {"podsPendingEvacuation": 1, "podsEvacuating": 9, "blockedPods": 5,
-                "blockers": [blocker("a", "Interceptor", "PodDisruptionBudget x", "30")]},
+                "blockers": [blocker("a", "Interceptor", "PodDisruptionBudget \"x\"", "30")]},
             {"podsEvacuating": 7, "blockedPods": 1, "blockers": [budget]},
         ]);
         let words = "6 of 17 pods are blocked; oldest: block/zero-1 by PodDisruptionBudget zero (34s)";

@@ -233,7 +233,8 @@ impl Worker {
         let api: Api<HostPod> = Api::namespaced(self.context.client.clone(), &pod.namespace);
         match api.delete(&pod.name, &params).await {
             Ok(_) => {
-                info!(pod = %pod.key(), node = pod.node_name, "deleted a DaemonSet pod whose turn it is");
+                let maintenance = self.shared.targets.on(&pod.node_name).names();
+                info!(pod = %pod.key(), node = pod.node_name, maintenance, "deleted a DaemonSet pod whose turn it is");
                 Ok(())
             }
             // Gone, or another pod by now.

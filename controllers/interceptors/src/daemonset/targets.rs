@@ -7,8 +7,12 @@ use std::sync::Arc;
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, PodType, Stage,
 };
+use drydock_api::text::first_of;
 use drydock_runtime::{Change, Pod, Store};
 use parking_lot::RwLock;
+
+/// Maintenances that a line of the log names.
+const NAMED: usize = 5;
 
 /// The nodes on which maintenances in Drain have come to DaemonSet pods. Clones share it.
 #[derive(Clone, Default)]
@@ -75,6 +79,12 @@ impl OnNode {
     /// The maintenances whose targets cover it.
     pub(crate) fn covering(&self, pod: &Pod) -> impl Iterator<Item = &NodeMaintenance> {
         self.0.iter().filter(|target| target.covers(pod)).map(|target| &*target.maintenance)
+    }
+
+    /// Names of the maintenances that have come to DaemonSet pods there, the first few; for the log.
+    pub(crate) fn names(&self) -> Option<String> {
+        let names = self.0.iter().map(|target| &target.maintenance.metadata.name);
+        (!self.is_empty()).then(|| first_of(names, NAMED))
     }
 
     fn insert(&mut self, target: Target) {

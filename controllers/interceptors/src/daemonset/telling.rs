@@ -4,7 +4,7 @@ use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::blocked::{
     ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, NODE_UPDATE_REFUSED, OTHER,
 };
-use drydock_api::text::times as in_words;
+use drydock_api::text::{quoted, times as in_words};
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
 use jiff::Timestamp;
@@ -26,7 +26,7 @@ pub(super) fn awaits_taint(pod: &Pod, awaited: &Awaited) -> News {
     let (node, owner) = (&pod.node_name, owner(pod));
     let (reason, why) = match awaited {
         Awaited { refused: Some(words), .. } => {
-            (NODE_UPDATE_REFUSED, format!("The taint cannot be set: {words}"))
+            (NODE_UPDATE_REFUSED, format!("The taint cannot be set: {}", quoted(words)))
         }
         Awaited { taken: Some((times, began)), .. } => (
             OTHER,

@@ -47,7 +47,7 @@ fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {
         (
             awaited(Some("denied by a webhook"), Some((3, at_second(0)))),
             NODE_UPDATE_REFUSED,
-            "cannot be set: denied by a webhook",
+            "cannot be set: \"denied by a webhook\"",
         ),
         (awaited(None, Some((3, at_second(0)))), OTHER, "taken it away 3 times since 1970-01-01T00:00:00Z"),
         (awaited(None, None), OTHER, "requested at 1970-01-01T00:00:00Z"),

@@ -36,7 +36,7 @@ fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
     let why = why(gate(&pod(true), &[budget("b", 0)]));
     assert_eq!(
         why,
-        "PodDisruptionBudget b allows 0 disruptions (2 of 3 needed pods are healthy, 4 expected)"
+        "PodDisruptionBudget \"b\" allows 0 disruptions (2 of 3 needed pods are healthy, 4 expected)"
     );
 }
 

@@ -214,11 +214,11 @@ fn several_budgets_and_webhooks_are_told_apart() {
     let many = several(["a", "b"]);
     let told = plan(Some(&pod()), &many, &after(&[(Answer::ManyBudgets, many.clone(), 0)]), at(0));
     assert!(message(&told).starts_with(
-        "The pod is covered by more than one PodDisruptionBudget (a and b at least), which the eviction API does not support. "
+        "The pod is covered by more than one PodDisruptionBudget (\"a\" and \"b\" at least), which the eviction API does not support. "
     ));
     let webhook = after(&[(Answer::Admission("w says no".into()), open(), 0)]);
     let told = plan(Some(&pod()), &open(), &webhook, at(0));
-    assert!(message(&told).starts_with("An admission webhook or policy refused: w says no. "));
+    assert!(message(&told).starts_with("An admission webhook or policy refused: \"w says no\". "));
 }
 
 /// What blocks, as `reason name state`.
@@ -285,12 +285,12 @@ fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     for gate in [both.clone(), open()] {
         assert_eq!(blocked(&pod(), &gate, &tried), "PodDisruptionBudget a,b SeveralBudgets");
         let told = plan(Some(&pod()), &gate, &tried, at(1));
-        assert!(message(&told).contains("(a and b at least)"), "{}", message(&told));
+        assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
     }
     let tried = after(&[(budget(), closed(), 0)]);
     let told = plan(Some(&pod()), &both, &tried, at(1));
     assert_eq!(blocked(&pod(), &both, &tried), "PodDisruptionBudget a,b SeveralBudgets");
-    assert!(message(&told).contains("(a and b at least)"), "{}", message(&told));
+    assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
 }
 
 /// Its minAvailable was lowered, others took the room, and it was still shown as one that never allows an eviction.

@@ -57,8 +57,14 @@ impl Refused {
         refusal::message(retries, by, &words)
     }
 
+    /// What an event says: as the message, without the number of retries.
+    pub(super) fn cause(&self, gate: &Gate) -> String {
+        let (by, words) = self.why(gate);
+        refusal::cause(by, &words)
+    }
+
     /// Who refuses, and in which words: of the same budgets as [`Refused::blocked`] names.
-    pub(super) fn why(&self, gate: &Gate) -> (RefusedBy, String) {
+    fn why(&self, gate: &Gate) -> (RefusedBy, String) {
         match (&self.answer, gate) {
             (Answer::Admission(words), _) => (RefusedBy::Admission, words.clone()),
             (Answer::Refused(words), _) => (RefusedBy::ApiServer, words.clone()),

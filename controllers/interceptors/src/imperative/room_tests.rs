@@ -32,7 +32,9 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
     running.until_kept("p", 1).await;
     running.context.caches.budgets.remove(&budgets[0].key());
     // It allows nothing, which is told.
-    running.until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("b allows 0"))).await;
+    running
+        .until(|asked| matches!(asked, Asked::Report(_, message) if message.contains("\"b\" allows 0")))
+        .await;
     running.context.caches.budgets.apply(budget("b", "3", 1));
     running.until_evicted("p").await;
 }

@@ -114,7 +114,7 @@ impl Worker {
         let let_go = board.let_go.last(&key.namespace, news.blocked.as_ref());
         let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
         let refused = board.get_mut(key).and_then(|memory| memory.tried.refused.as_ref());
-        (refused.filter(|_| !is_terminating).map(|refused| refused.why(&seen.gate).1), let_go)
+        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.gate)), let_go)
     }
 
     fn plan(&self, key: &ObjectKey, request: &EvictionRequest, seen: &Seen, now: Timestamp) -> Plan {

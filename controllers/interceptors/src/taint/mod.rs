@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
@@ -211,7 +212,8 @@ async fn reconcile(
         Ok(_) => {
             shared.refusals.forget(&name);
             let change = if wanted { "added" } else { "removed" };
-            info!(node = name, taint = TAINT, "{change} the taint of drains");
+            let maintenance = shared.targets.on(&name).names();
+            info!(node = name, maintenance, taint = TAINT, "{change} the taint of drains");
             // What others undo before the cache has shown it brings no change.
             Ok(Outcome::After(SHOWS_WITHIN))
         }
@@ -234,7 +236,8 @@ async fn reconcile(
 /// Nothing waits for the end of the taint, and no DaemonSet pod comes back while it stands.
 fn tell_it_stays(context: &Context, node: &Node, refusals: &Refusals) {
     let words = refusals.of(&node.name).unwrap_or_default();
-    let message = format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {words}");
+    let message =
+        format!("The taint {TAINT} keeps DaemonSet pods away and cannot be removed: {}", quoted(&words));
     context.recorder.warning(node, NODE_UPDATE_REFUSED, message);
 }
 

@@ -16,18 +16,19 @@ use crate::requests::returns::Returns;
 pub(super) fn why_failed(pod: &Pod, failure: &Failure) -> Why {
     let (reason, what) = match failure.cause {
         Cause::Validation => return why_invalid(pod, &failure.why),
-        Cause::Withdrawn => (REQUEST_WITHDRAWN, "Others took its requester out of the pod's EvictionRequest"),
-        Cause::Deleted => (REQUEST_WITHDRAWN, "Others deleted the pod's EvictionRequest"),
-        Cause::Evicted => (OTHER, "The pod's EvictionRequest has ended as Evicted while the pod is there"),
-        Cause::Astray => (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod"),
-    };
-    let whose = match failure.cause {
-        Cause::Withdrawn | Cause::Deleted => format!(" ({REQUESTER})"),
-        _ => String::new(),
+        Cause::Withdrawn => {
+            let what = format!("Others took the requester {REQUESTER} out of the pod's EvictionRequest");
+            (REQUEST_WITHDRAWN, what)
+        }
+        Cause::Deleted => (REQUEST_WITHDRAWN, "Others deleted the pod's EvictionRequest".to_owned()),
+        Cause::Evicted => {
+            (OTHER, "The pod's EvictionRequest has ended as Evicted while the pod is there".to_owned())
+        }
+        Cause::Astray => (WRONG_TARGET, "Others made the pod's EvictionRequest, for another pod".to_owned()),
     };
     let times = if failure.count == 1 { String::new() } else { format!(" {} times in a row", failure.count) };
     let again = format_seconds(failure.again);
-    Why::new(reason, format!("{what}{whose}{times}; the pod is asked for again at {again}"))
+    Why::new(reason, format!("{what}{times}; the pod is asked for again at {again}"))
 }
 
 /// The request failed validation.

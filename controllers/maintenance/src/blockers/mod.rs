@@ -1,6 +1,5 @@
 //! Pods that do not leave, and why: from their requests, what their interceptors say, and the pods themselves.
 
-pub(crate) mod guide;
 mod held_back;
 mod interceptor;
 mod owner;
@@ -17,13 +16,13 @@ use drydock_api::node_maintenance::blocker::{Blocker, MAX_BLOCKERS, NODE_UPDATE_
 use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
+use drydock_runtime::guide::may_stay;
 use jiff::Timestamp;
 
 use crate::actions::Decision;
 use crate::nodes::uncordoned;
 use crate::world::View;
 
-use guide::may_stay;
 use owner::Owners;
 use shown::{Shown, show};
 use why::why;

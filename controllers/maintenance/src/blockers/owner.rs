@@ -57,6 +57,7 @@ impl Owners {
                 severity: Severity::Warning,
                 reason: EVICTION_BLOCKED,
                 message,
+                is_logged: false,
             });
         }
     }

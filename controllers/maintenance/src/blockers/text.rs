@@ -1,7 +1,8 @@
 //! The message of a blocker, put together in one place: what is known first, then what is never cut, as people copy it or look it
 //! up.
 
-use drydock_api::text::{cut, one_line};
+use drydock_api::text::{cut_at_word, one_line};
+use drydock_runtime::guide::place;
 
 /// Most characters of a message, unless the parts that are never cut leave the words less than [`LEAST_WORDS`].
 const MAX_MESSAGE: usize = 512;
@@ -30,7 +31,7 @@ impl Text {
     pub(crate) fn message(&self, end: Option<&str>) -> String {
         let mut tail: String = self.notes.iter().map(|note| format!("; {note}")).collect();
         if !self.heading.is_empty() {
-            tail.push_str(&format!(" (see {} in controllers/README.md)", self.heading));
+            tail.push_str(&format!(" {}", place(self.heading)));
         }
         match (end, &self.command) {
             (Some(end), _) => tail.push_str(&format!(". {end}")),
@@ -49,12 +50,12 @@ impl Text {
     /// The words and the quotation, of which the latter is cut first.
     fn head(&self, room: usize) -> String {
         let words = plain(&self.words);
-        let words = cut(words.trim_end_matches('.'), room);
+        let words = cut_at_word(words.trim_end_matches('.'), room);
         let Some(quoted) = &self.quoted else { return words };
         let quoted = plain(quoted).replace('"', "'");
         // A space and two quotes.
         let left = room.saturating_sub(words.chars().count() + 3);
-        if left == 0 { words } else { format!("{words} \"{}\"", cut(&quoted, left)) }
+        if left == 0 { words } else { format!("{words} \"{}\"", cut_at_word(&quoted, left)) }
     }
 }
 
@@ -94,6 +95,13 @@ mod tests {
         let message = long.message(Some(&end));
         assert!(message.ends_with(&format!("README.md). {end}")), "{message}");
         assert_eq!(message.chars().filter(|c| *c == '\u{e9}').count(), LEAST_WORDS - 1);
+    }
+
+    /// `a nodeAffinity o… (see DaemonSetReturns …`
+    #[test]
+    fn the_words_are_cut_between_two_of_them() {
+        let message = text(&"word ".repeat(200)).message(None);
+        assert!(message.contains(" word\u{2026} (see "), "{message}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use drydock_api::node_maintenance::blocker::{FINALIZER, NO_SCHEDULABLE_NODE, WRONG_TARGET};
 use drydock_runtime::Pod;
+use drydock_runtime::guide::heading;
 
-use super::guide::heading;
 use super::held_back::{why_failed, why_invalid, why_returned};
 use super::interceptor::{after_others, no_agent, why_refused, why_slow};
 use super::owner::ForOwner;

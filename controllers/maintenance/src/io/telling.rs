@@ -1,23 +1,28 @@
 //! What is told: events about nodes and maintenances, and the same in the log.
 
+use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::text::first_of;
 use drydock_runtime::events::reasons::COMPLETED;
 use drydock_runtime::events::{Regarding, Severity};
-use drydock_runtime::{Context, target};
+use drydock_runtime::{Context, Node, target};
 use tracing::{debug, info, warn};
 
 use crate::actions::{About, Action, Note, RequestChange};
+use crate::world::selects;
+
+/// Maintenances that a line of the log names.
+const NAMED: usize = 5;
 
 /// Records a note as an event about its object, if that is still there, and logs it.
 pub(crate) fn tell(context: &Context, note: &Note) {
     let Context { recorder, caches, .. } = context;
     let Note { severity, reason, message, .. } = note;
+    if note.is_logged {
+        log(note);
+    }
     let regarding = match &note.about {
-        About::Node(node) => {
-            log(Some(node), None, note);
-            caches.nodes.find("", node).map(|node| Regarding::of(&*node))
-        }
+        About::Node(node) => caches.nodes.find("", node).map(|node| Regarding::of(&*node)),
         About::Maintenance(maintenance) => {
-            log(None, Some(maintenance), note);
             caches.maintenances.find("", maintenance).map(|maintenance| Regarding::of(&*maintenance))
         }
         About::Eviction(namespace, pod) => {
@@ -32,8 +37,13 @@ pub(crate) fn tell(context: &Context, note: &Note) {
     }
 }
 
-fn log(node: Option<&str>, maintenance: Option<&str>, note: &Note) {
-    let Note { severity, reason, message, .. } = note;
+fn log(note: &Note) {
+    let Note { about, severity, reason, message, .. } = note;
+    let (node, maintenance) = match about {
+        About::Node(node) => (Some(node), None),
+        About::Maintenance(maintenance) => (None, Some(maintenance)),
+        About::Eviction(..) => (None, None),
+    };
     match severity {
         Severity::Warning => warn!(node, maintenance, reason, "{message}"),
         Severity::Normal => info!(node, maintenance, reason, "{message}"),
@@ -65,7 +75,7 @@ pub(crate) fn log_write(action: &Action) {
             let maintenance = &maintenance.metadata.name;
             debug!(target: target::WRITES, maintenance, "status written: its pods, nodes or blockers changed");
         }
-        Action::Finalizer { maintenance } => {
+        Action::Finalizer { maintenance, .. } => {
             let maintenance = &maintenance.metadata.name;
             debug!(target: target::WRITES, maintenance, "finalizer removed: it has released its nodes");
         }
@@ -76,13 +86,52 @@ pub(crate) fn log_write(action: &Action) {
 pub(crate) fn tell_of_write(context: &Context, action: &Action) {
     match action {
         Action::Cordon { node, unschedulable: Some(unschedulable), .. } => {
-            info!(node = node.name, unschedulable, "set spec.unschedulable of the node");
+            let maintenance = causes(context, node, *unschedulable);
+            info!(node = node.name, maintenance, unschedulable, "set spec.unschedulable of the node");
         }
-        Action::Finalizer { maintenance } => {
-            let message = "The maintenance has released its nodes";
+        Action::Finalizer { maintenance, message } => {
             info!(maintenance = maintenance.metadata.name, reason = COMPLETED, "{message}");
-            context.recorder.normal(&**maintenance, COMPLETED, message.to_owned());
+            context.recorder.normal(&**maintenance, COMPLETED, message.clone());
         }
         _ => {}
+    }
+}
+
+/// The maintenances for which a node is made unschedulable, or by whose end it is schedulable again, if there are any.
+fn causes(context: &Context, node: &Node, unschedulable: bool) -> Option<String> {
+    let is_cause = |m: &NodeMaintenance| {
+        if unschedulable { m.spec.stage.holds_nodes() } else { m.is_ending() }
+    };
+    let maintenances = context.caches.maintenances.all();
+    let causes = maintenances.iter().filter(|m| is_cause(m) && selects(m, node));
+    Some(first_of(causes.map(|m| &m.metadata.name), NAMED)).filter(|names| !names.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use drydock_api::node_maintenance::FINALIZER;
+    use drydock_runtime::testing::{context, failure};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cordon_is_logged_with_the_maintenances_that_it_is_for() {
+        let context = context(|_, _, _| failure(500, "unused"));
+        let term = json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n"] }] });
+        for (name, stage) in [("idle", "Idle"), ("one", "Cordon"), ("two", "Drain"), ("over", "Complete")] {
+            let maintenance = json!({
+                "metadata": { "name": name, "finalizers": [FINALIZER] },
+                "spec": { "stage": stage, "nodeSelector": { "nodeSelectorTerms": [term] } },
+            });
+            context.caches.maintenances.apply(serde_json::from_value(maintenance).unwrap());
+        }
+        let causes = |node: &str, unschedulable| {
+            causes(&context, &Node { name: node.into(), ..Node::default() }, unschedulable)
+        };
+        assert_eq!(causes("n", true).as_deref(), Some("one, two"));
+        assert_eq!(causes("n", false).as_deref(), Some("over"));
+        assert_eq!(causes("other", true), None);
     }
 }

@@ -54,7 +54,7 @@ impl Writer {
             Action::Status { maintenance, status, confirm, .. } => {
                 self.status(maintenance, status, confirm).await
             }
-            Action::Finalizer { maintenance } => self.finalizer(maintenance).await,
+            Action::Finalizer { maintenance, .. } => self.finalizer(maintenance).await,
         }
     }
 

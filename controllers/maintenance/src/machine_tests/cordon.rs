@@ -1,6 +1,7 @@
 //! Cordoning, uncordoning, and the end of a maintenance.
 
 use super::*;
+use crate::actions::About;
 
 #[test]
 fn idle_touches_nothing_but_its_own_status() {
@@ -97,7 +98,7 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
     let mut sim = Sim::new(&["a"]);
     sim.maintenance("m", "Cordon", &["a"]);
     sim.settle();
-    for told in [1, 3, 3] {
+    for told in [2, 4, 4] {
         sim.change_node("a", |n| n.unschedulable = false);
         sim.settle();
         assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
@@ -109,13 +110,54 @@ fn a_foreign_uncordon_is_reverted_and_repeated_ones_are_told() {
         assert_eq!(conflicts, told);
     }
     let first = &sim.notes.iter().find(|n| n.reason == "CordonConflict").unwrap();
-    assert_eq!(first.about, crate::actions::About::Node("a".into()));
+    assert_eq!(first.about, About::Node("a".into()));
+    let said = "was made schedulable by others, and is made unschedulable again, as it is under maintenance: m (stage Cordon)";
+    assert!(first.message.starts_with(&format!("The node {said}")), "{}", first.message);
+    let of_maintenance: Vec<_> =
+        sim.notes.iter().filter(|n| n.reason == "CordonConflict" && n.is_logged).collect();
+    assert!(of_maintenance.iter().all(|n| n.about == About::Maintenance("m".into())), "{of_maintenance:?}");
+    let [first, again] = of_maintenance[..] else { panic!("{of_maintenance:?}") };
+    assert!(first.message.starts_with(&format!("Node a {said}")), "{}", first.message);
+    assert!(again.message.starts_with("Node a was made schedulable by others 2 times"), "{}", again.message);
     let conflicts = sim.notes.iter().filter(|n| n.reason == "CordonConflict");
     for note in conflicts {
         assert!(note.message.contains("under maintenance: m (stage Cordon)"), "{}", note.message);
     }
 }
 
+/// Settles, and returns what is told with the finalizer.
+fn ended(sim: &mut Sim) -> String {
+    for _ in 0..20 {
+        for (task, action) in sim.step() {
+            let told =
+                if let Action::Finalizer { message, .. } = &action { message.clone() } else { String::new() };
+            sim.carry_out(&task, action);
+            if !told.is_empty() {
+                return told;
+            }
+        }
+    }
+    panic!("no maintenance ends");
+}
+
+#[test]
+fn the_end_of_a_maintenance_is_told_with_the_nodes_that_others_hold() {
+    let nodes = ["a", "b", "c", "d", "e"];
+    let mut sim = Sim::new(&nodes);
+    sim.maintenance("m", "Cordon", &nodes);
+    sim.maintenance("n", "Cordon", &nodes[..4]);
+    sim.maintenance("o", "Cordon", &["b"]);
+    sim.settle();
+    sim.stage("m", Stage::Complete);
+    let wanted = "The maintenance has ended; 4 nodes stay cordoned: a (for NodeMaintenance n), b (for NodeMaintenances n, o), c \
+                  (for NodeMaintenance n), ...";
+    assert_eq!(ended(&mut sim), wanted);
+    sim.stage("n", Stage::Complete);
+    sim.stage("o", Stage::Complete);
+    assert_eq!(ended(&mut sim), "The maintenance has released its nodes");
+}
+
+/// It was told `has released its nodes`.
 #[test]
 fn another_maintenance_keeps_the_node_cordoned() {
     let mut sim = Sim::new(&["a"]);
@@ -123,7 +165,7 @@ fn another_maintenance_keeps_the_node_cordoned() {
     sim.maintenance("n", "Cordon", &["a"]);
     sim.settle();
     sim.stage("m", Stage::Complete);
-    sim.settle();
+    assert_eq!(ended(&mut sim), "The maintenance has ended; node a stays cordoned for NodeMaintenance n");
     assert_eq!(sim.cordon_of("a"), (true, Some(OURS)));
     assert!(sim.world.maintenances[0].metadata.finalizers.is_empty());
     sim.stage("n", Stage::Complete);
@@ -158,7 +200,7 @@ fn other_writes_of_a_node_that_was_flipped_are_no_flips() {
     }
     sim.settle();
     let told = sim.notes.iter().filter(|n| n.reason == "CordonConflict").count();
-    assert_eq!(told, 1, "{:?}", sim.notes);
+    assert_eq!(told, 2, "on the node and the maintenance: {:?}", sim.notes);
     sim.notes.clear();
     sim.change_node("a", |n| n.unschedulable = false);
     sim.change_node("a", |n| n.unschedulable = true);

@@ -44,7 +44,7 @@ fn it_names_the_node_that_refuses_and_no_more_than_five() {
     let wanted = says(
         "False",
         "NodeUpdateRefused",
-        "6 of 6 nodes are schedulable still: a, b, c, d, e, .... Node f cannot be made unschedulable: not this one",
+        "6 of 6 nodes are schedulable still: a, b, c, d, e, .... Node f cannot be made unschedulable: \"not this one\"",
     );
     assert_eq!(sim.says("m", CORDONED), wanted);
 }

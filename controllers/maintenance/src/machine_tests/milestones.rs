@@ -4,10 +4,11 @@ use jiff::SignedDuration;
 
 use super::*;
 
-/// What was told of the maintenance, without what PodsWillBeLost and refused nodes bring.
+/// What was told of the maintenance, without what PodsWillBeLost and nodes bring that are refused or uncordoned.
 fn told(sim: &Sim) -> Vec<(&str, &str)> {
     let about = crate::actions::About::Maintenance("m".into());
-    let is_step = |note: &&Note| !["PodsWillBeLost", "NodeUpdateRefused"].contains(&note.reason);
+    let is_step =
+        |note: &&Note| !["PodsWillBeLost", "NodeUpdateRefused", "CordonConflict"].contains(&note.reason);
     let of_maintenance = sim.notes.iter().filter(|note| note.about == about).filter(is_step);
     of_maintenance.map(|note| (note.reason, note.message.as_str())).collect()
 }
@@ -41,6 +42,8 @@ fn a_drain_starts_when_its_nodes_are_cordoned() {
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     assert_eq!(reasons(&sim), ["Cordoned", "DrainStarted", "NodeDrained"]);
+    let drained = sim.notes.iter().filter(|note| note.reason == "NodeDrained");
+    assert_eq!(drained.map(|note| note.is_logged).collect::<Vec<_>>(), [false, true], "one line of the log");
 }
 
 /// A DaemonSet put its pod back as often as it was deleted, and each time the node was told of as drained.

@@ -6,6 +6,8 @@ use super::*;
 use crate::actions::About;
 
 const WORDS: &str = "admission webhook \"nodes.example.com\" denied the request: hands off";
+/// As they are quoted.
+const QUOTED: &str = "\"admission webhook 'nodes.example.com' denied the request: hands off\"";
 
 /// Two nodes with a pod each; the second is not cordoned.
 fn half_cordoned() -> Sim {
@@ -28,14 +30,17 @@ fn a_node_that_cannot_be_cordoned_keeps_its_own_pods_alone_and_is_a_blocker() {
     let mut sim = half_cordoned();
     refuse(&mut sim);
     assert_eq!(sim.requested(), ["p"]);
-    let told = format!("Node b cannot be made unschedulable: {WORDS}");
+    let told = format!("Node b cannot be made unschedulable: {QUOTED}");
     let [a, b] = &sim.status("m").node_statuses[..] else { panic!("two nodes") };
     assert_eq!((a.blockers.len(), a.blocked_pods), (0, 0));
     assert_eq!((b.blockers.len(), b.blocked_pods), (1, 1));
     assert_eq!((b.blockers[0].reason.as_str(), &bare(&b.blockers[0].message)), ("NodeUpdateRefused", &told));
     assert_eq!(b.blockers[0].pod, PodReference::default(), "it is the node that blocks");
     let message = sim.says("m", DRAINED).unwrap().2;
-    assert!(message.contains("1 of 2 nodes is not cordoned yet") && message.contains(&told), "{message}");
+    let wanted = format!(
+        "1 of 2 nodes is not cordoned yet. {told}. Evictions of its pods wait for that (2 pods are left)"
+    );
+    assert_eq!(message, wanted);
     sim.world.refused.clear();
     sim.settle();
     assert_eq!(sim.requested(), ["p", "q"]);
@@ -56,9 +61,9 @@ fn a_refused_cordon_is_told_once_on_the_node_and_the_maintenance_in_any_stage() 
     };
     refuse(&mut sim);
     refuse(&mut sim);
-    let node = (About::Node("b".into()), format!("The node cannot be made unschedulable: {WORDS}"));
+    let node = (About::Node("b".into()), format!("The node cannot be made unschedulable: {QUOTED}"));
     let maintenance =
-        (About::Maintenance("m".into()), format!("Node b cannot be made unschedulable: {WORDS}"));
+        (About::Maintenance("m".into()), format!("Node b cannot be made unschedulable: {QUOTED}"));
     assert_eq!(told(&sim), [node, maintenance]);
     sim.world.refused.insert("b".to_owned(), "other words".to_owned());
     sim.settle_but(&Task::Cordon("b".into()));
@@ -75,7 +80,7 @@ fn a_refused_uncordon_is_told_of_on_the_node_and_the_maintenance_that_waits_for_
     refuse(&mut sim);
     let told: Vec<_> = sim.notes.iter().filter(|note| note.reason == "NodeUpdateRefused").collect();
     let [node, maintenance] = told[..] else { panic!("{told:?}") };
-    assert_eq!(node.message, format!("The node cannot be made schedulable again: {WORDS}"));
+    assert_eq!(node.message, format!("The node cannot be made schedulable again: {QUOTED}"));
     assert_eq!(maintenance.about, About::Maintenance("m".into()));
     assert!(!sim.world.maintenances[0].metadata.finalizers.is_empty());
 }

@@ -45,7 +45,7 @@ fn a_drain_whose_evicted_pods_find_no_node_says_how_many_and_why() {
     assert_eq!(condition(&sim), None, "a node may be on its way");
     sim.now += SignedDuration::from_secs(10);
     sim.settle();
-    let message = "1 of the pods that replace evicted ones find no node: 1 of ReplicaSet ns/web (0/3 nodes are available: 3 node(s) \
+    let message = "1 pod that replaces an evicted one finds no node: 1 of ReplicaSet ns/web (0/3 nodes are available: 3 node(s) \
                    were unschedulable.)";
     assert_eq!(condition(&sim), pair("True", message));
     let told: Vec<_> = sim.notes.iter().filter(|n| n.reason == "PodsUnschedulable").collect();
@@ -68,6 +68,47 @@ fn pods_that_were_unschedulable_before_or_are_of_others_are_not_laid_to_the_drai
     sim.now += SignedDuration::from_secs(60);
     sim.settle();
     assert_eq!(condition(&sim), None);
+}
+
+/// It stayed True for ever, though the pods ran on the node that had been given back: nobody followed them any more.
+#[test]
+fn at_complete_it_says_that_nobody_follows_it() {
+    let mut sim = drain();
+    let now = sim.now;
+    unscheduled(&mut sim, "web-2", "web", now);
+    sim.now += SignedDuration::from_secs(60);
+    sim.settle();
+    assert_eq!(condition(&sim).unwrap().0, "True");
+    sim.stage("m", Stage::Complete);
+    sim.settle();
+    let (status, reason, message) = sim.says("m", EVICTED_PODS_UNSCHEDULABLE).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Completed"));
+    assert!(message.ends_with("is no longer followed"), "{message}");
+}
+
+/// Five ReplicaSets, and five times the same sentence.
+#[test]
+fn the_words_of_the_scheduler_stand_once_for_all_controllers() {
+    let mut sim = drain();
+    let owners = ["web", "x1", "x2", "x3", "x4", "x5", "x6"];
+    for owner_uid in &owners[1..] {
+        let owned = json!({ "metadata": { "ownerReferences": owner(owner_uid) } });
+        sim.pod("a", owner_uid, &owned);
+    }
+    sim.settle();
+    let now = sim.now;
+    owners.iter().for_each(|owner| unscheduled(&mut sim, &format!("new-{owner}"), owner, now));
+    let mut other = (*sim.world.unscheduled[1]).clone();
+    other.unschedulable = Some("no such volume".into());
+    sim.world.unscheduled[1] = Arc::new(other);
+    sim.now += SignedDuration::from_secs(60);
+    sim.settle();
+    let same = ["1 of ReplicaSet ns/web"; 4].join(" and ");
+    let message = format!(
+        "7 pods that replace evicted ones find no node: {same} (0/3 nodes are available: 3 node(s) were unschedulable.); 1 of \
+         ReplicaSet ns/web (no such volume); and those of 2 more controllers"
+    );
+    assert_eq!(condition(&sim), pair("True", &message));
 }
 
 /// The scheduler counts all nodes in each attempt: for as long as pods were unschedulable, the whole status was written again
@@ -94,7 +135,11 @@ fn other_words_of_the_scheduler_alone_do_not_change_the_status() {
     reword(&mut sim, "0/5 nodes are available: 5 node(s) had too little memory.");
     sim.settle();
     let (_, message) = condition(&sim).unwrap();
-    assert!(message.starts_with("2 of the pods") && message.contains("0/5 nodes"), "{message}");
+    assert!(
+        message.starts_with("2 pods that replace evicted ones find no node: ")
+            && message.contains("0/5 nodes"),
+        "{message}"
+    );
     assert_ne!(told, condition(&sim));
 }
 

@@ -91,3 +91,20 @@ fn it_is_told_again_only_when_more_pods_without_a_controller_are_to_leave() {
     sim.settle();
     assert_eq!(told(&sim).len(), 2);
 }
+
+/// It stayed True for ever, though nothing leaves any more.
+#[test]
+fn at_complete_pods_that_are_there_stay() {
+    let mut sim = Sim::new(&["a"]);
+    sim.pod("a", "bare", &json!({}));
+    sim.maintenance("m", "Cordon", &["a"]);
+    sim.maintenance("straight", "Idle", &["a"]);
+    sim.settle();
+    assert_eq!(sim.says("m", PODS_WILL_BE_LOST).unwrap().0, "True");
+    ["m", "straight"].into_iter().for_each(|name| sim.stage(name, Stage::Complete));
+    sim.settle();
+    let (status, reason, message) = sim.says("m", PODS_WILL_BE_LOST).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Completed"));
+    assert_eq!(message, "The maintenance is complete: pods that are still on its nodes stay");
+    assert_eq!(sim.says("straight", PODS_WILL_BE_LOST), None);
+}

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, Stage};
 use drydock_api::time::format_seconds;
-use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Conflict, Node};
 use jiff::Timestamp;
 
-use crate::actions::{Action, Decision, Note};
+use crate::actions::{Action, Decision};
 use crate::world::View;
 use crate::{CORDONED_BY, OTHERS, OURS};
 
@@ -94,32 +93,30 @@ impl Flips {
     fn note(&mut self, view: &View<'_>, node: &Node, times: usize, decision: &mut Decision) {
         let conflict = self.0.entry(node.name.clone()).or_default();
         conflict.undone(times, view.now);
-        if conflict.times() == 1 {
-            decision.notes.push(held(view, node));
-        }
-        let Some((count, began)) = conflict.tell(view.now) else { return };
+        let (is_first, again) = (conflict.times() == 1, conflict.tell(view.now));
         let holders = holders(view, node);
-        let message = |who: &str| {
-            let flipped = flipped_text(who, count, began);
-            format!("{flipped}, and is made unschedulable again, as it is under maintenance: {holders}")
+        let mut warn = |message: &dyn Fn(&str) -> String| {
+            let of = view.holders_of(&node.name);
+            decision.warn_node_and_maintenances(&node.name, of, CORDON_CONFLICT, message);
         };
-        decision.warn_node_and_maintenances(
-            &node.name,
-            view.holders_of(&node.name),
-            CORDON_CONFLICT,
-            message,
-        );
+        if is_first {
+            warn(&|who| held_text(who, &holders));
+        }
+        if let Some((count, began)) = again {
+            warn(&|who| {
+                let flipped = flipped_text(who, count, began);
+                format!("{flipped}, and is made unschedulable again, as it is under maintenance: {holders}")
+            });
+        }
     }
 }
 
-/// What whoever made a node schedulable is told the first time.
-fn held(view: &View<'_>, node: &Node) -> Note {
-    let message = format!(
-        "The node is made unschedulable again, as it is under maintenance: {}. It is schedulable when each \
-         NodeMaintenance is in stage Complete",
-        holders(view, node)
-    );
-    Note::of_node(&node.name, Severity::Warning, CORDON_CONFLICT, message)
+/// What whoever made a node schedulable is told the first time, of `who`; and those who watch its maintenances.
+fn held_text(who: &str, holders: &str) -> String {
+    format!(
+        "{who} was made schedulable by others, and is made unschedulable again, as it is under maintenance: {holders}. It is \
+         schedulable when each NodeMaintenance is in stage Complete"
+    )
 }
 
 /// What is said of a node, `who`, that others make schedulable again and again.

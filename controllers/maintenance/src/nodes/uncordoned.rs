@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use drydock_api::node_maintenance::Stage;
 use drydock_api::node_maintenance::blocker::NODE_UPDATE_REFUSED;
+use drydock_api::text::quoted;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
@@ -90,5 +91,5 @@ pub(crate) fn why(view: &View<'_>, flips: &Flips, node: &str) -> Option<String> 
 
 /// What is said of a node, `who`, whose update was refused.
 fn refused_text(who: &str, what: &str, words: &str) -> String {
-    format!("{who} cannot be made {what}: {words}")
+    format!("{who} cannot be made {what}: {}", quoted(words))
 }

@@ -3,9 +3,9 @@
 use drydock_api::node_maintenance::{Blocker, PodType};
 use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
+use drydock_runtime::guide::todo;
 
 use super::Status;
-use crate::blockers::guide::todo;
 
 impl Status<'_, '_> {
     /// What blocks most, since when and what to do; else what it waits for on a node of another maintenance. It changes with

@@ -81,12 +81,16 @@ impl Status<'_, '_> {
         let total = nodes.len();
         if let Some(first) = open.first() {
             let why = open.iter().find_map(|node| uncordoned::why(self.view, self.sources.flips, node));
-            let among = why.map_or_else(|| format!(", {first} among them"), |why| format!(". {why}"));
+            let (among, evictions) = match why {
+                Some(why) => (format!(". {why}. "), "Evictions"),
+                None => (format!(", {first} among them; "), "evictions"),
+            };
             let message = format!(
-                "{} of {} {} not cordoned yet{among}; evictions of their pods wait for that ({}{which} {} left)",
+                "{} of {} {} not cordoned yet{among}{evictions} of {} pods wait for that ({}{which} {} left)",
                 open.len(),
                 counted(total, "node", "nodes"),
                 are(open.len()),
+                if open.len() == 1 { "its" } else { "their" },
                 counted(pods, "pod", "pods"),
                 are(pods)
             );

@@ -42,6 +42,8 @@ use self::will_be_lost::BarePods;
 
 /// Blockers that all nodes of one maintenance name together, if each names at least one; `blockedPods` counts the rest.
 const MAX_BLOCKERS_IN_ALL: usize = 1000;
+/// Reason of a condition about pods that leave, once the maintenance is complete.
+const COMPLETED: &str = "Completed";
 
 /// What the statuses are made from, beside the view.
 pub(crate) struct Sources<'m> {

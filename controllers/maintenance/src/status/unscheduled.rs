@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::meta::{Condition, is_condition_true};
 use drydock_api::node_maintenance::{EVICTED_PODS_UNSCHEDULABLE, NodeMaintenance, Stage};
-use drydock_api::text::cut;
+use drydock_api::text::{counted, cut, cut_at_word};
 use drydock_api::time::truncate_to_seconds;
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::PODS_UNSCHEDULABLE;
 use jiff::{SignedDuration, Timestamp};
 
+use super::COMPLETED;
 use crate::actions::{Decision, Note};
 use crate::remembered::{SteadyText, cutoff};
 use crate::world::View;
@@ -27,6 +28,8 @@ const LONGEST_WHY: usize = 256;
 const LONGEST_NAME: usize = 253;
 /// How long a controller is remembered that has no pods that are to leave or are unschedulable.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+/// What is said at the end.
+const NOT_FOLLOWED: &str = "The maintenance is complete: whether the pods that replace the evicted ones are scheduled is no longer followed";
 /// Most controllers of a maintenance that are remembered without such pods; those that were seen last stay.
 const MAX_ABSENT: usize = 10_000;
 
@@ -63,6 +66,18 @@ struct Unscheduled<'a> {
     example: &'a Pod,
 }
 
+impl Unscheduled<'_> {
+    /// How many pods of which controller, and why in the scheduler's words.
+    fn named(&self) -> (String, String) {
+        let Self { count, example } = self;
+        let (kind, name) =
+            example.controller.as_ref().map_or(("", ""), |o| (o.kind.as_str(), o.name.as_str()));
+        let (kind, name) = (cut(kind, LONGEST_NAME), cut(name, LONGEST_NAME));
+        let why = cut_at_word(example.unschedulable.as_deref().unwrap_or_default(), LONGEST_WHY);
+        (format!("{count} of {kind} {}/{name}", example.namespace), why)
+    }
+}
+
 impl Evicting {
     /// How many controllers are remembered.
     #[cfg(test)]
@@ -93,14 +108,35 @@ impl Evicting {
         }
     }
 
-    /// The condition that says it: absent until there was such a pod.
+    /// The condition that says it: absent until there was such a pod; False in Complete.
     pub(crate) fn condition(
         &mut self,
         view: &View<'_>,
         maintenance: &NodeMaintenance,
         decision: &mut Decision,
     ) -> Option<Condition> {
-        let OfMaintenance { controllers, last_message } = self.0.get_mut(&maintenance.metadata.uid)?;
+        let was = maintenance.status.conditions.iter().any(|c| c.type_ == EVICTED_PODS_UNSCHEDULABLE);
+        let (is, reason, message) = match self.message(view, &maintenance.metadata.uid, decision) {
+            Some(message) => (true, "NoNodeFits", message),
+            None if !was => return None,
+            None if maintenance.spec.stage == Stage::Complete => (false, COMPLETED, NOT_FOLLOWED.to_owned()),
+            None => {
+                (false, "AllPodsScheduled", "The pods that replace the evicted ones are scheduled".to_owned())
+            }
+        };
+        Some(Condition {
+            type_: EVICTED_PODS_UNSCHEDULABLE.to_owned(),
+            status: if is { "True" } else { "False" }.to_owned(),
+            observed_generation: maintenance.metadata.generation,
+            last_transition_time: Some(truncate_to_seconds(view.now)),
+            reason: reason.to_owned(),
+            message,
+        })
+    }
+
+    /// What is said of the pods of a maintenance in Drain that find no node, if there are any.
+    fn message(&mut self, view: &View<'_>, uid: &str, decision: &mut Decision) -> Option<String> {
+        let OfMaintenance { controllers, last_message } = self.0.get_mut(uid)?;
         let mut found: BTreeMap<Controller, Unscheduled<'_>> = BTreeMap::new();
         for pod in &view.world.unscheduled {
             let Some(controller) = controller(pod).filter(|c| is_replacement(pod, controllers.get(c))) else {
@@ -114,23 +150,13 @@ impl Evicting {
             let of_controller = found.entry(controller).or_insert(Unscheduled { count: 0, example: pod });
             of_controller.count += 1;
         }
-        let was = maintenance.status.conditions.iter().any(|c| c.type_ == EVICTED_PODS_UNSCHEDULABLE);
-        let is = !found.is_empty();
-        (is || was).then(|| Condition {
-            type_: EVICTED_PODS_UNSCHEDULABLE.to_owned(),
-            status: if is { "True" } else { "False" }.to_owned(),
-            observed_generation: maintenance.metadata.generation,
-            last_transition_time: Some(truncate_to_seconds(view.now)),
-            reason: if is { "NoNodeFits" } else { "AllPodsScheduled" }.to_owned(),
-            message: if is {
-                let counts = found.iter().map(|(controller, of)| (controller.clone(), of.count)).collect();
-                let before = last_message.as_ref();
-                let new = SteadyText::after(before, counts, message(&found), WORDS_STAY, view.now, decision);
-                last_message.insert(new).text.clone()
-            } else {
-                "The pods that replace the evicted ones are scheduled".to_owned()
-            },
-        })
+        if found.is_empty() {
+            return None;
+        }
+        let counts = found.iter().map(|(controller, of)| (controller.clone(), of.count)).collect();
+        let before = last_message.as_ref();
+        let new = SteadyText::after(before, counts, message(&found), WORDS_STAY, view.now, decision);
+        Some(last_message.insert(new).text.clone())
     }
 }
 
@@ -177,18 +203,23 @@ fn is_replacement(pod: &Pod, evicted: Option<&Evicted>) -> bool {
     evicted.is_some_and(|evicted| pod.creation_timestamp.is_none_or(|made| made >= evicted.since))
 }
 
+/// Controllers whose pods the scheduler keeps for the same reason stand together.
 fn message(found: &BTreeMap<Controller, Unscheduled<'_>>) -> String {
     let pods: usize = found.values().map(|one| one.count).sum();
-    let one = |unscheduled: &Unscheduled<'_>| {
-        let Unscheduled { count, example } = unscheduled;
-        let (kind, name) =
-            example.controller.as_ref().map_or(("", ""), |o| (o.kind.as_str(), o.name.as_str()));
-        let (kind, name) = (cut(kind, LONGEST_NAME), cut(name, LONGEST_NAME));
-        let why = cut(example.unschedulable.as_deref().unwrap_or_default(), LONGEST_WHY);
-        format!("{count} of {kind} {}/{name} ({why})", example.namespace)
+    let mut by_why: Vec<(String, Vec<String>)> = Vec::new();
+    for unscheduled in found.values().take(NAMED) {
+        let (who, why) = unscheduled.named();
+        match by_why.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, whose)) => whose.push(who),
+            None => by_why.push((why, vec![who])),
+        }
+    }
+    let groups: Vec<String> =
+        by_why.into_iter().map(|(why, whose)| format!("{} ({why})", whose.join(" and "))).collect();
+    let rest = match found.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and those of {}", counted(more, "more controller", "more controllers")),
     };
-    let named: Vec<String> = found.values().take(NAMED).map(one).collect();
-    let more = found.len().saturating_sub(NAMED);
-    let rest = if more > 0 { format!(" and those of {more} more controllers") } else { String::new() };
-    format!("{pods} of the pods that replace evicted ones find no node: {}{rest}", named.join(", "))
+    let find = counted(pods, "pod that replaces an evicted one finds", "pods that replace evicted ones find");
+    format!("{find} no node: {}{rest}", groups.join("; "))
 }

@@ -3,18 +3,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use drydock_api::meta::Condition;
+use drydock_api::meta::{Condition, find_condition};
 use drydock_api::node_maintenance::{NodeMaintenance, PODS_WILL_BE_LOST, PodType, Stage};
 use drydock_api::text::{counted, first_of};
 use drydock_runtime::Pod;
 use drydock_runtime::events::Severity;
 
-use super::Status;
+use super::{COMPLETED, Status};
 use crate::actions::{Decision, Note};
 use crate::world::View;
 
 /// Pods that the message names.
 const NAMED: usize = 5;
+/// What is said at the end.
+const STAY: &str = "The maintenance is complete: pods that are still on its nodes stay";
 
 /// Pods that are lost, and pods whose data is.
 #[derive(Debug, Default)]
@@ -59,9 +61,14 @@ impl<'a> Losses<'a> {
 }
 
 impl Status<'_, '_> {
-    /// The condition and the number of pods without a controller. From Cordon on; it does not change any more in Complete.
+    /// The condition and the number of pods without a controller. From Cordon on; False in Complete, where nothing leaves.
     pub(super) fn will_be_lost(&self) -> Option<(Condition, usize)> {
-        if !self.maintenance.spec.stage.holds_nodes() {
+        let stage = self.maintenance.spec.stage;
+        if stage == Stage::Complete {
+            find_condition(&self.maintenance.status.conditions, PODS_WILL_BE_LOST)?;
+            return Some((self.condition(PODS_WILL_BE_LOST, false, COMPLETED, STAY.to_owned()), 0));
+        }
+        if !stage.holds_nodes() {
             return None;
         }
         let nodes = self.view.nodes_of(self.i).iter();

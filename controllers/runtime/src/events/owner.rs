@@ -1,9 +1,12 @@
 //! What the owner of a pod is told of its eviction.
 
-use drydock_api::eviction_request::{EvictionRequest, maintenances};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, maintenances};
+use drydock_api::text::cut_bytes;
 
-use super::{Recorder, Regarding, Severity};
+use super::reasons::EVICTION_BLOCKED;
+use super::{MAX_MESSAGE, Recorder, Regarding, Severity};
 use crate::cache::{Cacheable, Pod, resource};
+use crate::guide;
 
 impl Recorder {
     /// Records an event about a pod's eviction on its request and on the pod, where its owner looks. Pod, node and
@@ -20,6 +23,16 @@ impl Recorder {
         if let Some(pod) = target(request) {
             self.publish_related(pod, Some(Regarding::of(request)), severity, reason, message);
         }
+    }
+
+    /// Tells the owner what blocks the eviction, and behind it what he can do: nobody but admins can read the maintenance, which
+    /// says it too. The words are cut where there is no room for both.
+    pub fn tell_owner_what_blocks(&self, request: &EvictionRequest, blocked: &Blocked, words: &str) {
+        let way_out = guide::way_out(&blocked.reason, &blocked.state);
+        // A colon and a space.
+        let room = MAX_MESSAGE.saturating_sub(subject(request).len() + 2 + way_out.len());
+        let message = cut_bytes(words.trim_end_matches('.'), room) + &way_out;
+        self.tell_owner(request, Severity::Warning, EVICTION_BLOCKED, &message);
     }
 
     /// Records it on the request alone, in the same words.
@@ -62,6 +75,7 @@ fn target(request: &EvictionRequest) -> Option<Regarding> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use drydock_api::eviction_request::PodInfo;
+    use drydock_api::eviction_request::blocked::{ADMISSION_WEBHOOK, NEVER_ALLOWS, POD_DISRUPTION_BUDGET};
     use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
     use serde_json::json;
 
@@ -91,5 +105,29 @@ mod tests {
         assert_eq!(about, [request, pod, request, pod, request]);
         let related = notes[1].related.as_ref().map(|related| (related.kind, &*related.uid));
         assert_eq!((notes[0].related.is_none(), related), (true, Some(("EvictionRequest", "r1"))));
+    }
+
+    /// A budget that never allows an eviction was told of in the same form as one that is short for now, and owners cannot read the
+    /// NodeMaintenance, which had the way out.
+    #[test]
+    fn what_blocks_is_told_with_the_way_out_however_long_the_words() {
+        let recorder = Recorder::disconnected(&Metrics::new());
+        let blocked = |reason: &str, state: &str| Blocked {
+            reason: reason.into(),
+            state: state.into(),
+            ..Default::default()
+        };
+        let tell = |blocked: Blocked, words: &str| {
+            recorder.tell_owner_what_blocks(&EvictionRequest::named("shop", "u1"), &blocked, words);
+            recorder.take_all().remove(0).1
+        };
+        let never = tell(blocked(POD_DISRUPTION_BUDGET, NEVER_ALLOWS), "PodDisruptionBudget \"b\" allows 0.");
+        let words = "Eviction of pod : PodDisruptionBudget \"b\" allows 0. The budget never allows an eviction: add a replica, \
+                     lower its minAvailable, or raise its maxUnavailable (see NeverAllows in controllers/README.md)";
+        assert_eq!(never, words);
+        let long = tell(blocked(ADMISSION_WEBHOOK, ""), &"\u{e9}".repeat(4000));
+        let end = "\u{e9}\u{2026}. Ask whoever runs the webhook or policy; the eviction is tried again (see AdmissionWebhook in \
+                   controllers/README.md)";
+        assert!(long.ends_with(end) && long.len() <= MAX_MESSAGE, "{long}");
     }
 }

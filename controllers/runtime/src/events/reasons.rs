@@ -6,7 +6,7 @@ pub const CORDONED: &str = "Cordoned";
 pub const DRAIN_STARTED: &str = "DrainStarted";
 /// All pods that a maintenance drains have left a node.
 pub const NODE_DRAINED: &str = "NodeDrained";
-/// A maintenance has released its nodes.
+/// A maintenance has released its nodes, but for those that others hold.
 pub const COMPLETED: &str = "Completed";
 /// Somebody makes a node schedulable that is under maintenance.
 pub const CORDON_CONFLICT: &str = "CordonConflict";

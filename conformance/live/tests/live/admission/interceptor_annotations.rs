@@ -17,11 +17,11 @@ use crate::shared::{LIMIT, Namespace, shared};
 type Case = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const VALUE: &str = "its value must be PRIORITY/ROLE";
-const ROLE: &str = "has an unknown role";
+const ROLE: &str = "has an unknown role: known are controller and interceptor; it is not ignored for that";
 const DOMAIN: &str = "is not a domain name of two or more labels";
 const RESERVED: &str = "names under k8s.io are reserved";
 const KEY: &str = "its name must begin with priority_";
-const NEGATIVE: &str = "has a negative priority";
+const NEGATIVE: &str = "has a negative priority; it is not ignored for that";
 const BEYOND: &str = "at most 15 interceptors";
 
 const CASES: &[Case] = &[

@@ -143,7 +143,8 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
     let late = || format!("kubectl describe pod does not say: {told}");
     retry(LIMIT, late, async || {
         let shown = namespace.kubectl.ok(&["describe", "pod/never"]).await?;
-        Ok(shown.contains("EvictionBlocked") && shown.contains(&told))
+        let events: Vec<&str> = shown.lines().filter(|line| line.contains("EvictionBlocked")).collect();
+        Ok(events.iter().any(|line| line.contains(&told) && line.contains("(see NeverAllows in ")))
     })
     .await?;
     namespace.kubectl.ok(&["delete", "pdb/never", "pdb/short", "deployment/short"]).await?;

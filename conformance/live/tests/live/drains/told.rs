@@ -42,14 +42,16 @@ async fn whoever_uncordons_a_node_under_maintenance_is_told_which_maintenance_ho
     let cordoned = ["wait", "nodemaintenance/uncordons", "--for=condition=Cordoned", "--timeout=60s"];
     namespace.kubectl.ok(&cordoned).await?;
     namespace.kubectl.ok(&["uncordon", &node]).await?;
-    let late = || format!("no event of node {node} names the maintenance");
-    retry(LIMIT, late, async || {
-        let told = events(&namespace, "Node", &node).await?;
-        let mut told = told.iter().filter(|event| event["reason"] == "CordonConflict");
-        let words = "under maintenance: uncordons (stage Cordon)";
-        Ok(told.any(|event| event["message"].as_str().is_some_and(|message| message.contains(words))))
-    })
-    .await?;
+    let late = || format!("no event of node {node} and its maintenance names the maintenance");
+    for (kind, name) in [("Node", node.as_str()), ("NodeMaintenance", "uncordons")] {
+        retry(LIMIT, late, async || {
+            let told = events(&namespace, kind, name).await?;
+            let mut told = told.iter().filter(|event| event["reason"] == "CordonConflict");
+            let words = "under maintenance: uncordons (stage Cordon)";
+            Ok(told.any(|event| event["message"].as_str().is_some_and(|message| message.contains(words))))
+        })
+        .await?;
+    }
     namespace.kubectl.ok(&cordoned).await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/uncordons"]).await.map(drop)
 }

@@ -9,10 +9,10 @@ use drydock_api::node_maintenance::blocker::{
 };
 
 /// The heading about pods that may stay for ever.
-pub(crate) const LATER_TYPES: &str = "\"DaemonSets and static pods\"";
+pub const LATER_TYPES: &str = "\"DaemonSets and static pods\"";
 
 /// The heading about a blocker of this reason; of a budget in this state, if one of [`STATES`] is known.
-pub(super) fn heading(reason: &str, state: &str) -> &'static str {
+pub fn heading(reason: &str, state: &str) -> &'static str {
     match reason {
         _ if may_stay(reason) => LATER_TYPES,
         POD_DISRUPTION_BUDGET => {
@@ -22,13 +22,18 @@ pub(super) fn heading(reason: &str, state: &str) -> &'static str {
     }
 }
 
+/// Where the guide tells of it, to stand behind a message.
+pub fn place(heading: &str) -> String {
+    format!("(see {heading} in controllers/README.md)")
+}
+
 /// Whether a blocker of this reason may stay for ever, with nobody to mend it.
-pub(super) fn may_stay(reason: &str) -> bool {
+pub fn may_stay(reason: &str) -> bool {
     [DAEMON_SET_RETURNS, NO_NODE_AGENT].contains(&reason)
 }
 
 /// What to do about a cause, where its message does not say it.
-pub(crate) fn todo(reason: &str, state: &str) -> Option<&'static str> {
+pub fn todo(reason: &str, state: &str) -> Option<&'static str> {
     Some(match (reason, state) {
         (POD_DISRUPTION_BUDGET, NEVER_ALLOWS) => {
             "The budget never allows an eviction: add a replica, lower its minAvailable, or raise its maxUnavailable"
@@ -53,13 +58,19 @@ pub(crate) fn todo(reason: &str, state: &str) -> Option<&'static str> {
     })
 }
 
+/// What stands behind the words of an event that something blocks: what to do, and where the guide tells of it.
+pub fn way_out(reason: &str, state: &str) -> String {
+    let todo = todo(reason, state).map_or_else(String::new, |todo| format!(". {todo}"));
+    format!("{todo} {}", place(heading(reason, state)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
 
-    const GUIDE: &str = include_str!("../../../README.md");
+    const GUIDE: &str = include_str!("../../README.md");
 
     fn is_heading(heading: &str) -> bool {
         let heading = heading.trim_matches('"');
