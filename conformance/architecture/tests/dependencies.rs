@@ -1,7 +1,7 @@
 //! Who may depend on whom.
 
 use drydock_architecture::manifest::{self, Crate};
-use drydock_architecture::{none, repository};
+use drydock_architecture::{none, repository, source};
 
 /// Each of our crates and those of ours that it may use. A crate uses only crates that stand above it: one way.
 const TABLE: &[(&str, &[&str])] = &[
@@ -174,4 +174,30 @@ fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
     })
+}
+
+/// A newcomer follows them from file to file.
+#[test]
+fn the_ways_through_the_code_name_files_and_functions_that_are_there() {
+    let files = source::all();
+    let mut lost = Vec::new();
+    for (page, most) in [("apiserver/README.md", 25), ("controllers/README.md", 15)] {
+        let page = repository::read(page);
+        let steps: Vec<Vec<&str>> = page
+            .lines()
+            .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect::<Vec<_>>())
+            .filter(|cells| cells.len() == 6 && cells[2].ends_with(".rs"))
+            .collect();
+        assert!(!steps.is_empty() && steps.len() <= most, "{} steps, of at most {most}", steps.len());
+        for step in steps {
+            let function = format!("fn {}", step[3]);
+            let names =
+                |line: &str| line.split_once(&function).is_some_and(|(_, rest)| rest.starts_with(['(', '<']));
+            let is_there = |file: &repository::File| file.path == step[2] && file.text.lines().any(names);
+            if !files.iter().any(is_there) {
+                lost.push(format!("{}: {}", step[2], step[3]));
+            }
+        }
+    }
+    none(&lost, "say where that is done now");
 }
