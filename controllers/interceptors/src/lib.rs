@@ -10,6 +10,8 @@ mod owner_notice;
 mod reporter;
 mod responsible;
 mod terminating;
+#[cfg(test)]
+mod testing;
 
 pub mod daemonset;
 pub mod imperative;

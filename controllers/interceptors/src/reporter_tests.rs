@@ -4,32 +4,12 @@
 
 use std::sync::Arc;
 
-use drydock_api::eviction_request::Requester;
 use drydock_api::eviction_request::interceptors::DAEMON_SET as NAME;
 use drydock_runtime::testing::{context, failure, unknown_path};
 use serde_json::{Value, json};
 
 use super::*;
-
-fn request() -> EvictionRequest {
-    let mut request = EvictionRequest::named("ns", "uid");
-    request.spec.requesters = vec![Requester { name: "r.example.com".into() }];
-    request.status.active_interceptors = vec![NAME.into()];
-    request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
-    request
-}
-
-fn news(message: &str) -> News {
-    News { message: message.into(), ..News::default() }
-}
-
-fn reporter(context: &Context) -> Reporter {
-    Reporter::new(context.clone(), NAME, Duration::ZERO)
-}
-
-fn at_second(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
+use crate::testing::{at_second, news, reporter, request};
 
 /// An aggregator that has just started answers 404 to every path of an API that it does not know yet. Declined then,
 /// the turn was ours until its heartbeat deadline of twenty minutes.

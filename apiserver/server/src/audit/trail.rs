@@ -64,16 +64,12 @@ impl Trail {
         }
     }
 
-    /// The same as [`Self::received`] for a request that may have been told of already.
-    pub async fn received_once(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
-        let is_known = self.0.as_ref().is_none_or(|record| record.state.lock().verdict.is_some());
-        if is_known { Ok(()) } else { self.received(user, info).await }
-    }
-
-    /// The request has come, from this user. 500 if it must be logged first and cannot be.
+    /// The request has come, from this user; only the first call counts. 500 if it must be logged first and cannot be.
     pub async fn received(&self, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
         let Some(record) = &self.0 else { return Ok(()) };
-        record.judge(Some(user), info);
+        if !record.judge(Some(user), info) {
+            return Ok(());
+        }
         let Some(line) = record.line(Stage::RequestReceived) else { return Ok(()) };
         if record.audit.log.write(line).await {
             return Ok(());
@@ -159,9 +155,7 @@ impl Trail {
     /// The request panicked: no more is told of it.
     pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
-        if record.state.lock().verdict.is_none() {
-            record.judge(None, info);
-        }
+        record.judge(None, info);
         let message = format!("APIServer panic'd: {why}");
         self.status(&ApiError::new(500, "InternalError", message, None).status);
         if let Some(line) = record.line(Stage::Panic) {
@@ -179,10 +173,7 @@ impl Trail {
         streams: bool,
     ) -> Response<Body> {
         let Some(record) = &self.0 else { return response };
-        let unknown = record.state.lock().verdict.is_none();
-        if unknown {
-            record.judge(None, info);
-        }
+        let unknown = record.judge(None, info);
         if !record.is_at(Level::Metadata) {
             return response;
         }
@@ -232,8 +223,12 @@ impl Drop for Record {
 }
 
 impl Record {
-    fn judge(&self, user: Option<&User>, info: &RequestInfo) {
+    /// Asks the policy, unless it has been asked; returns whether it had not.
+    fn judge(&self, user: Option<&User>, info: &RequestInfo) -> bool {
         let mut state = self.state.lock();
+        if state.verdict.is_some() {
+            return false;
+        }
         let mut verdict = self.audit.policy.verdict(user, info);
         for info in &state.also {
             let other = self.audit.policy.verdict(user, info);
@@ -245,6 +240,7 @@ impl Record {
         state.event.level = verdict.level;
         state.event.user = user.map(UserInfo::from).unwrap_or_default();
         state.verdict = Some(verdict);
+        true
     }
 
     /// Whether this is to be logged. Before the policy has been asked, whatever is small is kept.

@@ -68,7 +68,7 @@ impl Call<'_> {
             Err(mut refusal) => {
                 // One whose message did not come, or could not be read, is logged with its user all the same.
                 if let Some(user) = self.authenticated.get()
-                    && let Err(error) = self.audit.received_once(user, self.info()).await
+                    && let Err(error) = self.audit.received(user, self.info()).await
                 {
                     refusal = error.into();
                 }

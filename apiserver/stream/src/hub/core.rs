@@ -21,6 +21,33 @@ use crate::views::Views;
 /// Below it are the serials of removals from before the start.
 const FIRST_SERIAL: u64 = 1 << 32;
 
+/// Of which kinds there is something that cannot be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unreadable {
+    maintenances: bool,
+    evictions: bool,
+}
+
+impl Unreadable {
+    /// Takes in the updates that an object which is there has made: its own is the first, the others are nodes.
+    pub(super) fn note(&mut self, source: Source, updates: &[Update]) {
+        let is_unreadable = updates.first().is_some_and(|update| update.state.is_none());
+        match source {
+            Source::Maintenances => self.maintenances |= is_unreadable,
+            Source::Evictions => self.evictions |= is_unreadable,
+        }
+    }
+
+    /// Whether entities of a kind may be missing for it.
+    fn concerns(self, entity: Entity) -> bool {
+        match entity {
+            Entity::Maintenance => self.maintenances,
+            Entity::Eviction => self.evictions,
+            Entity::Node => self.maintenances || self.evictions,
+        }
+    }
+}
+
 /// The two watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -53,7 +80,7 @@ pub struct Core {
     /// Numbers removals from before its start, which come before everything else of their revision.
     pub(super) past_serial: u64,
     /// What there was at its start that could not be read. An earlier hub may have told of it.
-    unreadable: Vec<Source>,
+    unreadable: Unreadable,
     /// Revisions up to which each watch is processed.
     maintenances: u64,
     evictions: u64,
@@ -72,7 +99,7 @@ impl Core {
         id: u64,
         facts: Facts,
         (maintenances, evictions): (u64, u64),
-        unreadable: Vec<Source>,
+        unreadable: Unreadable,
     ) -> Self {
         let index = |entity: Entity| {
             let known_since = match entity {
@@ -116,11 +143,7 @@ impl Core {
 
     /// Whether an earlier hub may have told of entities of a kind that this one cannot read, and so never removes.
     pub(super) fn has_unreadable(&self, entity: Entity) -> bool {
-        self.unreadable.iter().any(|source| match entity {
-            Entity::Maintenance => *source == Source::Maintenances,
-            Entity::Eviction => *source == Source::Evictions,
-            Entity::Node => true,
-        })
+        self.unreadable.concerns(entity)
     }
 
     /// Takes in an object as it is now; none if it is gone. Subscribers are woken by [`Self::publish`].
@@ -129,10 +152,8 @@ impl Core {
         self.processed(source, stored.revision.0.saturating_sub(1));
         self.high = self.high.max(stored.revision.0);
         let updates = updates(&mut self.facts, source, stored, is_there, now);
-        // The first is the object's own; the others are nodes.
-        let is_unreadable = is_there && updates.first().is_some_and(|update| update.state.is_none());
-        if is_unreadable && !self.unreadable.contains(&source) {
-            self.unreadable.push(source);
+        if is_there {
+            self.unreadable.note(source, &updates);
         }
         for update in updates {
             let floor = self.floor(update.entity);

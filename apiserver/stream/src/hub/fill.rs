@@ -8,7 +8,7 @@ use drydock_storage::storage::{
 use drydock_storage::work_meter::WorkMeter;
 use tokio::sync::watch;
 
-use super::core::{AllReached, Core, Source, updates};
+use super::core::{AllReached, Core, Source, Unreadable, updates};
 use crate::config::Config;
 use crate::facts::{Facts, Update};
 
@@ -37,7 +37,7 @@ pub(super) async fn fill(
     id: u64,
 ) -> Result<(Core, Following, Following), StorageError> {
     let facts = Facts::new(config.heartbeat_deadline);
-    let mut filling = Filling { facts, config, found: Vec::new(), unreadable: Vec::new() };
+    let mut filling = Filling { facts, config, found: Vec::new(), unreadable: Unreadable::default() };
     // Evictions first: no node is told of before its maintenances are known.
     let evictions = filling.read(Source::Evictions, &stores.evictions).await?;
     let maintenances = filling.read(Source::Maintenances, &stores.maintenances).await?;
@@ -65,8 +65,7 @@ struct Filling<'c> {
     config: &'c Config,
     /// Each object with the revision of its last change.
     found: Vec<(u64, Update)>,
-    /// Of which source there is something that cannot be read; each once.
-    unreadable: Vec<Source>,
+    unreadable: Unreadable,
 }
 
 impl Filling<'_> {
@@ -94,11 +93,8 @@ impl Filling<'_> {
 
     fn take(&mut self, source: Source, stored: &Stored) {
         let updates = updates(&mut self.facts, source, stored, true, (self.config.clock)());
+        self.unreadable.note(source, &updates);
         // The object's own: nodes come when everything is known.
-        let Some(update) = updates.into_iter().next() else { return };
-        if update.state.is_none() && !self.unreadable.contains(&source) {
-            self.unreadable.push(source);
-        }
-        self.found.push((stored.revision.0, update));
+        self.found.extend(updates.into_iter().next().map(|update| (stored.revision.0, update)));
     }
 }

@@ -81,11 +81,8 @@ impl HttpClient {
     pub async fn call(&self, lane: usize, method: &str, body: Bytes) -> Result<Incoming> {
         let request = http::Request::post(format!("https://{}{method}", self.authority))
             .header("content-type", "application/grpc")
-            .header("te", "trailers")
-            .body(Full::new(body))?;
-        let mut sender = self.lanes[lane % self.lanes.len()].clone();
-        sender.ready().await?;
-        let answer = sender.send_request(request).await?;
+            .header("te", "trailers");
+        let answer = self.send_on(lane, request.body(Full::new(body))?).await?;
         ensure!(
             answer.status() == StatusCode::OK && !answer.headers().contains_key("grpc-status"),
             "{method}: {}: {:?}",
@@ -139,9 +136,17 @@ impl HttpClient {
             let type_ = if method == "PATCH" { "application/apply-patch+yaml" } else { "application/json" };
             request = request.header("content-type", type_);
         }
+        self.send_on(lane, request.body(Full::new(body))?).await
+    }
+
+    async fn send_on(
+        &self,
+        lane: usize,
+        request: http::Request<Full<Bytes>>,
+    ) -> Result<http::Response<Incoming>> {
         let mut sender = self.lanes[lane % self.lanes.len()].clone();
         sender.ready().await?;
-        Ok(sender.send_request(request.body(Full::new(body))?).await?)
+        Ok(sender.send_request(request).await?)
     }
 }
 

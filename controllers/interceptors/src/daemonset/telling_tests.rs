@@ -3,37 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, Requester};
-use drydock_runtime::Context;
 use drydock_runtime::testing::{context, failure};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::daemonset::NAME;
-use crate::reporter::{Audience, Reporter};
-
-fn request() -> EvictionRequest {
-    let mut request = EvictionRequest::named("ns", "uid");
-    request.spec.requesters = vec![Requester { name: "r.example.com".into() }];
-    request.status.active_interceptors = vec![NAME.into()];
-    request.status.interceptors = vec![InterceptorStatus { name: NAME.into(), ..Default::default() }];
-    request
-}
-
-fn news(message: &str) -> News {
-    News { message: message.into(), ..News::default() }
-}
-
-fn reporter(context: &Context) -> Reporter {
-    Reporter::new(context.clone(), NAME, Duration::ZERO)
-}
-
-fn at_second(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
+use crate::reporter::Audience;
+use crate::testing::{at_second, news, reporter, request};
 
 #[test]
 fn what_is_said_of_a_taint_that_is_awaited_names_who_keeps_it() {

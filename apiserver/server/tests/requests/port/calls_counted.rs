@@ -92,6 +92,20 @@ async fn a_call_that_panics_is_logged_so_in_place_of_an_end() {
     assert_eq!(stages, ["RequestReceived", "Panic"], "{events:#?}");
 }
 
+/// What a policy of one rule logs of watches of all namespaces and of one.
+async fn watches_logged(rule: Value) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.log");
+    let audit = opened(&dir, json!({"rules": [rule]}), path.clone(), Mode::Blocking, 10_000);
+    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    for namespace in ["", "ns"] {
+        assert!(client.call(WATCH, namespace).await.message().await.is_some());
+    }
+    drop(client);
+    events(port, &audit, &path).await
+}
+
 /// Everything that was logged, once the server has stopped.
 async fn events(port: Port, audit: &Audit, path: &Path) -> Vec<Value> {
     port.stop.cancel();
@@ -103,17 +117,7 @@ async fn events(port: Port, audit: &Audit, path: &Path) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_call_that_reads_two_resources_is_logged_with_both() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("audit.log");
-    let policy = json!({"rules": [{"level": "Metadata", "omitStages": ["RequestReceived"]}]});
-    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
-    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
-    let client = Client::connect(&port, None).await;
-    for namespace in ["", "ns"] {
-        assert!(client.call(WATCH, namespace).await.message().await.is_some());
-    }
-    drop(client);
-    let events = events(port, &audit, &path).await;
+    let events = watches_logged(json!({"level": "Metadata", "omitStages": ["RequestReceived"]})).await;
     let of = |namespace: &Value| {
         let event = events.iter().find(|event| event["objectRef"]["namespace"] == *namespace).unwrap();
         assert_eq!((&event["verb"], &event["requestURI"]), (&json!("watch"), &json!(WATCH)));
@@ -125,19 +129,9 @@ async fn a_call_that_reads_two_resources_is_logged_with_both() {
 
 #[tokio::test]
 async fn a_policy_about_the_second_resource_of_a_call_logs_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("audit.log");
     let second = json!([{"group": "test.io", "resources": ["clustergadgets"]}]);
-    let policy =
-        json!({"rules": [{"level": "Metadata", "omitStages": ["RequestReceived"], "resources": second}]});
-    let audit = opened(&dir, policy, path.clone(), Mode::Blocking, 10_000);
-    let port = Port::open(Settings { audit: Some(audit.clone()), ..mounted() }).await;
-    let client = Client::connect(&port, None).await;
-    for namespace in ["", "ns"] {
-        assert!(client.call(WATCH, namespace).await.message().await.is_some());
-    }
-    drop(client);
-    let events = events(port, &audit, &path).await;
+    let rule = json!({"level": "Metadata", "omitStages": ["RequestReceived"], "resources": second});
+    let events = watches_logged(rule).await;
     assert!(!events.is_empty(), "a policy looks at all that is read");
     let namespaces: Vec<&Value> = events.iter().map(|event| &event["objectRef"]["namespace"]).collect();
     assert!(namespaces.iter().all(|namespace| namespace.is_null()), "{events:#?}");

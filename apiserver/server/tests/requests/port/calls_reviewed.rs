@@ -95,6 +95,14 @@ async fn a_stream_ends_with_the_certificate_that_opened_it() {
     assert!(why.contains("certificate has expired"), "{why}");
 }
 
+/// A stream that the caller opens as jane.
+async fn open_as_jane(client: &Client) -> Answer {
+    let as_jane = [("authorization", "Bearer good"), ("impersonate-user", "jane")];
+    let mut stream = client.send(WATCH, frame(b"ns"), &as_jane).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"jane"));
+    stream
+}
+
 static MAY_IMPERSONATE: AtomicBool = AtomicBool::new(true);
 
 fn impersonation(spec: &Value) -> bool {
@@ -106,9 +114,7 @@ fn impersonation(spec: &Value) -> bool {
 async fn a_caller_who_may_act_as_another_no_more_loses_the_others_stream() {
     let port = Port::open(Settings { rule: impersonation, ..mounted() }).await;
     let client = Client::connect(&port, None).await;
-    let as_jane = [("authorization", "Bearer good"), ("impersonate-user", "jane")];
-    let mut stream = client.send(WATCH, frame(b"ns"), &as_jane).await;
-    assert_eq!(stream.message().await.unwrap(), frame(b"jane"));
+    let mut stream = open_as_jane(&client).await;
     MAY_IMPERSONATE.store(false, SeqCst);
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, PERMISSION_DENIED);
@@ -125,9 +131,7 @@ fn of_jane(spec: &Value) -> bool {
 async fn a_right_that_is_taken_from_whom_a_caller_acts_as_ends_the_stream() {
     let port = Port::open(Settings { rule: of_jane, ..mounted() }).await;
     let client = Client::connect(&port, None).await;
-    let as_jane = [("authorization", "Bearer good"), ("impersonate-user", "jane")];
-    let mut stream = client.send(WATCH, frame(b"ns"), &as_jane).await;
-    assert_eq!(stream.message().await.unwrap(), frame(b"jane"));
+    let mut stream = open_as_jane(&client).await;
     let mut own = open(&client, "ns").await;
     JANE_MAY_READ.store(false, SeqCst);
     let (code, why) = end(&mut stream).await;
