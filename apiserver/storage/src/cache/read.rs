@@ -44,9 +44,9 @@ impl Cache {
         match at {
             ReadAt::Latest => self.latest().await,
             ReadAt::NotOlderThan(revision) => {
-                Ok(View::Snapshot(self.not_older_than(revision).await?.snapshot.clone()))
+                self.reached(revision, |state| Some(state.snapshot.clone())).await
             }
-            ReadAt::Exact(revision) => self.exactly(revision).await,
+            ReadAt::Exact(revision) => self.reached(revision, |state| state.exactly(revision)).await,
         }
     }
 
@@ -72,18 +72,24 @@ impl Cache {
         }
     }
 
-    async fn not_older_than(&self, revision: Revision) -> Result<Arc<State>, StorageError> {
-        self.shared.reach(revision).await.map_err(|state| {
-            if !state.ready {
-                return StorageError::NotReady;
-            }
-            StorageError::TooLarge { requested: revision.0, current: state.snapshot.revision.0 }
-        })
-    }
-
-    async fn exactly(&self, revision: Revision) -> Result<View, StorageError> {
-        let state = self.not_older_than(revision).await?;
-        Ok(state.exactly(revision).map_or(View::Store, View::Snapshot))
+    /// What `find` takes from a state that has reached a revision which the client names. A cache that stays behind does
+    /// not refuse what the backend has: only a revision that the backend has not reached either is too large.
+    async fn reached(
+        &self,
+        revision: Revision,
+        find: impl FnOnce(&State) -> Option<Snapshot>,
+    ) -> Result<View, StorageError> {
+        match self.shared.reach(revision).await {
+            Ok(state) => return Ok(find(&state).map_or(View::Store, View::Snapshot)),
+            Err(state) if !state.ready => return Err(StorageError::NotReady),
+            Err(_) => {}
+        }
+        let current = self.revision_check.revision().await?;
+        if current < revision {
+            return Err(StorageError::TooLarge { requested: revision.0, current: current.0 });
+        }
+        self.shared.metrics.fell_through();
+        Ok(View::Store)
     }
 }
 

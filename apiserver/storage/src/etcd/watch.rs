@@ -112,7 +112,7 @@ impl Watch {
         }
     }
 
-    /// Interner in a task of its own until the receiver is dropped or the watch fails.
+    /// Runs in a task of its own until the receiver is dropped or the watch fails.
     pub fn start(self) -> mpsc::Receiver<WatchItem> {
         let (items, receiver) = mpsc::channel(CHANNEL);
         tokio::spawn(async move {

@@ -31,7 +31,7 @@ impl Readers {
         Self { idle: Mutex::new(connections), permits, feed }
     }
 
-    /// Interner `work` with a connection, waiting for a free one.
+    /// Runs `work` with a connection, waiting for a free one.
     pub async fn run<T: ReadAt + Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,

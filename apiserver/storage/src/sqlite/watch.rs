@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Interner until the receiver is gone (`Err`) or the watch has failed.
+    /// Runs until the receiver is gone (`Err`) or the watch has failed.
     async fn pump(&mut self) -> Result<Result<(), BackendError>, Gone> {
         if let Err(error) = self.check_start().await {
             return Ok(Err(error));

@@ -1,4 +1,4 @@
-//! Interner of text that objects of a kind have in common, each held once.
+//! Interns the text that objects of a kind have in common, each held once.
 //!
 //! Objects that were written by the same program name the same kind, and own the same fields: managed fields are often
 //! more than the rest of an object, and differ in nothing but their times. Where a run begins and ends is found in the

@@ -115,9 +115,16 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
     assert_eq!((read_value(&read.object()), read.revision), (2, written));
     assert_eq!(read_value(&setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items[0].object()), 2);
     assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 2);
+    let seen_elsewhere = setup.fixture.list(&Scope::all(), ReadAt::NotOlderThan(written)).await;
+    assert_eq!((read_value(&seen_elsewhere.items[0].object()), seen_elsewhere.revision), (2, written));
+    let exact = setup.fixture.storage.get("a/1", ReadAt::Exact(written)).await.unwrap();
+    assert_eq!(read_value(&exact.object()), 2);
+    assert_eq!(setup.metric(|metrics| &metrics.fallen_through), 4);
+    let next = Revision(written.0 + 1);
     let not_yet =
-        setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(written)), &mut Endless).await;
-    assert!(matches!(not_yet, Err(StorageError::TooLarge { requested, .. }) if requested == written.0));
+        setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(next)), &mut Endless).await;
+    let Err(StorageError::TooLarge { requested, current }) = not_yet else { panic!("not refused") };
+    assert_eq!((requested, current), (next.0, written.0));
     // Any state will do for some.
     let any = setup.fixture.storage.get("a/1", ReadAt::NotOlderThan(Revision(0))).await.unwrap();
     assert_eq!(read_value(&any.object()), 1);
