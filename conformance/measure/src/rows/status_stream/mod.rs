@@ -86,8 +86,11 @@ impl StatusStream {
     async fn run(&self, subject: &Subject, healthy: usize, stalled: usize) -> Result<Sample> {
         let objects = self.objects.borrow().clone().context("the objects were not made")?;
         let (rate, interval) = self.rate_and_interval();
-        let time = if stalled > 0 { self.stalled_for } else { self.time };
-        let round = Round { objects, rate, time, interval, healthy, stalled };
+        let time = if self.case == Case::Stalled { self.stalled_for } else { self.time };
+        // A stream that is not read is felt soon, and its connection is not. The round without such streams has the same
+        // windows, so that the two differ in nothing else.
+        let windows = if self.case == Case::Stalled { Windows::NARROW } else { Windows::USUAL };
+        let round = Round { objects, rate, time, interval, healthy, stalled, windows };
         let Outcome { mut sample, memory, lost } = round.run(subject).await?;
         self.lost.borrow_mut().extend(lost);
         if self.memory.get().is_none() {
@@ -111,7 +114,9 @@ impl StatusStream {
         let (stalled, healthy) = (self.stalled(), self.subscribers - self.stalled());
         let without = self.run(subject, healthy, 0).await?;
         let mut with = self.run(subject, healthy, stalled).await?;
+        with.more.insert("p50_times_that_without", with.p50_us / without.p50_us);
         with.more.insert("p99_times_that_without", with.p99_us / without.p99_us);
+        with.more.insert("CPU_times_that_without", with.cpu_us / without.cpu_us);
         Ok(with)
     }
 }

@@ -35,6 +35,8 @@ pub struct Round {
     pub healthy: usize,
     /// Subscribers who do not read until all has been written.
     pub stalled: usize,
+    /// How much the server may send unread to the subscribers who read, and to those beside them who do not.
+    pub windows: Windows,
 }
 
 /// What a round came to.
@@ -56,9 +58,7 @@ impl Round {
     async fn write_and_follow(&self, subject: &Subject) -> Result<Outcome> {
         let (writes, count) = (self.writes(), self.objects.count());
         let seen = Rc::new(Seen::new(self.objects.take_beats(writes), writes, count)?);
-        // A stream that nobody reads is felt soon, and its connection is not.
-        let windows = if self.stalled > 0 { Windows::NARROW } else { Windows::USUAL };
-        let client = Rc::new(subject.contender.http(CONNECTIONS + 1, windows).await?);
+        let client = Rc::new(subject.contender.http(CONNECTIONS + 1, self.windows).await?);
         let (healthy, memory) = self.open_healthy(subject, &client).await?;
         let stalled = self.open_stalled(subject, &client).await?;
         stalled.iter().for_each(|subscriber| subscriber.ledger.stall());
