@@ -1,42 +1,39 @@
-//! The flags of a program as others write them down: the table of README.md, the arguments in a manifest. A test of each
-//! program keeps them alike.
+//! The flags of a program as others write them down: its reference in deploy/flags, the arguments in a manifest. A test of
+//! each program keeps them alike.
+
+use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
 
-/// A Markdown table of the flags, in the order of `--help`.
-pub fn table<F: CommandFactory>() -> String {
-    format!("{HEAD}{}", rows(&F::command()))
-}
-
-/// The same of each subcommand, under what it is for.
-pub fn command_tables<F: CommandFactory>() -> String {
+/// The reference of a program's flags, in Markdown and in the order of `--help`; then those of each subcommand.
+pub fn reference<F: CommandFactory>() -> String {
     let program = F::command();
-    let shown = program.get_subcommands().filter(|command| command.get_name() != "help");
-    let tables = shown.map(|command| {
-        let files: String = command.get_positionals().map(|arg| format!(" {arg}")).collect();
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        let line = format!("`{} {}{files}`", program.get_name(), command.get_name());
-        format!("{line}: {about}.\n\n{HEAD}{}", rows(command))
-    });
-    tables.collect::<Vec<_>>().join("\n")
+    let name = program.get_name();
+    let tables: String = program
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help")
+        .map(|command| format!("\n{}", subcommand(name, command)))
+        .collect();
+    format!("# Flags of {name}\n\n{ABOUT}\n{HEAD}{}{tables}", rows(&program))
 }
 
-/// Whether `text` has the tables of the subcommands; otherwise those that it must have.
+/// Compares the file of a program's reference with its flags. Where the environment has `DRYDOCK_GENERATE`, writes the file
+/// anew instead.
 ///
 /// # Errors
-/// The tables.
-pub fn commands_stand_in<F: CommandFactory>(text: &str) -> Result<(), String> {
-    let tables = command_tables::<F>();
-    if text.contains(&tables) { Ok(()) } else { Err(tables) }
+/// What to do about a file that differs, or that cannot be written.
+pub fn check_reference<F: CommandFactory>(file: &Path) -> Result<(), String> {
+    let reference = reference::<F>();
+    if std::env::var_os("DRYDOCK_GENERATE").is_some() {
+        return std::fs::write(file, reference).map_err(|error| format!("{}: {error}", file.display()));
+    }
+    compare(file, &reference)
 }
 
-/// Whether `text` has the table of the flags; otherwise the table that it must have.
-///
-/// # Errors
-/// The table.
-pub fn stands_in<F: CommandFactory>(text: &str) -> Result<(), String> {
-    let table = table::<F>();
-    if text.contains(&table) { Ok(()) } else { Err(table) }
+fn compare(file: &Path, reference: &str) -> Result<(), String> {
+    let is_current = std::fs::read_to_string(file).is_ok_and(|present| present == reference);
+    let advice = || format!("{} is out of date: run this test with DRYDOCK_GENERATE=1", file.display());
+    if is_current { Ok(()) } else { Err(advice()) }
 }
 
 /// The flags that a manifest of deploy/ hands to a container: the items of its lists that begin with `--`, and the values of
@@ -49,7 +46,15 @@ pub fn in_manifest(manifest: &str) -> Vec<&str> {
     items.filter(|item| item.starts_with("--")).collect()
 }
 
+const ABOUT: &str = "Each flag can stand in the YAML file that `--config` names, as a key without the dashes. Flags that \
+                     Kubernetes' own programs have mean\nwhat they mean there.\n";
 const HEAD: &str = "| flag | default | what |\n|---|---|---|\n";
+
+fn subcommand(program: &str, command: &Command) -> String {
+    let files: String = command.get_positionals().map(|arg| format!(" {arg}")).collect();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    format!("## {program} {}{files}\n\n{about}.\n\n{HEAD}{}", command.get_name(), rows(command))
+}
 
 fn rows(command: &Command) -> String {
     command.get_arguments().filter(|arg| arg.get_long().is_some()).map(row).collect()
@@ -70,6 +75,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
+    #[command(name = "example")]
     struct Flags {
         /// Port; '*' for any
         #[arg(long, default_value_t = 1)]
@@ -83,7 +89,12 @@ mod tests {
     fn a_flag_is_a_row() {
         let Flags { secure_port: _, data_dir: _ } = Flags::parse_from(["example"]);
         let rows = "| `--secure-port` | `1` | Port; '\\*' for any |\n| `--data-dir` |  | Folder |\n";
-        assert_eq!(table::<Flags>(), format!("| flag | default | what |\n|---|---|---|\n{rows}"));
-        assert_eq!(stands_in::<Flags>("none"), Err(table::<Flags>()));
+        assert_eq!(reference::<Flags>(), format!("# Flags of example\n\n{ABOUT}\n{HEAD}{rows}"));
+    }
+
+    #[test]
+    fn a_reference_that_is_not_there_is_out_of_date() {
+        let advice = compare(Path::new("/nonexistent/example.md"), "").unwrap_err();
+        assert!(advice.contains("DRYDOCK_GENERATE"), "{advice}");
     }
 }

@@ -25,7 +25,7 @@ pub struct Flags {
     #[command(flatten)]
     pub verbosity: Verbosity,
 
-    /// How to reach the host; in-cluster configuration if absent
+    /// Kubeconfig of the host cluster; in-cluster configuration if absent
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -34,7 +34,7 @@ pub struct Flags {
           allow_hyphen_values = true)]
     pub controllers: Vec<String>,
 
-    /// Whether only the holder of a Lease acts
+    /// Act only while holding the Lease
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub leader_elect: bool,
@@ -44,13 +44,13 @@ pub struct Flags {
     /// Name of the Lease
     #[arg(long, value_name = "NAME", default_value = "drydock-controller-manager")]
     pub leader_elect_resource_name: String,
-    /// How long others wait for a silent holder
+    /// How long other candidates wait after the holder's last renewal
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_elect_lease_duration: Duration,
-    /// How long a holder that cannot renew keeps acting
+    /// How long a holder that cannot renew the Lease continues to act
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub leader_elect_renew_deadline: Duration,
-    /// How often the Lease is renewed, or tried for
+    /// Time between attempts to renew or acquire the Lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub leader_elect_retry_period: Duration,
 
@@ -60,36 +60,36 @@ pub struct Flags {
     /// Port to serve /healthz, /livez, /readyz and /metrics on, by HTTPS; 0 serves nothing
     #[arg(long, value_name = "PORT", default_value_t = 8444)]
     pub secure_port: u16,
-    /// Certificate to serve with (PEM); made in --cert-dir if absent
+    /// Serving certificate (PEM); without it, one is made in --cert-dir
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
     /// Private key of --tls-cert-file (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Where a certificate is made and kept: ca.crt, ca.key, tls.crt, tls.key
+    /// Folder for the certificate that is made without --tls-cert-file: ca.crt, ca.key, tls.crt, tls.key
     #[arg(long, value_name = "DIR", default_value = "drydock-manager-certs")]
     pub cert_dir: PathBuf,
-    /// Audiences of bearer tokens, one of which a token must be for, as the host's TokenReview says; the host's own audience if absent
+    /// Audiences for bearer tokens: the host's TokenReview must confirm one of them; the host's own audience if absent
     #[arg(long, value_name = "AUDIENCES", value_delimiter = ',')]
     pub api_audiences: Vec<String>,
 
-    /// How long an interceptor may go without a heartbeat before the next one gets its turn; must equal that of the API server
+    /// Longest time without a heartbeat before an interceptor is passed over; must equal the API server's
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
     pub heartbeat_deadline: Duration,
-    /// Names under k8s.io that may intercept beside the built-in ones; the same on the API server
+    /// Interceptor names under k8s.io that are allowed beside the built-in ones; must equal the API server's
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_reserved_name)]
     pub allowed_interceptor_names: Vec<String>,
-    /// How long a finished EvictionRequest is kept while requesters stay in it; 0 keeps it for ever. A namespace keeps at most 5000
+    /// How long a finished EvictionRequest is kept while requesters stay in it; 0 keeps it forever. A namespace keeps at most 5000
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub eviction_request_retention: Duration,
-    /// How long the EvictionRequest of a pod that was evicted is kept for its owner, where an event said that it was blocked or an interceptor of others had a turn; 0 keeps it no longer than others
+    /// How long the EvictionRequest of an evicted pod is kept for its owner, if an event reported a blocker or a foreign interceptor was active; 0 keeps it no longer than others
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub blocked_request_retention: Duration,
-    /// Whether the metrics of EvictionRequests are summed up by namespace
+    /// Aggregate the metrics of EvictionRequests by namespace
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub aggregate_request_metrics: bool,
-    /// Whether the node condition MaintenancePlanned is written for maintenances in stage Idle
+    /// Write the node condition MaintenancePlanned for maintenances in stage Idle
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub advertise_planned: bool,
@@ -150,10 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_lists_every_flag() {
-        let readme = include_str!("../../../README.md");
-        let listed = drydock_command::manual::stands_in::<Flags>(readme);
-        assert!(listed.is_ok(), "README.md must have:\n{}", listed.unwrap_err());
+    fn the_reference_in_deploy_is_current() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/flags/drydock-controller-manager.md");
+        drydock_command::manual::check_reference::<Flags>(file.as_ref()).unwrap();
     }
 
     #[test]

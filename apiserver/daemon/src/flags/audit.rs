@@ -9,40 +9,40 @@ use drydock_server::audit::{Format, Mode, Options, Out, file};
 /// What is logged of requests, and where.
 #[derive(Clone, Debug, Args)]
 pub struct AuditFlags {
-    /// Policy of the audit log (audit.k8s.io/v1); nothing is logged without one
+    /// File with the audit policy (audit.k8s.io/v1); nothing is logged without it
     #[arg(long, value_name = "FILE")]
     pub audit_policy_file: Option<PathBuf>,
-    /// File of the audit log, '-' for stdout; nothing is logged without one
+    /// File for the audit log, '-' for stdout; nothing is logged without it
     #[arg(long, value_name = "FILE")]
     pub audit_log_path: Option<PathBuf>,
-    /// Days that files of the audit log are kept which have been turned over; 0 is for ever
+    /// Days to keep rotated audit log files; 0 keeps them forever
     #[arg(long, value_name = "DAYS", default_value_t = 366)]
     pub audit_log_maxage: u32,
-    /// Files of the audit log that are kept which have been turned over; 0 is all
+    /// Most rotated audit log files to keep; 0 keeps all
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub audit_log_maxbackup: u32,
-    /// Megabytes after which the file of the audit log is turned over; 0 is never
+    /// Megabytes at which the audit log file is rotated; 0 never rotates it
     #[arg(long, value_name = "MB", default_value_t = 100)]
     pub audit_log_maxsize: u32,
-    /// Whether files of the audit log that have been turned over are compressed
+    /// Compress rotated audit log files with gzip
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_compress: bool,
-    /// How events are written: json, or legacy for one line of text each
+    /// Format of audit events: json, or legacy for one line of text each
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = one_of(Format::NAMES))]
     pub audit_log_format: Format,
-    /// Whether answers wait for their events (blocking), or events that find the buffer full are lost (batch);
-    /// blocking-strict refuses requests that cannot be logged
+    /// blocking: a response waits until its event is written; batch: an event is dropped if the buffer is full;
+    /// blocking-strict: like blocking, and a request that cannot be logged is refused
     #[arg(long, value_name = "MODE", default_value = "blocking", value_parser = one_of(Mode::NAMES))]
     pub audit_log_mode: Mode,
-    /// Events that may wait to be written
+    /// Most events that wait to be written in mode batch
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub audit_log_batch_buffer_size: usize,
-    /// Whether events that are too long are cut short: their bodies are left out
+    /// Truncate events that exceed --audit-log-truncate-max-event-size: leave out their bodies
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_log_truncate_enabled: bool,
-    /// Bytes of an event that are not too long
+    /// Most bytes of an event
     #[arg(long, value_name = "BYTES", default_value_t = 102_400)]
     pub audit_log_truncate_max_event_size: usize,
 }

@@ -11,13 +11,13 @@ use super::storage::{DataDir, StorageFlags};
 pub enum DataCommand {
     /// Copies the embedded store into a new file, while a server may be running on it, and checks the copy
     Backup(Backup),
-    /// Makes an embedded store of a backup, in a --data-dir that has none
+    /// Restores a backup into a --data-dir that holds no store
     Restore(Restore),
-    /// Reads all of the embedded store, or of a backup, and tells what it holds or what is wrong with it
+    /// Reads all of the embedded store, or of a backup, and reports what it holds or what is wrong with it
     Check(Check),
-    /// Moves all objects from the embedded store to etcd, or back; stop every API server before
+    /// Moves all objects from the embedded store to etcd, or back; stop every API server first
     Migrate(Migrate),
-    /// Lets servers start again on a store whose objects were moved elsewhere; what was written there since is not in it
+    /// Allows servers to start again on a store whose objects were moved elsewhere; later writes to the other store are not in it
     Reclaim(Reclaim),
 }
 
@@ -27,7 +27,7 @@ pub struct Backup {
     /// The embedded store
     #[command(flatten)]
     pub data_dir: DataDir,
-    /// Where the copy goes; nothing may be there
+    /// File for the copy; it must not exist
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }
@@ -38,8 +38,8 @@ pub struct Restore {
     /// The embedded store
     #[command(flatten)]
     pub data_dir: DataDir,
-    /// How far above the backup's revision the new store goes on: further than was written since, so that clients
-    /// which saw those writes are told to read again; 0 for a store as it was
+    /// How far above the backup's revision the new store continues: must exceed the number of writes since the backup, so that
+    /// clients that saw those writes list again; 0 restores the revision as it was
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     pub bump_revision: u64,
     /// The backup
@@ -61,7 +61,7 @@ pub struct Check {
 /// Flags of `migrate`.
 #[derive(Clone, Debug, Args)]
 pub struct Migrate {
-    /// Where the objects go; they are taken from the other one, on which no server starts from then on
+    /// Store to move the objects to; servers refuse to start on the other one from then on
     #[arg(long, value_name = "STORE")]
     pub to: Store,
     /// Both stores
@@ -75,8 +75,8 @@ pub struct Reclaim {
     /// The store
     #[command(flatten)]
     pub storage: StorageFlags,
-    /// How far above its last revision the store goes on: further than was written elsewhere since, so that clients
-    /// which saw those writes are told to read again
+    /// How far above its last revision the store continues: must exceed the number of writes to the other store since, so that
+    /// clients that saw those writes list again
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     pub bump_revision: u64,
 }

@@ -9,7 +9,7 @@ use drydock_storage::place::{self, Place};
 /// The folder of the embedded store.
 #[derive(Clone, Debug, Args)]
 pub struct DataDir {
-    /// Where the embedded store keeps its file
+    /// Folder for the embedded store's file
     #[arg(long, value_name = "DIR", default_value = "drydock-data")]
     pub data_dir: PathBuf,
 }
@@ -24,16 +24,16 @@ impl DataDir {
 /// How etcd is reached.
 #[derive(Clone, Debug, Args)]
 pub struct EtcdFlags {
-    /// etcd endpoints; objects are kept in SQLite under --data-dir if absent
+    /// etcd endpoints; without them objects are stored in SQLite under --data-dir
     #[arg(long, value_name = "URLS", value_delimiter = ',')]
     pub etcd_servers: Vec<String>,
     /// Prefix of every key in etcd
     #[arg(long, value_name = "PREFIX", default_value = "/registry/drydock")]
     pub etcd_prefix: String,
-    /// CA of etcd (PEM)
+    /// CA bundle for etcd's certificates (PEM)
     #[arg(long, value_name = "FILE")]
     pub etcd_cafile: Option<PathBuf>,
-    /// Our certificate for etcd (PEM)
+    /// Client certificate for etcd (PEM)
     #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
     pub etcd_certfile: Option<PathBuf>,
     /// Private key of --etcd-certfile (PEM)
