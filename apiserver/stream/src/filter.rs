@@ -118,6 +118,11 @@ impl Filter {
             && (self.labels.is_empty() || self.labels.matches_labels(entity.labels.as_ref()))
     }
 
+    /// How many requirements it has for labels: each costs time with each change.
+    pub fn terms(&self) -> usize {
+        self.labels.requirements().len()
+    }
+
     /// The narrowest anchor of its view.
     pub fn anchor(&self) -> Anchor {
         match self.entity {

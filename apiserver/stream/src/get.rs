@@ -45,10 +45,12 @@ async fn get_eviction(hubs: &Hubs, key: &str) -> Result<Bytes, Status> {
 
 async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
     let maintenances = all(hubs.stores.maintenances.as_ref(), Scope::all()).await?;
-    let mut maintenances = decoded::<NodeMaintenance>(maintenances).await;
     // Of no other node is anything asked.
-    maintenances.iter_mut().for_each(|it| it.status.node_statuses.retain(|node| node.node_ref.name == name));
-    maintenances.retain(|it| !it.status.node_statuses.is_empty());
+    let of_node = |mut maintenance: NodeMaintenance| {
+        maintenance.status.node_statuses.retain(|node| node.node_ref.name == name);
+        (!maintenance.status.node_statuses.is_empty()).then_some(maintenance)
+    };
+    let maintenances = decoded(maintenances, of_node).await;
     if maintenances.is_empty() {
         return Err(not_found("node", name));
     }
@@ -59,7 +61,8 @@ async fn get_node(hubs: &Hubs, name: &str) -> Result<Bytes, Status> {
     });
     let mut facts = Facts::new(hubs.config.heartbeat_deadline);
     // Evictions first: as long as no maintenance speaks of the node, no message is made of it.
-    for request in decoded::<EvictionRequest>(all(hubs.stores.evictions.as_ref(), on_node).await?).await {
+    let requests = all(hubs.stores.evictions.as_ref(), on_node).await?;
+    for request in decoded::<EvictionRequest>(requests, Some).await {
         let key = format!("{}/{}", request.metadata.namespace, request.metadata.name);
         facts.set_eviction(&key.into(), Some(&request));
     }
@@ -89,14 +92,15 @@ async fn all(
     Ok(page.map_err(|error| of_storage(&error, "list", ""))?.items.into_iter())
 }
 
-/// The objects as their type, without those that cannot be read. Lets other tasks run.
+/// The objects as their type, as far as `kept` keeps them, without those that cannot be read. Lets other tasks run.
 async fn decoded<T: serde::de::DeserializeOwned>(
     objects: impl Iterator<Item = std::sync::Arc<Stored>>,
+    kept: impl Fn(T) -> Option<T>,
 ) -> Vec<T> {
     let (mut decoded, mut work) = (Vec::new(), WorkMeter::default());
     for stored in objects {
         work.worked(stored.json_len()).await;
-        decoded.extend(read(&stored));
+        decoded.extend(read(&stored).and_then(&kept));
     }
     decoded
 }

@@ -71,13 +71,14 @@ impl StatusStream {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     {
         let path = request.uri().path().to_owned();
-        let mut grpc = Grpc::new(EncodedCodec)
-            .send_compressed(CompressionEncoding::Gzip)
-            .accept_compressed(CompressionEncoding::Gzip);
+        let mut grpc = Grpc::new(EncodedCodec).accept_compressed(CompressionEncoding::Gzip);
         let snapshot_sent: Option<SnapshotSent> = Some(Box::new(snapshot_sent));
         let caller = Caller { hubs: self.hubs.clone(), user: user.into(), path, snapshot_sent };
         match request::method(&caller.path) {
-            Some(Method::Get(_)) => grpc.unary(caller, request).await,
+            Some(Method::Get(_)) => {
+                grpc.send_compressed(CompressionEncoding::Gzip).unary(caller, request).await
+            }
+            // Never compressed: each message would be, for each subscriber, by a client's choice.
             Some(Method::Watch(_)) => grpc.server_streaming(caller, request).await,
             None => no_such_method(&caller.path).into_http(),
         }

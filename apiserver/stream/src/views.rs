@@ -12,6 +12,7 @@ use crate::filter::{Anchor, Filter};
 use crate::index::Change;
 use crate::log::Log;
 use crate::view::View;
+use quota::Usage;
 pub use quota::{Full, ViewLimits};
 
 /// How long a view without subscribers is kept: a client that lost its connection is back by then.
@@ -47,16 +48,17 @@ impl Views {
         let canonical = filter.canonical();
         if let Some(view) = self.by_filter.get(&canonical).cloned() {
             if !view.is_read_by(user) {
-                self.check_user(user, view.read(Log::live))?;
+                self.check_user(user, Usage::of_view(&view))?;
             }
             return Ok(view);
         }
         // Before it is filled, which takes time.
-        self.check_user(user, 0)?;
+        self.check_user(user, Usage::new(&filter, 0))?;
         let log = fill(&filter);
-        self.check_user(user, log.live())?;
+        let usage = Usage::new(&filter, log.live());
+        self.check_user(user, usage)?;
         self.limit_idle();
-        self.make_room(user, log.live())?;
+        self.make_room(user, usage)?;
         Ok(self.add(canonical, View::new(filter, log)))
     }
 
@@ -67,10 +69,19 @@ impl Views {
         view
     }
 
-    /// Gives a change to the views that it concerns; returns those whose subscribers have something to read.
-    pub fn apply<'v>(&'v self, change: &'v Change) -> impl Iterator<Item = &'v Arc<View>> {
-        let concerned = change.anchors().into_iter().filter_map(|anchor| self.anchored.get(&anchor));
-        concerned.flatten().filter(|view| view.apply(change))
+    /// Gives a change to the views that it may concern, and to `touched` those of them whose subscribers have something to
+    /// read. Returns what it cost: a view and each term of its selector count one.
+    pub fn apply(&self, change: &Change, mut touched: impl FnMut(&Arc<View>)) -> usize {
+        let mut cost = 0;
+        for anchor in change.anchors() {
+            for view in self.anchored.get(&anchor).into_iter().flatten() {
+                cost += 1 + view.filter.terms();
+                if view.apply(change) {
+                    touched(view);
+                }
+            }
+        }
+        cost
     }
 
     /// Drops the views that nobody has read for a while, and ends others if there is too much in all of them.

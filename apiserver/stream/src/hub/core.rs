@@ -146,38 +146,41 @@ impl Core {
         self.unreadable.concerns(entity)
     }
 
-    /// Takes in an object as it is now; none if it is gone. Subscribers are woken by [`Self::publish`].
-    pub fn take(&mut self, source: Source, stored: &Stored, is_there: bool, now: Timestamp) {
-        // All that is below was processed; of this revision there may be more.
-        self.processed(source, stored.revision.0.saturating_sub(1));
+    /// Takes in an object as it is now, or that it is gone; returns the cost as [`Views::apply`] does. Subscribers are woken by
+    /// [`Self::publish`].
+    pub fn take(&mut self, source: Source, stored: &Stored, is_there: bool, now: Timestamp) -> usize {
         self.high = self.high.max(stored.revision.0);
         let updates = updates(&mut self.facts, source, stored, is_there, now);
         if is_there {
             self.unreadable.note(source, &updates);
         }
-        for update in updates {
-            let floor = self.floor(update.entity);
-            self.apply(update, self.high, floor);
-        }
+        self.apply_all(updates)
     }
 
     /// Tells the rates of drains as of `now`.
     pub fn tell_rates(&mut self, now: Timestamp) {
-        for update in self.facts.rates(now) {
-            let floor = self.floor(update.entity);
-            self.apply(update, self.high, floor);
-        }
+        let updates = self.facts.rates(now);
+        self.apply_all(updates);
     }
 
-    /// Gives an entity the next position. `revision` is the newest one that it may contain.
-    pub(super) fn apply(&mut self, update: Update, revision: u64, floor: u64) {
+    fn apply_all(&mut self, updates: Vec<Update>) -> usize {
+        let apply = |update: Update| {
+            let floor = self.floor(update.entity);
+            self.apply(update, self.high, floor)
+        };
+        updates.into_iter().map(apply).sum()
+    }
+
+    /// Gives an entity the next position; returns the cost as [`Views::apply`] does. `revision` is the newest one that it may
+    /// contain.
+    pub(super) fn apply(&mut self, update: Update, revision: u64, floor: u64) -> usize {
         let index = &mut self.indexes[update.entity.index()];
         self.serial += 1;
         let position = Position { revision, serial: self.serial };
-        if let Some(change) = index.apply(update, position, floor) {
-            let touched = self.views.apply(&change);
-            self.touched.extend(touched.map(|view| (Arc::as_ptr(view).addr(), view.clone())));
-        }
+        let Some(change) = index.apply(update, position, floor) else { return 0 };
+        self.views.apply(&change, |view| {
+            self.touched.insert(Arc::as_ptr(view).addr(), view.clone());
+        })
     }
 
     /// Says that a watch was processed up to a revision.

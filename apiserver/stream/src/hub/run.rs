@@ -1,8 +1,10 @@
 //! The hub's task.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_storage::storage::{StorageError, WatchEvent};
+use drydock_storage::storage::{StorageError, Stored, WatchEvent};
 use drydock_storage::work_meter::WorkMeter;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -25,6 +27,8 @@ const PROGRESS_POLL: Duration = Duration::from_millis(2);
 const TURN: Duration = Duration::from_millis(5);
 /// First and longest wait before storage is read again that could not be.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// What a unit of [`Views::apply`](crate::views::Views::apply)'s cost stands for in bytes of a [`WorkMeter`].
+const COST: usize = 32;
 /// How often it is tried.
 const TRIES: usize = 20;
 
@@ -148,15 +152,10 @@ impl Hub {
         progress: u64,
     ) -> Result<(), StorageError> {
         let mut work = WorkMeter::default();
-        for event in events {
-            let (stored, is_there) = match &event {
-                WatchEvent::Added(stored) | WatchEvent::Modified(stored) => (stored, true),
-                WatchEvent::Deleted(stored) => (stored, false),
-                WatchEvent::Bookmark { .. } => continue,
-                WatchEvent::Failed(error) => return Err(error.clone()),
-            };
-            work.worked(stored.json_len()).await;
-            self.core.take(source, stored, is_there, (self.config.clock)());
+        for event in newest(events)? {
+            let (stored, is_there) = event;
+            let cost = self.core.take(source, &stored, is_there, (self.config.clock)());
+            work.worked(stored.json_len() + cost * COST).await;
         }
         self.core.processed(source, progress);
         self.core.publish();
@@ -186,7 +185,61 @@ impl Drop for Hub {
     }
 }
 
+/// The newest state of each object in a batch, in the order of their changes, and whether it is there. The logs keep no
+/// older one either; a hub that is late makes it up by this.
+///
+/// # Errors
+/// What the watch failed with.
+fn newest(events: Vec<WatchEvent>) -> Result<Vec<(Arc<Stored>, bool)>, StorageError> {
+    let mut changes = Vec::with_capacity(events.len());
+    for event in events {
+        match event {
+            WatchEvent::Added(stored) | WatchEvent::Modified(stored) => changes.push((stored, true)),
+            WatchEvent::Deleted(stored) => changes.push((stored, false)),
+            WatchEvent::Bookmark { .. } => {}
+            WatchEvent::Failed(error) => return Err(error),
+        }
+    }
+    let mut seen = HashSet::with_capacity(changes.len());
+    let mut newest: Vec<_> =
+        changes.into_iter().rev().filter(|(stored, _)| seen.insert(stored.key.clone())).collect();
+    newest.reverse();
+    Ok(newest)
+}
+
 /// A watcher that says nothing more has failed.
 fn over() -> Vec<WatchEvent> {
     vec![WatchEvent::Failed(StorageError::NotReady)]
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_machinery::Object;
+    use drydock_storage::backend::Revision;
+
+    use super::*;
+
+    #[test]
+    fn of_a_batch_the_newest_state_of_each_object_is_taken_in() {
+        let stored = |key: &str, revision| {
+            Arc::new(Stored::new(key.to_owned(), Object::default(), Revision(revision)))
+        };
+        let events = vec![
+            WatchEvent::Added(stored("a", 1)),
+            WatchEvent::Modified(stored("b", 2)),
+            WatchEvent::Deleted(stored("a", 3)),
+            WatchEvent::Modified(stored("c", 4)),
+            WatchEvent::Modified(stored("b", 5)),
+        ];
+        let newest = newest(events).map(|changes| {
+            let of =
+                |(stored, is_there): (Arc<Stored>, bool)| (stored.key.clone(), stored.revision.0, is_there);
+            changes.into_iter().map(of).collect::<Vec<_>>()
+        });
+        let expected =
+            [("a", 3, false), ("c", 4, true), ("b", 5, true)].map(|(key, at, is)| (key.into(), at, is));
+        assert!(newest.is_ok_and(|newest| newest == expected));
+        let failed = vec![WatchEvent::Added(stored("a", 1)), WatchEvent::Failed(StorageError::NotReady)];
+        assert!(super::newest(failed).is_err());
+    }
 }

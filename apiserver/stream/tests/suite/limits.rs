@@ -56,6 +56,23 @@ async fn entities_in_views_are_bounded() {
     let _b = Client::open(&world.stream, &of_namespace("b")).await.unwrap();
 }
 
+/// Each term is asked about each change, by the only task of the hub.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn terms_of_selectors_are_bounded_for_a_user_and_for_all() {
+    let views = ViewLimits { terms: 6, terms_of_user: 4, ..ViewLimits::default() };
+    let world = World::with(Config { views, ..Config::default() }).await;
+    let open = async |user: &str, selector: &str| {
+        let watch = Watch::evictions(|request| request.label_selector = selector.to_owned());
+        let client = Client::of_user(&world.stream, user, &watch, Kept::default()).await;
+        client.map_err(|status| status.code())
+    };
+    let mut first = open("greedy", "a!=1,b!=1,c!=1").await.unwrap();
+    assert_eq!(open("greedy", "a!=2,b!=2").await.err(), Some(Code::ResourceExhausted));
+    let _modest = open("modest", "a!=1,b!=1").await.unwrap();
+    let _other = open("other", "a!=3,b!=3").await.unwrap();
+    assert_eq!(first.end().await.code(), Code::ResourceExhausted);
+}
+
 /// Filters that select little may come to select much.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn views_that_grow_beyond_the_bound_end_the_streams_of_whoever_has_most() {
@@ -104,21 +121,26 @@ async fn a_hub_that_nobody_reads_ends_and_the_next_subscriber_gets_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_takes_gzip_gets_it() {
+async fn gzip_is_for_whole_answers_and_never_for_a_stream() {
     let world = World::new().await;
     world.put_eviction("a/1", |_| {}).await;
     let message =
         drydock_proto::status::v1alpha1::GetEvictionRequest { namespace: "a".into(), name: "1".into() };
-    let mut body = vec![0; 4];
-    body.push(u8::try_from(message.encoded_len()).unwrap());
-    body.extend(message.encode_to_vec());
-    let request = http::Request::post("/drydock.status.v1alpha1.StatusService/GetEviction")
-        .header("content-type", "application/grpc")
-        .header("grpc-accept-encoding", "gzip")
-        .body(http_body_util::Full::new(bytes::Bytes::from(body)))
-        .unwrap();
-    let response = world.stream.call("tester", request, || {}).await;
-    assert_eq!(response.headers()["grpc-encoding"], "gzip");
+    let taking_gzip = async |method: &str, message: &[u8]| {
+        let mut body = vec![0; 4];
+        body.push(u8::try_from(message.len()).unwrap());
+        body.extend(message);
+        let request = http::Request::post(format!("/drydock.status.v1alpha1.StatusService/{method}"))
+            .header("content-type", "application/grpc")
+            .header("grpc-accept-encoding", "gzip")
+            .body(http_body_util::Full::new(bytes::Bytes::from(body)))
+            .unwrap();
+        world.stream.call("tester", request, || {}).await
+    };
+    let whole = taking_gzip("GetEviction", &message.encode_to_vec()).await;
+    assert_eq!(whole.headers()["grpc-encoding"], "gzip");
+    let stream = taking_gzip("WatchEvictions", &[]).await;
+    assert_eq!((stream.status(), stream.headers().get("grpc-encoding")), (http::StatusCode::OK, None));
     let plain = call(&world.stream, "tester", "GetEviction", &message.encode_to_vec()).await;
     assert!(plain.headers().get("grpc-encoding").is_none());
 }
