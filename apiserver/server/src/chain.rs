@@ -19,6 +19,7 @@ use hyper::body::Body as _;
 use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
+use crate::api_group::request::Request;
 use crate::audit::{Audit, Trail};
 use crate::audit_id;
 use crate::authn::{Authenticator, Caller, Peer, Proof};
@@ -30,7 +31,6 @@ use crate::flow_control::{FlowControl, Seats, Work};
 use crate::grpc::{self, Grpc};
 use crate::health::Health;
 use crate::metrics::{Metrics, OpenWatch};
-use crate::request::Request;
 use crate::request_info::{self, RequestInfo, Verb};
 use crate::sending::{Delivery, Outgoing, Sending, Streaming};
 use crate::spans;

@@ -1,5 +1,10 @@
 //! What is mounted: resources by group, version and name, and the documents that describe them.
 
+pub mod discovery;
+mod identity;
+pub mod openapi;
+pub mod request;
+
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -14,20 +19,21 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Warnings};
+use crate::api_group::discovery::Discovery;
+pub use crate::api_group::identity::Identity;
+use crate::api_group::request::Request;
 use crate::audit::Trail;
 use crate::body::{self, Read};
-use crate::discovery::Discovery;
+use crate::encode;
 use crate::fair_budget::FairBudget;
 use crate::fence::{Refusal, Term, Terms};
 use crate::flow_control::Listed;
-pub use crate::identity::Identity;
 use crate::metrics::WatchEvents;
+use crate::negotiate;
 use crate::offload::{LARGE_BODY, Offload};
-use crate::request::Request;
 use crate::request_info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
 use crate::watch::Recent;
-use crate::{encode, negotiate, openapi};
 
 /// One resource that is served, with its status subresource.
 pub struct Resource {
