@@ -24,9 +24,7 @@ use crate::audit::{Audit, Trail};
 use crate::audit_id;
 use crate::authn::{Authenticator, Caller, Peer, Proof};
 use crate::authz::{Attributes, Authorizer};
-use crate::body;
 use crate::deadline;
-use crate::encode;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::grpc::{self, Grpc};
 use crate::health::Health;
@@ -35,6 +33,8 @@ use crate::request_info::{self, RequestInfo, Verb};
 use crate::sending::{Delivery, Outgoing, Sending, Streaming};
 use crate::spans;
 use crate::user::User;
+use crate::wire::body;
+use crate::wire::encode;
 pub(crate) use admit::{Admitted, NotAdmitted};
 
 /// Everything that a request passes through.

@@ -12,9 +12,9 @@ use kube::Client;
 
 use crate::authn::{Caller, Peer, TokenReviewer, token};
 use crate::authz::{Attributes, Authorizer};
-use crate::encode;
 use crate::request_info;
 use crate::review::Turns;
+use crate::wire::encode;
 
 /// Longest time until a request is let in.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -7,9 +7,9 @@ use drydock_machinery::{ApiError, Object};
 use drydock_machinery::{decode, go_json};
 use serde_json::{Map, Value};
 
-use crate::codec;
 use crate::options::WriteOptions;
 use crate::verbs::Call;
+use crate::wire::codec;
 
 /// What writes to the object itself do not own.
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields(&[&["status"]]));

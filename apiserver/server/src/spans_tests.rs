@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tracing_subscriber::EnvFilter;
 
 use super::*;
-use crate::storage_error;
+use crate::wire::storage_error;
 
 /// What is logged at a level.
 #[derive(Clone, Default)]

@@ -10,9 +10,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::encode;
-use crate::negotiate;
 use crate::query::Query;
+use crate::wire::encode;
+use crate::wire::negotiate;
 
 /// The documents, made once.
 pub struct Discovery {

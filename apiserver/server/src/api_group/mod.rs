@@ -23,17 +23,17 @@ use crate::api_group::discovery::Discovery;
 pub use crate::api_group::identity::Identity;
 use crate::api_group::request::Request;
 use crate::audit::Trail;
-use crate::body::{self, Read};
-use crate::encode;
 use crate::fair_budget::FairBudget;
 use crate::fence::{Refusal, Term, Terms};
 use crate::flow_control::Listed;
 use crate::metrics::WatchEvents;
-use crate::negotiate;
 use crate::offload::{LARGE_BODY, Offload};
 use crate::request_info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
 use crate::watch::Recent;
+use crate::wire::body::{self, Read};
+use crate::wire::encode;
+use crate::wire::negotiate;
 
 /// One resource that is served, with its status subresource.
 pub struct Resource {

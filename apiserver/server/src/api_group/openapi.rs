@@ -6,9 +6,9 @@ use drydock_machinery::openapi::{OpenApi, v3_url};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use crate::encode;
-use crate::negotiate;
 use crate::query::Query;
+use crate::wire::encode;
+use crate::wire::negotiate;
 
 /// Answers a get of an OpenAPI path; `None` if there is no such document.
 pub fn answer(documents: &OpenApi, path: &str, headers: &HeaderMap, query: &Query) -> Option<Response<Body>> {

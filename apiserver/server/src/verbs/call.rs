@@ -20,18 +20,18 @@ use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions, 
 use crate::api_group::Resource;
 use crate::audit::Trail;
 use crate::authn::Caller;
-use crate::encode::{self, ObjectView, include_object, object_bytes};
 use crate::fair_budget::FairBudget;
 use crate::fence::Term;
 use crate::flow_control::PriorityLevel;
 use crate::managed;
 use crate::metrics::WatchEvents;
-use crate::negotiate::{self, Output, Transform};
 use crate::options::WriteOptions;
 use crate::request_info::{RequestInfo, Verb};
-use crate::storage_error;
 use crate::user::User;
 use crate::watch::Recent;
+use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
+use crate::wire::negotiate::{self, Output, Transform};
+use crate::wire::storage_error;
 
 /// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
 #[async_trait]

@@ -14,9 +14,11 @@ use http::{Response, StatusCode};
 use super::call::{Call, Write};
 use super::{metadata, quota, replaced_bytes, size};
 use crate::admission::{Operation, Phase};
-use crate::body::{self, Read};
+use crate::managed;
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{codec, managed, spans};
+use crate::spans;
+use crate::wire::body::{self, Read};
+use crate::wire::codec;
 
 /// Attempts at a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;

@@ -14,8 +14,8 @@ use super::delete_options::DeleteOptions;
 use super::metadata::mark_deleting;
 use super::transition::{self, Next, Outcome, Step};
 use crate::admission::Phase;
-use crate::body::Read;
-use crate::encode;
+use crate::wire::body::Read;
+use crate::wire::encode;
 
 /// DELETE of an object.
 pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {

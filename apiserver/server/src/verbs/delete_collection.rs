@@ -12,9 +12,9 @@ use super::call::Call;
 use super::delete::{admit, remove};
 use super::delete_options::DeleteOptions;
 use super::{list, selection};
-use crate::body::Read;
-use crate::encode;
 use crate::list_options::ListOptions;
+use crate::wire::body::Read;
+use crate::wire::encode;
 
 /// Objects that are asked about, and then removed, at one time: one by one a large namespace would not be emptied
 /// within the time of a request, and its deletion would never end.

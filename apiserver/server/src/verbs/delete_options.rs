@@ -6,10 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use crate::body::{self, Read};
+use crate::list_options;
 use crate::options::{dry_run_error, dry_run_values};
 use crate::query::Query;
-use crate::{codec, list_options};
+use crate::wire::body::{self, Read};
+use crate::wire::codec;
 
 /// The options.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

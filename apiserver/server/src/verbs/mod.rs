@@ -27,8 +27,8 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, names};
 use http::Response;
 
-use crate::body::Read;
 use crate::request_info::Verb;
+use crate::wire::body::Read;
 
 /// Whether the body of such a request is looked at.
 pub fn takes_body(verb: &Verb) -> bool {

@@ -12,9 +12,10 @@ use super::call::Call;
 use super::transition::{self, Next, Outcome, Step};
 use super::update::changed;
 use super::{create, metadata};
-use crate::body::{self, Read};
+use crate::managed;
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{codec, managed};
+use crate::wire::body::{self, Read};
+use crate::wire::codec;
 
 /// How a body changes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

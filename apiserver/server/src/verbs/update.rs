@@ -13,10 +13,11 @@ use super::call::{Call, Write};
 use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
-use crate::body::{self, Read};
-use crate::negotiate::Format;
+use crate::managed;
 use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::{codec, managed};
+use crate::wire::body::{self, Read};
+use crate::wire::codec;
+use crate::wire::negotiate::Format;
 
 /// PUT of an object or its status.
 pub async fn update(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {

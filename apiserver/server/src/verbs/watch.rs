@@ -10,10 +10,10 @@ use rand::RngExt;
 
 use super::call::Call;
 use super::selection;
-use crate::encode::ObjectView;
 use crate::list_options::ListOptions;
-use crate::negotiate;
 use crate::watch::{self, Opening};
+use crate::wire::encode::ObjectView;
+use crate::wire::negotiate;
 
 /// Shortest time of a watch that names none; the longest is twice that
 /// (kube-apiserver --min-request-timeout).

@@ -4,8 +4,9 @@ use drydock_server::audit::policy_file;
 use drydock_server::continue_token::Continue;
 use drydock_server::list_options::ListOptions;
 use drydock_server::options::{WriteKind, write_options};
+use drydock_server::request_info;
 use drydock_server::user::User;
-use drydock_server::{negotiate, request_info};
+use drydock_server::wire::negotiate;
 use drydock_storage::backend::Revision;
 use http::{HeaderMap, HeaderValue, Method, header};
 

@@ -11,10 +11,10 @@ use drydock_storage::work_meter::{STEP, WorkMeter};
 
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
-use crate::codec;
-use crate::encode::object::ObjectView;
-use crate::encode::protobuf::{self, ENVELOPE_TAIL, envelope_head, item_head};
-use crate::negotiate::Transform;
+use crate::wire::codec;
+use crate::wire::encode::object::ObjectView;
+use crate::wire::encode::protobuf::{self, ENVELOPE_TAIL, envelope_head, item_head};
+use crate::wire::negotiate::Transform;
 
 /// Most bytes of encoded items that are kept until they are sent: those of a usual page of 500 objects.
 const KEPT: usize = 1 << 20;

@@ -12,8 +12,8 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use super::{pretty, protobuf, response, table};
-use crate::codec;
-use crate::negotiate::{Format, Output, Transform};
+use crate::wire::codec;
+use crate::wire::negotiate::{Format, Output, Transform};
 
 /// How objects of a kind are shown to one client.
 #[derive(Clone)]

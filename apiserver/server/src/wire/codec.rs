@@ -11,9 +11,9 @@ use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value};
 
 use crate::admission::Warnings;
-use crate::negotiate::Format;
 use crate::options::{FieldValidation, WriteOptions};
 use crate::verbs::Call;
+use crate::wire::negotiate::Format;
 
 /// Decodes an object of `kind` from a body, with defaults.
 pub fn decode(

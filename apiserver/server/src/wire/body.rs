@@ -12,8 +12,8 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 
 use crate::fair_budget::{FairBudget, Holding};
-use crate::negotiate::{Format, MEDIA_TYPES};
 use crate::spans;
+use crate::wire::negotiate::{Format, MEDIA_TYPES};
 
 /// Largest body that is read (k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;

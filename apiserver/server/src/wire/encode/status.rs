@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use super::object::in_format;
 use super::protobuf;
 use super::response::bytes;
-use crate::negotiate::{self, Format, Output};
 use crate::query::Query;
+use crate::wire::negotiate::{self, Format, Output};
 
 /// An error, in the form that the client asked for.
 pub fn error(error: &ApiError, headers: &HeaderMap, query: &Query) -> Response<Body> {

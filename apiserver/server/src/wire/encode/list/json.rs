@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::pieces::{PIECE, Steps};
 use super::{ListPage, Objects};
-use crate::encode::object::{ObjectView, partial};
-use crate::encode::table;
-use crate::negotiate::Transform;
+use crate::wire::encode::object::{ObjectView, partial};
+use crate::wire::encode::table;
+use crate::wire::negotiate::Transform;
 
 /// Makes a list as compact JSON.
 pub struct Json {

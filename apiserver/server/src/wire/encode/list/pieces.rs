@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 
-use crate::encode::{compress, pretty};
+use crate::wire::encode::{compress, pretty};
 
 /// Bytes of a piece, beside the object with which it ends.
 pub const PIECE: usize = 64 * 1024;
