@@ -29,10 +29,10 @@ use crate::flow_control::{FlowControl, Seats, Work};
 use crate::grpc::{self, Grpc};
 use crate::health::Health;
 use crate::metrics::{Metrics, OpenWatch};
-use crate::request_info::{self, RequestInfo, Verb};
+use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::spans;
+use crate::request::user::User;
 use crate::sending::{Delivery, Outgoing, Sending, Streaming};
-use crate::spans;
-use crate::user::User;
 use crate::wire::body;
 use crate::wire::encode;
 pub(crate) use admit::{Admitted, NotAdmitted};
@@ -82,7 +82,7 @@ impl Chain {
             return Box::pin(self.serve_call(grpc, request, peer)).await;
         }
         let started = Instant::now();
-        let info = Arc::new(request_info::parse(request.method(), request.uri()));
+        let info = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use drydock_machinery::ApiError;
 use drydock_machinery::quote::go_quote;
 
-use crate::request_info::{RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 
 /// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
 /// requestTimeoutUpperBound); removing many may take as long as any request.

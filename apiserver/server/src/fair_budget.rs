@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::flow_control::PriorityLevel;
-use crate::user::User;
+use crate::request::user::User;
 
 /// Longest wait for room, if a quarter of the request's time is not shorter.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);

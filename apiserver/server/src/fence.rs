@@ -12,7 +12,7 @@ use drydock_storage::fence::{FenceError, Fences};
 use http::HeaderMap;
 
 use crate::flow_control::PriorityLevel;
-use crate::user::User;
+use crate::request::user::User;
 
 /// Carries the term, a number that grows with each of them. Terms belong to the user that writes: nobody can end
 /// anybody else's.

@@ -12,7 +12,7 @@ use kube::Client;
 
 use crate::authn::{Caller, Peer, TokenReviewer, token};
 use crate::authz::{Attributes, Authorizer};
-use crate::request_info;
+use crate::request::info;
 use crate::review::Turns;
 use crate::wire::encode;
 
@@ -41,7 +41,7 @@ impl Gate {
 
     /// The refusal of a request, unless its user may do what it does.
     pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
-        let info = request_info::parse(&request.method, &request.uri);
+        let info = info::parse(&request.method, &request.uri);
         let admitted = tokio::time::timeout(LIMIT, self.admit(request, &Attributes::from(&info), peer)).await;
         let late = || Err(ApiError::service_unavailable("the host has not said in time who may do this"));
         let refused = admitted.unwrap_or_else(|_| late()).err()?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::body::Body;
 use http::{Method, Response, StatusCode, header};
 
-use crate::query::Query;
+use crate::request::query::Query;
 
 /// The paths that are open to everybody.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];

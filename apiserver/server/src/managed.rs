@@ -7,7 +7,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_machinery::{decode, go_json};
 use serde_json::{Map, Value};
 
-use crate::options::WriteOptions;
+use crate::request::write_options::WriteOptions;
 use crate::verbs::Call;
 use crate::wire::codec;
 

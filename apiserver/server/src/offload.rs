@@ -21,7 +21,7 @@ use tracing::{Instrument, Span};
 
 use crate::fair_budget::FairBudget;
 use crate::flow_control::PriorityLevel;
-use crate::user::User;
+use crate::request::user::User;
 use cores::{Computing, Cores};
 
 /// A request with a longer body is one of these: such a body takes milliseconds to decode, merge and validate.

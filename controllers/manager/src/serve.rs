@@ -10,7 +10,7 @@ use axum::http::{Request, Response};
 use drydock_server::authn::Peer;
 use drydock_server::gate::Gate;
 use drydock_server::health::Health;
-use drydock_server::query::Query;
+use drydock_server::request::query::Query;
 use drydock_server::serve::{self, Answer, Bounds};
 use drydock_server::tls::{Serving, server_config};
 use rustls::ServerConfig;

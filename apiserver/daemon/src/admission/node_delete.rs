@@ -14,7 +14,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
 use drydock_server::authn::Caller;
 use drydock_server::authz::{self, Authorizer};
-use drydock_server::user::User;
+use drydock_server::request::user::User;
 use futures::future::try_join_all;
 
 /// Most node names that a refusal lists.

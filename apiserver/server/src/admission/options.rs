@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Operation;
-use crate::query::Query;
+use crate::request::query::Query;
 use crate::verbs::DeleteOptions;
 
 /// Where a request's options stand.

@@ -10,7 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::query::Query;
+use crate::request::query::Query;
 use crate::wire::encode;
 use crate::wire::negotiate;
 

@@ -28,7 +28,7 @@ use crate::fence::{Refusal, Term, Terms};
 use crate::flow_control::Listed;
 use crate::metrics::WatchEvents;
 use crate::offload::{LARGE_BODY, Offload};
-use crate::request_info::{RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 use crate::verbs::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
 use crate::watch::Recent;
 use crate::wire::body::{self, Read};
@@ -273,7 +273,7 @@ impl ApiGroup {
 
 fn answered(call: &Call, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
     let mut response = answer.unwrap_or_else(|error| refuse(&error, &call.headers, &call.info, &call.audit));
-    crate::warnings::write(response.headers_mut(), &call.warnings.take());
+    crate::request::warnings::write(response.headers_mut(), &call.warnings.take());
     response
 }
 

@@ -6,7 +6,7 @@ use drydock_machinery::openapi::{OpenApi, v3_url};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use crate::query::Query;
+use crate::request::query::Query;
 use crate::wire::encode;
 use crate::wire::negotiate;
 

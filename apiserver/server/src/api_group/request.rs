@@ -9,8 +9,8 @@ use http::{HeaderMap, Method};
 use crate::audit::Trail;
 use crate::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevel;
-use crate::request_info::{self, RequestInfo};
-use crate::user::User;
+use crate::request::info::{self, RequestInfo};
+use crate::request::user::User;
 
 /// A request after authentication and authorization.
 pub struct Request {
@@ -36,7 +36,7 @@ impl Request {
     /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
     pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
-        let info = Arc::new(request_info::parse(&method, &uri));
+        let info = Arc::new(info::parse(&method, &uri));
         let (user, audit) = (Arc::new(user), Trail::default());
         let caller = Caller::new(user.clone(), Origin::local(time));
         Self { method, info, caller, user, level, headers, body, audit }

@@ -33,7 +33,7 @@ pub use policy::{Level, Policy, Stage};
 pub use trail::Trail;
 
 use crate::authn::Peer;
-use crate::request_info::RequestInfo;
+use crate::request::info::RequestInfo;
 use line::Lines;
 use log::Log;
 

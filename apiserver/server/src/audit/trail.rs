@@ -19,8 +19,8 @@ use super::{Audit, source};
 use crate::authn::Peer;
 use crate::authz::Decision;
 use crate::guarded_body::guard;
-use crate::request_info::RequestInfo;
-use crate::user::User;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
 
 /// The trail of one request; one that is not logged leaves none.
 #[derive(Clone, Default)]

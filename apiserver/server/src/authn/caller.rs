@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::user::User;
+use crate::request::user::User;
 
 /// Where a request comes from, and when it must be answered.
 #[derive(Clone, Copy, Debug)]

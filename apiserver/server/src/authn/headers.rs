@@ -27,7 +27,7 @@ fn after<'a>(name: &'a HeaderName, prefix: &str) -> Option<&'a str> {
 
 /// Malformed escapes leave the whole key as it is (Go: `url.PathUnescape`).
 fn unescaped(key: &str) -> String {
-    if crate::query::escapes_are_whole(key.as_bytes()) {
+    if crate::request::query::escapes_are_whole(key.as_bytes()) {
         percent_decode_str(key).decode_utf8_lossy().into_owned()
     } else {
         key.to_owned()

@@ -17,7 +17,7 @@ use std::time::{Instant, SystemTime};
 use drydock_machinery::ApiError;
 use http::HeaderMap;
 
-use crate::user::{ANONYMOUS, UNAUTHENTICATED, User};
+use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin};
 pub(crate) use credential::{Credential, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};

@@ -14,10 +14,10 @@ use arc_swap::ArcSwapOption;
 use rustls::pki_types::CertificateDer;
 
 use super::{HostConfig, Origin, request_header, x509};
+use crate::request::user::User;
 use crate::sending::Connection;
 use crate::tls::ClientCa;
 use crate::tls::client_cert::turning_points;
-use crate::user::User;
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]

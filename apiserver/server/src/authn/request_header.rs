@@ -8,8 +8,8 @@ use rustls::pki_types::CertificateDer;
 
 use super::HostConfig;
 use super::headers::{all, first, keys_under};
+use crate::request::user::User;
 use crate::tls::client_cert::subject;
-use crate::user::User;
 
 /// Whether a certificate under the front proxies' CA is a front proxy's, by its common name.
 pub fn is_front_proxy(config: &HostConfig, certificate: &CertificateDer<'static>) -> bool {

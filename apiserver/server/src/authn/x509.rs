@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
+use crate::request::user::User;
 use crate::tls::client_cert::{subject, uid};
-use crate::user::User;
 
 /// The extra that tells one credential of a user from another.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";

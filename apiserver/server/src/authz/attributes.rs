@@ -8,8 +8,8 @@ use k8s_openapi::api::authorization::v1::{
 };
 
 use super::Decision;
-use crate::request_info::RequestInfo;
-use crate::user::User;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
 
 /// One question to the authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 pub use attributes::Attributes;
 
 use crate::authn::Caller;
-use crate::request_info::RequestInfo;
+use crate::request::info::RequestInfo;
+use crate::request::user::{SYSTEM_MASTERS, User};
 use crate::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
-use crate::user::{SYSTEM_MASTERS, User};
 use crate::verbs::CreateAuthorizer;
 
 /// How long an answer is remembered.

@@ -1,7 +1,7 @@
 //! What tells two questions apart, in bytes: requests that would be asked about alike get the same answer.
 
 use super::Attributes;
-use crate::user::User;
+use crate::request::user::User;
 
 /// Everything that a SubjectAccessReview would carry, each text with its length before it.
 pub(super) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {

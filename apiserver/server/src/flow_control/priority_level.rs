@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::user::{SYSTEM_MASTERS, User};
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Users of the system level. The garbage collector and the namespace and quota controllers run as one of them, or as
 /// service accounts of kube-system.

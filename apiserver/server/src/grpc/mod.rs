@@ -44,7 +44,7 @@ use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
 use crate::fair_budget::FairBudget;
-use crate::user::User;
+use crate::request::user::User;
 use checks::Checks;
 pub use read::Read;
 use routes::Routes;

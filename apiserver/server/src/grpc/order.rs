@@ -24,10 +24,10 @@ use crate::authn::{Credential, Peer, Proof};
 use crate::authz::Attributes;
 use crate::chain::{self, Admitted, Answered, Chain, Kept};
 use crate::flow_control::Work;
-use crate::request_info::{self, RequestInfo, Verb};
+use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::spans;
+use crate::request::user::User;
 use crate::sending::Outgoing;
-use crate::spans;
-use crate::user::User;
 
 /// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.
 const READS: &str = "grpc.drydock/reads";
@@ -90,7 +90,7 @@ impl Chain {
         peer: &Peer,
     ) -> Response<Outgoing<Kept>> {
         let started = Instant::now();
-        let parsed = Arc::new(request_info::parse(request.method(), request.uri()));
+        let parsed = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.trail(&request, &parsed, &audit_id, peer)).unwrap_or_default();

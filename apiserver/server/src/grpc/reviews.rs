@@ -15,7 +15,7 @@ use tonic::Status;
 use super::streams::{Key, Streams};
 use crate::authn::{Authenticator, Caller, Origin};
 use crate::authz::{Attributes, Authorizer};
-use crate::user::User;
+use crate::request::user::User;
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
-use crate::network::Network;
-use crate::user::User;
+use crate::request::network::Network;
+use crate::request::user::User;
 
 /// Whose share a review counts for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::user::ANONYMOUS;
+    use crate::request::user::ANONYMOUS;
 
     fn payer(name: &str, address: &str) -> Payer {
         let user = Arc::new(User { name: name.to_owned(), ..User::default() });

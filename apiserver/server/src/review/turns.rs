@@ -13,7 +13,7 @@ use super::payer::Payer;
 use super::queue::{Joined, Queue, Turn};
 use crate::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
-use crate::user::User;
+use crate::request::user::User;
 
 /// No pace.
 const ANY: Pace = Pace { burst: 1, every: Duration::ZERO };

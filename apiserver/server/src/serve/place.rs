@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{Connections, Stage};
 use super::groups::Id;
 use crate::authn::peer::{Observer, Proof};
-use crate::network::Network;
+use crate::request::network::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;
 

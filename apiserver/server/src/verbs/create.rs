@@ -15,8 +15,8 @@ use super::call::{Call, Write};
 use super::{metadata, quota, replaced_bytes, size};
 use crate::admission::{Operation, Phase};
 use crate::managed;
-use crate::options::{WriteKind, WriteOptions, write_options};
-use crate::spans;
+use crate::request::spans;
+use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
 use crate::wire::codec;
 

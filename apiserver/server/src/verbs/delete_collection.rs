@@ -12,7 +12,7 @@ use super::call::Call;
 use super::delete::{admit, remove};
 use super::delete_options::DeleteOptions;
 use super::{list, selection};
-use crate::list_options::ListOptions;
+use crate::request::list_options::ListOptions;
 use crate::wire::body::Read;
 use crate::wire::encode;
 

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use crate::list_options;
-use crate::options::{dry_run_error, dry_run_values};
-use crate::query::Query;
+use crate::request::list_options;
+use crate::request::query::Query;
+use crate::request::write_options::{dry_run_error, dry_run_values};
 use crate::wire::body::{self, Read};
 use crate::wire::codec;
 

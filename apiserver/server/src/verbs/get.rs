@@ -6,7 +6,7 @@ use drydock_storage::storage::ReadAt;
 use http::{Response, StatusCode};
 
 use super::call::Call;
-use crate::list_options::{malformed, revision};
+use crate::request::list_options::{malformed, revision};
 
 /// GET of an object or its status.
 pub async fn get(call: &Call) -> Result<Response<Body>, ApiError> {

@@ -13,9 +13,9 @@ use http::Response;
 
 use super::call::Call;
 use super::selection;
-use crate::continue_token::Continue;
 use crate::fair_budget::FairBudget;
-use crate::list_options::ListOptions;
+use crate::request::continue_token::Continue;
+use crate::request::list_options::ListOptions;
 use crate::wire::encode::{self, ListPage};
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";

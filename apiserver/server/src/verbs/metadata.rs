@@ -52,7 +52,7 @@ pub fn check_version(call: &Call, new: &mut Object, present: &Object) -> Result<
         let error = Error::invalid(path, 0, "must be specified for an update");
         return Err(ApiError::invalid(names.group, names.plural, name, vec![error]));
     }
-    if let Err(error) = crate::list_options::revision(given) {
+    if let Err(error) = crate::request::list_options::revision(given) {
         // An error of Go's own, without a Status (k8s.io/apiserver pkg/registry/generic/registry/store.go, Update).
         return Err(ApiError::new(500, "", error.detail, None));
     }

@@ -27,7 +27,7 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::{ApiError, names};
 use http::Response;
 
-use crate::request_info::Verb;
+use crate::request::info::Verb;
 use crate::wire::body::Read;
 
 /// Whether the body of such a request is looked at.

@@ -1,7 +1,7 @@
 //! What each flow has put into the store's history lately, and which has to wait when the store runs short of space.
 //!
 //! What a write replaces or removes stays in the history for a while. A store that is short of space tells how much room
-//! history has. Every [flow](crate::user::User::flow) gets an equal share of that, and what one does not need is left to
+//! history has. Every [flow](crate::request::user::User::flow) gets an equal share of that, and what one does not need is left to
 //! the others. So nobody fills the store with rewrites, and nobody waits for those who try.
 
 use std::collections::{HashMap, VecDeque};

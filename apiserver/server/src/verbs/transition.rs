@@ -14,7 +14,7 @@ use drydock_storage::storage::{Change, ReadAt, StorageError, Stored};
 
 use super::call::Call;
 use super::replaced_bytes;
-use crate::spans;
+use crate::request::spans;
 
 /// What is to become of an object.
 #[derive(Clone, Debug)]

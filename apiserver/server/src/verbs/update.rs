@@ -14,7 +14,7 @@ use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
 use crate::managed;
-use crate::options::{WriteKind, WriteOptions, write_options};
+use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
 use crate::wire::codec;
 use crate::wire::negotiate::Format;

@@ -10,7 +10,7 @@ use rand::RngExt;
 
 use super::call::Call;
 use super::selection;
-use crate::list_options::ListOptions;
+use crate::request::list_options::ListOptions;
 use crate::watch::{self, Opening};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate;

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 
 use crate::fair_budget::{FairBudget, Holding};
-use crate::spans;
+use crate::request::spans;
 use crate::wire::negotiate::{Format, MEDIA_TYPES};
 
 /// Largest body that is read (k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::flow_control::PriorityLevel;
-    use crate::user::User;
+    use crate::request::user::User;
 
     fn chunked(chunks: Vec<Vec<u8>>) -> Body {
         Body::from_stream(stream::iter(chunks.into_iter().map(Ok::<_, Infallible>)))

@@ -11,7 +11,7 @@ use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value};
 
 use crate::admission::Warnings;
-use crate::options::{FieldValidation, WriteOptions};
+use crate::request::write_options::{FieldValidation, WriteOptions};
 use crate::verbs::Call;
 use crate::wire::negotiate::Format;
 

@@ -8,7 +8,7 @@ use drydock_machinery::error::StatusDetails;
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 
-use crate::query::Query;
+use crate::request::query::Query;
 use accept::Clause;
 
 /// Bytes on the wire.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::AUTHENTICATED;
 use crate::authn::Caller;
 use crate::authz::{Attributes, Authorizer};
-use crate::user::{ANONYMOUS, UNAUTHENTICATED, User};
+use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::{Mode, Question};
 
 /// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.

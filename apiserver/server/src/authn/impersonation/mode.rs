@@ -10,7 +10,7 @@ use drydock_machinery::{ApiError, names};
 
 use super::extra;
 use crate::authz::Attributes;
-use crate::user::{SYSTEM_MASTERS, User};
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Group of the resources that only impersonation knows.
 const AUTHENTICATION: &str = "authentication.k8s.io";

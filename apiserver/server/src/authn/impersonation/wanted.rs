@@ -7,7 +7,7 @@ use drydock_machinery::quote::go_quote;
 use http::{HeaderMap, HeaderName};
 
 use crate::authn::headers::{first, keys_under};
-use crate::user::User;
+use crate::request::user::User;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");

@@ -11,7 +11,7 @@ use super::schedule::THROTTLED;
 use super::*;
 use crate::authn::{Caller, Origin};
 use crate::authz::Attributes;
-use crate::user::User;
+use crate::request::user::User;
 
 fn question(name: &str) -> Question {
     let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });

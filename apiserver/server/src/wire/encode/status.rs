@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use super::object::in_format;
 use super::protobuf;
 use super::response::bytes;
-use crate::query::Query;
+use crate::request::query::Query;
 use crate::wire::negotiate::{self, Format, Output};
 
 /// An error, in the form that the client asked for.

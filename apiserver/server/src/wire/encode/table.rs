@@ -6,7 +6,7 @@ use drydock_storage::storage::Stored;
 use serde_json::Value;
 
 use super::object::ObjectView;
-use crate::query::Query;
+use crate::request::query::Query;
 
 /// `includeObject`; 400 for what it does not take.
 pub fn include_object(query: &Query) -> Result<IncludeObject, ApiError> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use drydock_machinery::ApiError;
 
-use crate::query::Query;
+use crate::request::query::Query;
 
 /// Bytes of the longest path that leads anywhere: what Kubernetes serves has at most some 900, with the longest names.
 /// What follows is not read, so that no review, log or metric is told of it.
@@ -214,5 +214,5 @@ fn exact_name(selector: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "request_info_tests.rs"]
+#[path = "info_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::USER_AGENT;
 use serde_json::Value;
 
-use crate::query::Query;
+use crate::request::query::Query;
 
 /// What becomes of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use drydock_storage::backend::Revision;
 use http::StatusCode;
 use tracing::Span;
 
-use crate::request_info::{RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 
 /// An answer that takes longer than this is told of (k8s.io/apiserver pkg/endpoints/handlers, trace.LogIfLong).
 const SLOW: Duration = Duration::from_millis(500);

@@ -5,8 +5,8 @@ use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_storage::backend::Revision;
 use drydock_storage::storage::{ListOptions as Read, ReadAt, WatchFrom};
 
-use crate::continue_token::Continue;
-use crate::query::Query;
+use crate::request::continue_token::Continue;
+use crate::request::query::Query;
 
 /// The options, as they stand in the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
