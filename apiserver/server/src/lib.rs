@@ -35,11 +35,9 @@ pub mod admission;
 pub mod api_group;
 mod audit_id;
 mod deadline;
-pub mod fair_budget;
 pub mod fence;
 mod guarded_body;
 mod managed;
-mod offload;
 pub mod request;
 pub mod sending;
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl PriorityLevel {
         matches!(self, Self::Exempt | Self::System | Self::Controllers)
     }
 
-    /// Whether requests wait for room in a [budget](crate::fair_budget) of memory or threads.
+    /// Whether requests wait for room in a [budget](crate::flow_control::fair_budget) of memory or threads.
     pub fn waits_for_room(self) -> bool {
         self != Self::Exempt
     }

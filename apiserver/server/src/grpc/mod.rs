@@ -43,7 +43,7 @@ use drydock_machinery::ApiError;
 use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
-use crate::fair_budget::FairBudget;
+use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
 use checks::Checks;
 pub use read::Read;

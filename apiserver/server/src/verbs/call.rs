@@ -20,9 +20,9 @@ use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions, 
 use crate::api_group::Resource;
 use crate::audit::Trail;
 use crate::authn::Caller;
-use crate::fair_budget::FairBudget;
 use crate::fence::Term;
 use crate::flow_control::PriorityLevel;
+use crate::flow_control::fair_budget::FairBudget;
 use crate::managed;
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};

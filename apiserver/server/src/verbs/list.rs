@@ -13,7 +13,7 @@ use http::Response;
 
 use super::call::Call;
 use super::selection;
-use crate::fair_budget::FairBudget;
+use crate::flow_control::fair_budget::FairBudget;
 use crate::request::continue_token::Continue;
 use crate::request::list_options::ListOptions;
 use crate::wire::encode::{self, ListPage};

@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 
-use crate::fair_budget::{FairBudget, Holding};
+use crate::flow_control::fair_budget::{FairBudget, Holding};
 use crate::request::spans;
 use crate::wire::negotiate::{Format, MEDIA_TYPES};
 

@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::object::ObjectView;
 use super::{compress, response};
-use crate::fair_budget::Holding;
+use crate::flow_control::fair_budget::Holding;
 use crate::sending::Streaming;
 use crate::wire::negotiate::{Format, Output};
 use json::Json;

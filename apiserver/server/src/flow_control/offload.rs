@@ -19,8 +19,8 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-use crate::fair_budget::FairBudget;
 use crate::flow_control::PriorityLevel;
+use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
 use cores::{Computing, Cores};
 
