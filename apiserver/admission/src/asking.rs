@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use drydock_server::authn::Caller;
-use drydock_server::authz::{Attributes, Authorizer};
+use drydock_server::auth::authn::Caller;
+use drydock_server::auth::authz::{Attributes, Authorizer};
 use drydock_server::request::user::User;
 use tokio::runtime::Handle;
 

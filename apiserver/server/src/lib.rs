@@ -18,16 +18,13 @@
 pub mod generic;
 
 pub mod audit;
-pub mod authn;
-pub mod authz;
+pub mod auth;
 pub mod chain;
 pub mod flow_control;
-pub mod gate;
 pub mod grpc;
 pub mod health;
 pub mod host;
 pub mod metrics;
-pub mod review;
 pub mod serve;
 pub mod tls;
 

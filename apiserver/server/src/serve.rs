@@ -35,7 +35,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::authn::Peer;
+use crate::auth::authn::Peer;
 use crate::chain::{Chain, Kept};
 use crate::sending::Outgoing;
 use connections::Stage;

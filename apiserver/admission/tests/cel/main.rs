@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use drydock_admission::cel::library::{Ask, Asker, authorizer};
 use drydock_admission::cel::{Activation, Answer, Expression, of_json, stack};
-use drydock_server::authz::Attributes;
+use drydock_server::auth::authz::Attributes;
 use drydock_server::request::user::User;
 use serde_json::json;
 

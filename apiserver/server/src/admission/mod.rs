@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 pub use options::RequestOptions;
 
 use crate::audit::Trail;
-use crate::authn::Caller;
+use crate::auth::authn::Caller;
 use crate::request::user::User;
 use crate::request::warnings::{ITEM_RUNES, TOTAL_RUNES};
 

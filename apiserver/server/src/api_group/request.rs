@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::{HeaderMap, Method};
 
 use crate::audit::Trail;
-use crate::authn::{Caller, Origin};
+use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevel;
 use crate::request::info::{self, RequestInfo};
 use crate::request::user::User;

@@ -32,7 +32,7 @@ pub use log::Mode;
 pub use policy::{Level, Policy, Stage};
 pub use trail::Trail;
 
-use crate::authn::Peer;
+use crate::auth::authn::Peer;
 use crate::request::info::RequestInfo;
 use line::Lines;
 use log::Log;

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use super::Server;
 use super::stop::Stop;
 use crate::api_group::ApiGroup;
-use crate::authn::Authenticator;
+use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
 use crate::fence::Terms;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};

@@ -75,7 +75,7 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::authz::Attributes;
+    use crate::auth::authz::Attributes;
     use crate::request::info;
 
     #[test]

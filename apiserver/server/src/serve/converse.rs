@@ -24,7 +24,7 @@ use super::requests::Requests;
 use super::turns::Turns;
 use super::windows::{Reread, lowered};
 use super::{Answer, Bounds};
-use crate::authn::Peer;
+use crate::auth::authn::Peer;
 use crate::guarded_body::guard;
 use crate::sending::Streams;
 

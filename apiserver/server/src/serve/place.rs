@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Stage};
 use super::groups::Id;
-use crate::authn::peer::{Observer, Proof};
+use crate::auth::authn::peer::{Observer, Proof};
 use crate::request::network::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;

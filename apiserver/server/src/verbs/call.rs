@@ -19,7 +19,7 @@ use super::replaced_bytes::ReplacedBytes;
 use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions, Warnings};
 use crate::api_group::Resource;
 use crate::audit::Trail;
-use crate::authn::Caller;
+use crate::auth::authn::Caller;
 use crate::fence::Term;
 use crate::flow_control::PriorityLevel;
 use crate::flow_control::fair_budget::FairBudget;

@@ -10,7 +10,7 @@ use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::request::Request;
 use drydock_server::api_group::{ApiGroup, Resource};
-use drydock_server::authn::Caller;
+use drydock_server::auth::authn::Caller;
 use drydock_server::fence::Terms;
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::request::info::RequestInfo;

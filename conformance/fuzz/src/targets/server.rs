@@ -11,7 +11,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::api_group::request::Request;
 use drydock_server::api_group::{ApiGroup, Resource};
-use drydock_server::authn::Caller;
+use drydock_server::auth::authn::Caller;
 use drydock_server::flow_control::PriorityLevel;
 use drydock_server::request::info::{RequestInfo, Verb};
 use drydock_server::request::user::User;

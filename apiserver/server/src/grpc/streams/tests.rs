@@ -9,8 +9,8 @@ use tonic::{Code, Status};
 use super::counts::{MAX_QUESTIONS, MAX_STREAMS};
 use super::schedule::THROTTLED;
 use super::*;
-use crate::authn::{Caller, Origin};
-use crate::authz::Attributes;
+use crate::auth::authn::{Caller, Origin};
+use crate::auth::authz::Attributes;
 use crate::request::user::User;
 
 fn question(name: &str) -> Question {

@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 
 pub use attributes::Attributes;
 
-use crate::authn::Caller;
+use crate::auth::authn::Caller;
+use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
-use crate::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
 use crate::verbs::CreateAuthorizer;
 
 /// How long an answer is remembered.

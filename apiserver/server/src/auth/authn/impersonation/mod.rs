@@ -14,8 +14,8 @@ use lru::LruCache;
 use parking_lot::Mutex;
 
 use super::AUTHENTICATED;
-use crate::authn::Caller;
-use crate::authz::{Attributes, Authorizer};
+use crate::auth::authn::Caller;
+use crate::auth::authz::{Attributes, Authorizer};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 use mode::{Mode, Question};
 

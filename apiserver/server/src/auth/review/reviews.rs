@@ -14,7 +14,7 @@ use super::flights::{Awaited, Begun, Flight, Flights, Key};
 use super::payer::Payer;
 use super::queue::Turn;
 use super::turns::Turns;
-use crate::authn::Origin;
+use crate::auth::authn::Origin;
 
 /// Asks the host by objects of `K`. What becomes of the answers, of type `V`, is the business of whoever asks.
 pub(crate) struct Reviews<K, V> {

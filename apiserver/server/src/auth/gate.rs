@@ -10,10 +10,10 @@ use http::Response;
 use http::request::Parts;
 use kube::Client;
 
-use crate::authn::{Caller, Peer, TokenReviewer, token};
-use crate::authz::{Attributes, Authorizer};
+use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
+use crate::auth::authz::{Attributes, Authorizer};
+use crate::auth::review::Turns;
 use crate::request::info;
-use crate::review::Turns;
 use crate::wire::encode;
 
 /// Longest time until a request is let in.

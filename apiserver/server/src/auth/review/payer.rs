@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::authn::{Caller, Origin};
+use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
 use crate::request::network::Network;
 use crate::request::user::User;

@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::review::turns::{Bounds, Pace};
+use crate::auth::review::turns::{Bounds, Pace};
 
 const ROOM: CacheLimits =
     CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };

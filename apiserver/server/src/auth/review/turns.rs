@@ -11,7 +11,7 @@ use super::lanes::Wish;
 pub use super::pace::Pace;
 use super::payer::Payer;
 use super::queue::{Joined, Queue, Turn};
-use crate::authn::{Caller, Origin};
+use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
 use crate::request::user::User;
 

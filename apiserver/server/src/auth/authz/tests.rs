@@ -11,7 +11,7 @@ use hyper::body::Frame;
 use kube::client::Body;
 
 use super::*;
-use crate::authn::Origin;
+use crate::auth::authn::Origin;
 
 fn caller(name: &str) -> Caller {
     let user = User { name: name.to_owned(), ..User::default() };

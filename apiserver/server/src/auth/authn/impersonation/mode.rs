@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use drydock_machinery::{ApiError, names};
 
 use super::extra;
-use crate::authz::Attributes;
+use crate::auth::authz::Attributes;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Group of the resources that only impersonation knows.

@@ -6,7 +6,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::quote::go_quote;
 use http::{HeaderMap, HeaderName};
 
-use crate::authn::headers::{first, keys_under};
+use crate::auth::authn::headers::{first, keys_under};
 use crate::request::user::User;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");

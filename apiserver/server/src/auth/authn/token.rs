@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::Origin;
+use crate::auth::review::{Answer, Answers, CacheLimits, Key, Payer, Question, Reviews, Turn, Turns};
 use crate::request::user::User;
-use crate::review::{Answer, Answers, CacheLimits, Key, Payer, Question, Reviews, Turn, Turns};
 
 /// How long an answer is right.
 const FRESH: Duration = Duration::from_secs(10);
