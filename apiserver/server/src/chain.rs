@@ -20,8 +20,8 @@ use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
 use crate::api_group::request::Request;
+use crate::audit::audit_id;
 use crate::audit::{Audit, Trail};
-use crate::audit_id;
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::deadline;

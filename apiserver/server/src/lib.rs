@@ -30,7 +30,6 @@ pub mod tls;
 
 pub mod admission;
 pub mod api_group;
-mod audit_id;
 mod deadline;
 pub mod fence;
 mod guarded_body;

@@ -8,6 +8,7 @@
 //!
 //! Without a policy there is no trail: each of its methods does nothing then.
 
+pub(crate) mod audit_id;
 mod body;
 mod counts;
 mod event;

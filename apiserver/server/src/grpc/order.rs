@@ -19,7 +19,7 @@ use super::reviews::review;
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status, timeout};
 use crate::audit::Trail;
-use crate::audit_id;
+use crate::audit::audit_id;
 use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
 use crate::chain::{self, Admitted, Answered, Chain, Kept};
