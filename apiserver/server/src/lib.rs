@@ -22,7 +22,6 @@ pub mod auth;
 pub mod chain;
 pub mod flow_control;
 pub mod grpc;
-pub mod health;
 pub mod host;
 pub mod metrics;
 pub mod serve;
@@ -30,7 +29,6 @@ pub mod tls;
 
 pub mod admission;
 pub mod api_group;
-mod deadline;
 pub mod fence;
 mod guarded_body;
 mod managed;

@@ -13,7 +13,7 @@ use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
 use drydock_runtime::{Caches, Context};
 use drydock_server::auth::gate::Gate;
-use drydock_server::health::Health;
+use drydock_server::chain::health::Health;
 use drydock_server::host;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};

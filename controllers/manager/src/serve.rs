@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{Request, Response};
 use drydock_server::auth::authn::Peer;
 use drydock_server::auth::gate::Gate;
-use drydock_server::health::Health;
+use drydock_server::chain::health::Health;
 use drydock_server::request::query::Query;
 use drydock_server::serve::{self, Answer, Bounds};
 use drydock_server::tls::{Serving, server_config};

@@ -11,10 +11,10 @@ use super::stop::Stop;
 use crate::api_group::ApiGroup;
 use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
+use crate::chain::health::Health;
 use crate::fence::Terms;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::grpc::Grpc;
-use crate::health::Health;
 use crate::sending::Sending;
 
 impl Server {

@@ -96,7 +96,7 @@ impl Grpc {
     /// The service's descriptors cannot be decoded.
     pub fn new(
         service: Arc<dyn Service>,
-        health: crate::health::Health,
+        health: crate::chain::health::Health,
         shutdown: CancellationToken,
     ) -> Result<Self, tonic_reflection::server::Error> {
         let why = "Too many bytes in the messages of calls in flight, please try again later.";

@@ -12,7 +12,7 @@ use tonic_health::pb::health_server::HealthServer;
 use super::health::{CHECK, Readiness, WATCH};
 use super::reflection::{self, Reflection};
 use super::{Read, Service};
-use crate::health::Health;
+use crate::chain::health::Health;
 use crate::request::user::User;
 
 /// Answers the calls of one of the services that every server has.

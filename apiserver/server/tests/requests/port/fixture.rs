@@ -13,9 +13,9 @@ use drydock_server::auth::authn::{Authenticator, HostConfig, HostConfigSource, T
 use drydock_server::auth::authz::Authorizer;
 use drydock_server::auth::review::Turns;
 use drydock_server::chain::Chain;
+use drydock_server::chain::health::Health;
 use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
 use drydock_server::grpc::{Grpc, Service};
-use drydock_server::health::Health;
 use drydock_server::host::{self, Patience};
 use drydock_server::metrics::Metrics;
 use drydock_server::sending::Sending;

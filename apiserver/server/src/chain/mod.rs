@@ -4,6 +4,8 @@
 //! metrics, the API
 
 mod admit;
+mod deadline;
+pub mod health;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -24,10 +26,9 @@ use crate::audit::audit_id;
 use crate::audit::{Audit, Trail};
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
-use crate::deadline;
+use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::grpc::{self, Grpc};
-use crate::health::Health;
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::info::{self, RequestInfo, Verb};
 use crate::request::spans;
