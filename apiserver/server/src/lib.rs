@@ -30,7 +30,6 @@ pub mod tls;
 pub mod admission;
 pub mod api_group;
 pub mod fence;
-mod guarded_body;
 mod managed;
 pub mod request;
 pub mod sending;

@@ -18,9 +18,9 @@ use super::policy::{Level, Stage, Verdict};
 use super::{Audit, source};
 use crate::auth::authn::Peer;
 use crate::auth::authz::Decision;
-use crate::guarded_body::guard;
 use crate::request::info::RequestInfo;
 use crate::request::user::User;
+use crate::sending::guarded_body::guard;
 
 /// The trail of one request; one that is not logged leaves none.
 #[derive(Clone, Default)]

@@ -26,6 +26,7 @@
 
 mod answer;
 mod budget;
+pub(crate) mod guarded_body;
 mod initial_events;
 mod ledger;
 mod outgoing;
