@@ -22,6 +22,7 @@ pub mod auth;
 pub mod chain;
 pub mod flow_control;
 pub mod grpc;
+pub mod handlers;
 pub mod host;
 pub mod metrics;
 pub mod serve;
@@ -29,12 +30,9 @@ pub mod tls;
 
 pub mod admission;
 pub mod api_group;
-pub mod fence;
-mod managed;
 pub mod request;
 pub mod sending;
 #[cfg(test)]
 mod testing;
-pub mod verbs;
 pub mod watch;
 pub mod wire;

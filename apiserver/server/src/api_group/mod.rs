@@ -23,13 +23,13 @@ use crate::api_group::discovery::Discovery;
 pub use crate::api_group::identity::Identity;
 use crate::api_group::request::Request;
 use crate::audit::Trail;
-use crate::fence::{Refusal, Term, Terms};
 use crate::flow_control::Listed;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
+use crate::handlers::fence::{Refusal, Term, Terms};
+use crate::handlers::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
-use crate::verbs::{self, Call, CreateAuthorizer, LIST_ROOM, ReplacedBytes};
 use crate::watch::Recent;
 use crate::wire::body::{self, Read};
 use crate::wire::encode;
@@ -89,7 +89,7 @@ impl ApiGroup {
             recent: Arc::default(),
             replaced_bytes: Arc::default(),
             bodies: body::budget(),
-            lists: verbs::list_budget(LIST_ROOM),
+            lists: handlers::list_budget(LIST_ROOM),
             offload: Offload::default(),
         }
     }
@@ -134,7 +134,7 @@ impl ApiGroup {
     /// So many bytes of objects may lists read from the store, and hold until they are sent.
     #[must_use]
     pub fn with_list_room(mut self, bytes: usize) -> Self {
-        self.lists = verbs::list_budget(bytes);
+        self.lists = handlers::list_budget(bytes);
         self
     }
 
@@ -184,18 +184,18 @@ impl ApiGroup {
         };
         match self.admit(&mut call, &method, body).await {
             Ok(body) if body.len() > LARGE_BODY => self.serve_large(call, body).await,
-            Ok(body) => answered(&call, verbs::serve(&call, &body).await),
+            Ok(body) => answered(&call, handlers::serve(&call, &body).await),
             Err(error) => answered(&call, Err(error)),
         }
     }
 
     /// Reads the body of a request that is served.
     async fn admit(&self, call: &mut Call, method: &http::Method, body: Body) -> Result<Read, ApiError> {
-        if !verbs::is_served(call, method) {
+        if !handlers::is_served(call, method) {
             return Err(ApiError::method_not_allowed());
         }
         call.term = self.term(call).await?;
-        if !verbs::takes_body(&call.info.verb) {
+        if !handlers::takes_body(&call.info.verb) {
             return Ok(Read::nothing());
         }
         body::read(body, self.bodies.holding(&call.user, call.level, call.caller.deadline())).await
@@ -205,7 +205,7 @@ impl ApiGroup {
     async fn serve_large(&self, call: Call, body: Read) -> Response<Body> {
         let call = Arc::new(call);
         let of_request = call.clone();
-        let request = async move { verbs::serve(&of_request, &body).await };
+        let request = async move { handlers::serve(&of_request, &body).await };
         let served = self.offload.run(&call.user, call.level, call.caller.deadline(), request).await;
         answered(&call, served.unwrap_or_else(Err))
     }

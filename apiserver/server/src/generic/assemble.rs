@@ -12,9 +12,9 @@ use crate::api_group::ApiGroup;
 use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
 use crate::chain::health::Health;
-use crate::fence::Terms;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::grpc::Grpc;
+use crate::handlers::fence::Terms;
 use crate::sending::Sending;
 
 impl Server {

@@ -11,8 +11,8 @@ use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value};
 
 use crate::admission::Warnings;
+use crate::handlers::Call;
 use crate::request::write_options::{FieldValidation, WriteOptions};
-use crate::verbs::Call;
 use crate::wire::negotiate::Format;
 
 /// Decodes an object of `kind` from a body, with defaults.

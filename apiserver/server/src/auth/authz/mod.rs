@@ -17,9 +17,9 @@ pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
 use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
+use crate::handlers::CreateAuthorizer;
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
-use crate::verbs::CreateAuthorizer;
 
 /// How long an answer is remembered.
 pub(crate) const REMEMBER: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use http_body_util::BodyExt;
 
 use super::*;
 use crate::flow_control::PriorityLevel;
+use crate::handlers::list_budget;
 use crate::testing::{Counting, kind, objects};
-use crate::verbs::list_budget;
 use crate::wire::encode::{object_bytes, protobuf::raw};
 use crate::wire::negotiate::Transform;
 

@@ -14,7 +14,7 @@ use http::{Response, StatusCode};
 use super::call::{Call, Write};
 use super::{metadata, quota, replaced_bytes, size};
 use crate::admission::{Operation, Phase};
-use crate::managed;
+use crate::handlers::managed;
 use crate::request::spans;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};

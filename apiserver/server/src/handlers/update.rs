@@ -13,7 +13,7 @@ use super::call::{Call, Write};
 use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
-use crate::managed;
+use crate::handlers::managed;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
 use crate::wire::codec;

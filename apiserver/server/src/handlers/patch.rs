@@ -12,7 +12,7 @@ use super::call::Call;
 use super::transition::{self, Next, Outcome, Step};
 use super::update::changed;
 use super::{create, metadata};
-use crate::managed;
+use crate::handlers::managed;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
 use crate::wire::codec;

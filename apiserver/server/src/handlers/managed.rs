@@ -7,8 +7,8 @@ use drydock_machinery::{ApiError, Object};
 use drydock_machinery::{decode, go_json};
 use serde_json::{Map, Value};
 
+use crate::handlers::Call;
 use crate::request::write_options::WriteOptions;
-use crate::verbs::Call;
 use crate::wire::codec;
 
 /// What writes to the object itself do not own.

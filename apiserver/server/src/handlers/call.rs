@@ -20,10 +20,10 @@ use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions, 
 use crate::api_group::Resource;
 use crate::audit::Trail;
 use crate::auth::authn::Caller;
-use crate::fence::Term;
 use crate::flow_control::PriorityLevel;
 use crate::flow_control::fair_budget::FairBudget;
-use crate::managed;
+use crate::handlers::fence::Term;
+use crate::handlers::managed;
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
