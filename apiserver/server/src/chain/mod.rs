@@ -28,7 +28,6 @@ use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
-use crate::grpc::{self, Grpc};
 use crate::metrics::{Metrics, OpenWatch};
 use crate::request::info::{self, RequestInfo, Verb};
 use crate::request::spans;
@@ -54,8 +53,6 @@ pub struct Chain {
     pub audit: Option<Arc<Audit>>,
     /// What is served.
     pub api: ApiGroup,
-    /// The gRPC service, where one is mounted.
-    pub grpc: Option<Grpc>,
     /// Longest time that a request which does not stream may take.
     pub request_timeout: Duration,
     /// Answers on their way out.
@@ -78,10 +75,6 @@ pub enum Kept {
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
     pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Outgoing<Kept>> {
-        if let Some(grpc) = self.grpc.as_ref().filter(|_| grpc::is_call(&request)) {
-            // Boxed: its state is larger than that of other requests, which would all make room for it.
-            return Box::pin(self.serve_call(grpc, request, peer)).await;
-        }
         let started = Instant::now();
         let info = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());

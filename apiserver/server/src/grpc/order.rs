@@ -15,7 +15,6 @@ use tracing::Instrument;
 
 use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
 use super::answer::{check, unary};
-use super::reviews::review;
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status, timeout};
 use crate::audit::Trail;
@@ -83,7 +82,7 @@ impl Call<'_> {
 
 impl Chain {
     /// Answers one call. Whatever goes wrong, there is an answer.
-    pub(crate) async fn serve_call(
+    pub(super) async fn serve_call(
         &self,
         grpc: &Grpc,
         request: Request<Body>,
@@ -181,14 +180,6 @@ impl Chain {
 
     fn late(&self, call: &Call<'_>) -> Refusal {
         self.out_of_time(call.info()).into()
-    }
-
-    /// Reviews the open streams, and looks whether the server is ready for those who watch that, for as long as this is
-    /// polled. Does nothing where no service is mounted.
-    pub async fn review_streams(self: Arc<Self>) {
-        let Some(grpc) = &self.grpc else { return };
-        let reviews = review(&grpc.streams, self.clone());
-        tokio::join!(reviews, grpc.routes.readiness.follow());
     }
 }
 

@@ -36,8 +36,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
-use crate::chain::{Chain, Kept};
-use crate::sending::Outgoing;
 use connections::Stage;
 use converse::{Client, converse, peer};
 use gather::WRITE_BUFFER;
@@ -85,22 +83,6 @@ pub trait Answer: Send + Sync + 'static {
     /// Whether a client is a front proxy, which sends the requests of many users. Asked once, after the handshake.
     fn is_front_proxy(&self, _peer: &Peer) -> bool {
         false
-    }
-}
-
-impl Answer for Chain {
-    type Body = Outgoing<Kept>;
-
-    fn answer(
-        &self,
-        request: Request<Body>,
-        peer: &Peer,
-    ) -> impl Future<Output = Response<Self::Body>> + Send {
-        self.serve(request, peer)
-    }
-
-    fn is_front_proxy(&self, peer: &Peer) -> bool {
-        self.authenticator.greet(peer)
     }
 }
 
