@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use drydock_server::authn::Caller;
-use drydock_server::authz::{Attributes, Authorizer};
-use drydock_server::user::User;
+use drydock_server::auth::authn::Caller;
+use drydock_server::auth::authz::{Attributes, Authorizer};
+use drydock_server::request::user::User;
 use tokio::runtime::Handle;
 
 use crate::cel::library::Ask;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drydock_machinery::Object;
 use drydock_server::admission::Attributes;
-use drydock_server::authz;
-use drydock_server::user::User;
+use drydock_server::auth::authz;
+use drydock_server::request::user::User;
 use serde_json::Value;
 
 use crate::cel::library::{Ask, Asker, authorizer, request_resource};

@@ -2,7 +2,7 @@
 
 use drydock_machinery::kind::Names;
 use drydock_server::admission::Attributes;
-use drydock_server::user::User;
+use drydock_server::request::user::User;
 use serde_json::{Map, Value, json};
 
 /// Everything about a request but the objects (k8s.io/apiserver pkg/admission/plugin/cel/condition.go,

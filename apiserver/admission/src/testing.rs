@@ -11,9 +11,9 @@ use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
 use drydock_server::admission::{Attributes, Operation, RequestOptions, Warnings};
 use drydock_server::audit::Trail;
-use drydock_server::authn::{Caller, Origin};
-use drydock_server::query::Query;
-use drydock_server::user::User;
+use drydock_server::auth::authn::{Caller, Origin};
+use drydock_server::request::query::Query;
+use drydock_server::request::user::User;
 use serde_json::{Value, json};
 
 /// A kind without rules that defaults `spec.size` to 1.

@@ -9,8 +9,8 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::Admission;
-use drydock_server::authz;
-use drydock_server::user::User;
+use drydock_server::auth::authz;
+use drydock_server::request::user::User;
 use serde_json::{Map, Value, json};
 
 use super::Policies;

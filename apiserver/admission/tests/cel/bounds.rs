@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drydock_admission::cel::library::{Ask, Asker, authorizer};
 use drydock_admission::cel::{Activation, Expression, OUT_OF_BUDGET, stack};
-use drydock_server::authz::Attributes;
-use drydock_server::user::User;
+use drydock_server::auth::authz::Attributes;
+use drydock_server::request::user::User;
 
 use super::{VARIABLES, activation, fails, holds};
 

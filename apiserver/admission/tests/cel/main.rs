@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use drydock_admission::cel::library::{Ask, Asker, authorizer};
 use drydock_admission::cel::{Activation, Answer, Expression, of_json, stack};
-use drydock_server::authz::Attributes;
-use drydock_server::user::User;
+use drydock_server::auth::authz::Attributes;
+use drydock_server::request::user::User;
 use serde_json::json;
 
 const VARIABLES: [&str; 4] = ["object", "oldObject", "authorizer", "variables"];

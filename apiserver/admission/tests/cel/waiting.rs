@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use drydock_admission::cel::library::{Ask, Asker, authorizer};
 use drydock_admission::cel::{Activation, Expression, stack};
-use drydock_server::authz::Attributes;
-use drydock_server::user::User;
+use drydock_server::auth::authz::Attributes;
+use drydock_server::request::user::User;
 
 use super::VARIABLES;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes};
-use drydock_server::authn::Caller;
-use drydock_server::authz::{self, Authorizer};
-use drydock_server::user::User;
+use drydock_server::auth::authn::Caller;
+use drydock_server::auth::authz::{self, Authorizer};
+use drydock_server::request::user::User;
 
 /// The check; it does not concern subresources, which have rules of RBAC of their own.
 pub struct PodDelete {

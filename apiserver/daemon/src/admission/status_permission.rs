@@ -11,7 +11,7 @@ use drydock_api::eviction_request::permissions::{ASSIGNMENT, INTERCEPTOR, Permis
 use drydock_machinery::field::Path;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, Attributes, Operation};
-use drydock_server::authz::{self, Authorizer};
+use drydock_server::auth::authz::{self, Authorizer};
 
 /// The check. Writes to the object itself are looked at too: the managed fields that they bring may make somebody the
 /// owner of what is in the status.

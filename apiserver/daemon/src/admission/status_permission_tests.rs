@@ -7,7 +7,7 @@ use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
 use drydock_machinery::Object;
 use drydock_server::admission::{Operation, RequestOptions, Warnings};
 use drydock_server::audit::Trail;
-use drydock_server::query::Query;
+use drydock_server::request::query::Query;
 use serde_json::{Value, json};
 
 use super::*;

@@ -23,9 +23,9 @@ use parking_lot::Mutex;
 pub use options::RequestOptions;
 
 use crate::audit::Trail;
-use crate::authn::Caller;
-use crate::user::User;
-use crate::warnings::{ITEM_RUNES, TOTAL_RUNES};
+use crate::auth::authn::Caller;
+use crate::request::user::User;
+use crate::request::warnings::{ITEM_RUNES, TOTAL_RUNES};
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

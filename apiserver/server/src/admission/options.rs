@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::Operation;
-use crate::query::Query;
-use crate::verbs::DeleteOptions;
+use crate::handlers::DeleteOptions;
+use crate::request::query::Query;
 
 /// Where a request's options stand.
 #[derive(Clone, Copy, Debug)]

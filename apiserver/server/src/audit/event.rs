@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 
 use super::body::LoggedBody;
 use super::policy::{Level, Stage};
-use crate::request_info::RequestInfo;
-use crate::user::User;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
 
 /// Longest user agent that is logged whole (k8s.io/apiserver pkg/audit/request.go, maxUserAgentLength).
 const USER_AGENT: usize = 1024;

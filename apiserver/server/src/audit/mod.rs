@@ -8,6 +8,7 @@
 //!
 //! Without a policy there is no trail: each of its methods does nothing then.
 
+pub(crate) mod audit_id;
 mod body;
 mod counts;
 mod event;
@@ -32,8 +33,8 @@ pub use log::Mode;
 pub use policy::{Level, Policy, Stage};
 pub use trail::Trail;
 
-use crate::authn::Peer;
-use crate::request_info::RequestInfo;
+use crate::auth::authn::Peer;
+use crate::request::info::RequestInfo;
 use line::Lines;
 use log::Log;
 

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::request_info::RequestInfo;
-use crate::user::User;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
 
 /// How much is logged of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

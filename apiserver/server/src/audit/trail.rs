@@ -16,11 +16,11 @@ use super::body::LoggedBody;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{Level, Stage, Verdict};
 use super::{Audit, source};
-use crate::authn::Peer;
-use crate::authz::Decision;
-use crate::guarded_body::guard;
-use crate::request_info::RequestInfo;
-use crate::user::User;
+use crate::auth::authn::Peer;
+use crate::auth::authz::Decision;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
+use crate::sending::guarded_body::guard;
 
 /// The trail of one request; one that is not logged leaves none.
 #[derive(Clone, Default)]

@@ -12,10 +12,10 @@ use http::{HeaderMap, StatusCode};
 
 use super::Chain;
 use crate::audit::Trail;
-use crate::authn::{Caller, Peer, ProvedBy};
-use crate::authz::{Attributes, Decision};
+use crate::auth::authn::{Caller, Peer, ProvedBy};
+use crate::auth::authz::{Attributes, Decision};
 use crate::flow_control::{PriorityLevel, Seats, Work};
-use crate::user::User;
+use crate::request::user::User;
 
 /// A request that may be answered.
 pub(crate) struct Admitted {

@@ -14,7 +14,7 @@ use super::scheduler::{Arrival, Claim, Scheduler, Served};
 use super::seats::{Queued, Seats};
 use super::share::{LEVELS, Share, shares};
 use super::work_estimate::{self, Listed, Work};
-use crate::user::User;
+use crate::request::user::User;
 
 /// Longest wait (k8s.io/apiserver pkg/server/filters/priority-and-fairness.go, getRequestWaitContext).
 const LONGEST_WAIT: Duration = Duration::from_secs(15);

@@ -7,6 +7,8 @@
 //!                          FlowControl: waits for it; Seats are given back when dropped
 //! ```
 
+pub mod fair_budget;
+pub(crate) mod offload;
 pub mod priority_level;
 mod share;
 mod work_estimate;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::user::{SYSTEM_MASTERS, User};
+use crate::request::user::{SYSTEM_MASTERS, User};
 
 /// Users of the system level. The garbage collector and the namespace and quota controllers run as one of them, or as
 /// service accounts of kube-system.
@@ -32,7 +32,7 @@ pub const LIMITED: [PriorityLevel; 4] =
 
 /// What depends on the level:
 ///
-/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [terms](Self::has_terms) | [share of the history](crate::verbs::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [pace of reviews](crate::review) |
+/// | | seats and queues | [quota](Self::is_bound_by_quota) | [size](Self::is_bound_by_size) | [body budget](Self::waits_for_room) | [terms](Self::has_terms) | [share of the history](crate::handlers::ReplacedBytes) | [reserve of the store](Self::is_of_cluster) | [pace of reviews](crate::auth::review) |
 /// |---|---|---|---|---|---|---|---|---|
 /// | exempt | no | no | yes | no | yes | no | yes | no |
 /// | system | yes | yes | yes | its own part | no | no | yes | no |
@@ -55,7 +55,7 @@ impl PriorityLevel {
         matches!(self, Self::Exempt | Self::System | Self::Controllers)
     }
 
-    /// Whether requests wait for room in a [budget](crate::fair_budget) of memory or threads.
+    /// Whether requests wait for room in a [budget](crate::flow_control::fair_budget) of memory or threads.
     pub fn waits_for_room(self) -> bool {
         self != Self::Exempt
     }
@@ -65,7 +65,7 @@ impl PriorityLevel {
         matches!(self, Self::System | Self::Controllers)
     }
 
-    /// Whether writes may name the [term](crate::fence) of a lease.
+    /// Whether writes may name the [term](crate::handlers::fence) of a lease.
     pub fn has_terms(self) -> bool {
         matches!(self, Self::Exempt | Self::Controllers)
     }

@@ -1,4 +1,4 @@
-//! The chain of a server, of all its parts.
+//! Everything that answers at the port of a server, of all its parts.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use tokio::net::TcpListener;
 use super::Server;
 use super::stop::Stop;
 use crate::api_group::ApiGroup;
-use crate::authn::Authenticator;
+use crate::auth::authn::Authenticator;
 use crate::chain::Chain;
-use crate::fence::Terms;
+use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
-use crate::grpc::Grpc;
-use crate::health::Health;
+use crate::grpc::{Grpc, Mux};
+use crate::handlers::fence::Terms;
 use crate::sending::Sending;
 
 impl Server {
     /// Everything that a request passes through, with the port where it comes in.
-    pub(super) fn chain(mut self, stop: &Stop) -> anyhow::Result<(TcpListener, ServerConfig, Chain)> {
+    pub(super) fn assemble(mut self, stop: &Stop) -> anyhow::Result<(TcpListener, ServerConfig, Mux)> {
         for resource in &mut self.resources {
             resource.admission.extend(self.of_all.iter().cloned());
         }
@@ -52,11 +52,10 @@ impl Server {
             metrics,
             audit: self.audit,
             api,
-            grpc,
             request_timeout: options.request_timeout,
             sending,
         };
-        Ok((self.listener, self.tls, chain))
+        Ok((self.listener, self.tls, Mux { chain: Arc::new(chain), grpc }))
     }
 
     fn health(&mut self) -> Health {

@@ -41,14 +41,14 @@ use crate::admission::Admission;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use crate::api_group::Resource;
 use crate::audit::Audit;
-use crate::authn::{HostConfigSource, TokenReviewer};
-use crate::authz::Authorizer;
+use crate::auth::authn::{HostConfigSource, TokenReviewer};
+use crate::auth::authz::Authorizer;
+use crate::auth::review::Turns;
+use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
-use crate::health::Check;
 use crate::host::{self, HostNamespaces};
 use crate::metrics::Metrics;
-use crate::review::Turns;
 use crate::serve::{self, Bounds};
 use crate::tls;
 use stop::Stop;
@@ -188,14 +188,14 @@ impl Server {
         let audit = self.audit.clone();
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
-        let (listener, tls, chain) = self.chain(&stop)?;
-        let chain = Arc::new(chain);
-        let sending = chain.sending.clone();
+        let (listener, tls, mux) = self.assemble(&stop)?;
+        let sending = mux.chain.sending.clone();
+        let mux = Arc::new(mux);
         let look_after = async move { sending.look_after().await };
         // Until the last connection has ended, which may be long after `stop`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
-        let _reviews = AbortOnDropHandle::new(tokio::spawn(chain.clone().review_streams()));
-        serve::serve(listener, tls, chain, stop.now, bounds).await;
+        let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
+        serve::serve(listener, tls, mux, stop.now, bounds).await;
         if let Some(audit) = audit {
             audit.flush().await;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::options::Trust;
-use crate::authn::{HostConfig, HostConfigSource};
+use crate::auth::authn::{HostConfig, HostConfigSource};
 use crate::tls::ClientCa;
 
 /// How often the files are compared with what is in force (Kubernetes re-reads within a minute).

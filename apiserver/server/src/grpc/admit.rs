@@ -14,12 +14,12 @@ use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;
 use super::streams::OpenStream;
 use super::{Grpc, Refusal, message};
-use crate::authn::{Caller, Credential};
-use crate::authz::Attributes;
+use crate::auth::authn::{Caller, Credential};
+use crate::auth::authz::Attributes;
 use crate::chain::Chain;
 use crate::flow_control::Seats;
-use crate::request_info::RequestInfo;
-use crate::user::User;
+use crate::request::info::RequestInfo;
+use crate::request::user::User;
 
 /// Bytes of a call whose message has not come yet.
 const CALL: usize = 8 << 10;

@@ -20,8 +20,8 @@ use super::order::Call;
 use super::routes::Route;
 use super::{Grpc, Refusal, message};
 use crate::flow_control::Seats;
+use crate::request::user::User;
 use crate::sending::Streaming;
-use crate::user::User;
 
 /// Time for the message of a health check, which comes from anybody.
 const CHECK_TIME: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
 
-use crate::health::Health;
+use crate::chain::health::Health;
 
 /// Name of the service.
 pub(super) const NAME: &str = "grpc.health.v1.Health";

@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use tonic::Status;
 
 use super::Refusal;
-use crate::fair_budget::Holding;
+use crate::flow_control::fair_budget::Holding;
 
 /// Most bytes of a request message, compressed and decompressed.
 pub(super) const MAX_BYTES: usize = 64 << 10;

@@ -43,10 +43,15 @@ use drydock_machinery::ApiError;
 use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
-use crate::fair_budget::FairBudget;
-use crate::user::User;
+use crate::auth::authn::Peer;
+use crate::chain::{Chain, Kept};
+use crate::flow_control::fair_budget::FairBudget;
+use crate::request::user::User;
+use crate::sending::Outgoing;
+use crate::serve::Answer;
 use checks::Checks;
 pub use read::Read;
+use reviews::review;
 use routes::Routes;
 use streams::Streams;
 
@@ -96,7 +101,7 @@ impl Grpc {
     /// The service's descriptors cannot be decoded.
     pub fn new(
         service: Arc<dyn Service>,
-        health: crate::health::Health,
+        health: crate::chain::health::Health,
         shutdown: CancellationToken,
     ) -> Result<Self, tonic_reflection::server::Error> {
         let why = "Too many bytes in the messages of calls in flight, please try again later.";
@@ -106,9 +111,43 @@ impl Grpc {
     }
 }
 
+/// Everything that answers at the port: the chain of HTTP requests, and a gRPC service where one is mounted.
+pub struct Mux {
+    /// Answers requests.
+    pub chain: Arc<Chain>,
+    /// Answers calls.
+    pub grpc: Option<Grpc>,
+}
+
+impl Mux {
+    /// Reviews the open streams and follows the readiness of the server, until the future is dropped. Returns at once
+    /// if no service is mounted.
+    pub async fn review_streams(self: Arc<Self>) {
+        let Some(grpc) = &self.grpc else { return };
+        let reviews = review(&grpc.streams, self.chain.clone());
+        tokio::join!(reviews, grpc.routes.readiness.follow());
+    }
+}
+
+impl Answer for Mux {
+    type Body = Outgoing<Kept>;
+
+    async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
+        match self.grpc.as_ref().filter(|_| is_call(&request)) {
+            // Boxed: its state is larger than that of other requests, which would all make room for it.
+            Some(grpc) => Box::pin(self.chain.serve_call(grpc, request, peer)).await,
+            None => self.chain.serve(request, peer).await,
+        }
+    }
+
+    fn is_front_proxy(&self, peer: &Peer) -> bool {
+        self.chain.authenticator.greet(peer)
+    }
+}
+
 /// Whether a request is a gRPC call. Other requests cost one comparison here, those with POST one look at a header. The
 /// path of a resource is never a method's: whoever creates an object with this media type is told 415.
-pub fn is_call(request: &Request<Body>) -> bool {
+fn is_call(request: &Request<Body>) -> bool {
     request.method() == Method::POST
         && request.version() == Version::HTTP_2
         && request.headers().get(header::CONTENT_TYPE).is_some_and(|value| is_grpc(value.as_bytes()))

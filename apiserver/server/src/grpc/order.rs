@@ -15,19 +15,18 @@ use tracing::Instrument;
 
 use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
 use super::answer::{check, unary};
-use super::reviews::review;
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status, timeout};
 use crate::audit::Trail;
-use crate::audit_id;
-use crate::authn::{Credential, Peer, Proof};
-use crate::authz::Attributes;
+use crate::audit::audit_id;
+use crate::auth::authn::{Credential, Peer, Proof};
+use crate::auth::authz::Attributes;
 use crate::chain::{self, Admitted, Answered, Chain, Kept};
 use crate::flow_control::Work;
-use crate::request_info::{self, RequestInfo, Verb};
+use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::spans;
+use crate::request::user::User;
 use crate::sending::Outgoing;
-use crate::spans;
-use crate::user::User;
 
 /// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.
 const READS: &str = "grpc.drydock/reads";
@@ -83,14 +82,14 @@ impl Call<'_> {
 
 impl Chain {
     /// Answers one call. Whatever goes wrong, there is an answer.
-    pub(crate) async fn serve_call(
+    pub(super) async fn serve_call(
         &self,
         grpc: &Grpc,
         request: Request<Body>,
         peer: &Peer,
     ) -> Response<Outgoing<Kept>> {
         let started = Instant::now();
-        let parsed = Arc::new(request_info::parse(request.method(), request.uri()));
+        let parsed = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.trail(&request, &parsed, &audit_id, peer)).unwrap_or_default();
@@ -181,14 +180,6 @@ impl Chain {
 
     fn late(&self, call: &Call<'_>) -> Refusal {
         self.out_of_time(call.info()).into()
-    }
-
-    /// Reviews the open streams, and looks whether the server is ready for those who watch that, for as long as this is
-    /// polled. Does nothing where no service is mounted.
-    pub async fn review_streams(self: Arc<Self>) {
-        let Some(grpc) = &self.grpc else { return };
-        let reviews = review(&grpc.streams, self.clone());
-        tokio::join!(reviews, grpc.routes.readiness.follow());
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drydock_machinery::ApiError;
 
-use crate::query::Query;
-use crate::request_info::{RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
+use crate::request::query::Query;
 
 /// Longest name or namespace, in bytes: no object has a longer one.
 const LONGEST: usize = 253;
@@ -75,8 +75,8 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::authz::Attributes;
-    use crate::request_info;
+    use crate::auth::authz::Attributes;
+    use crate::request::info;
 
     #[test]
     fn a_read_is_authorized_like_the_rest_request_for_the_same_objects() {
@@ -93,7 +93,7 @@ mod tests {
             ),
             (Read { name: "a".into(), ..in_ns }, "/apis/g/v1/namespaces/ns/things/a"),
         ] {
-            let rest = Attributes::from(&request_info::parse(&Method::GET, &path.parse().unwrap()));
+            let rest = Attributes::from(&info::parse(&Method::GET, &path.parse().unwrap()));
             let grpc = Attributes::from(&read.request_info("/p.S/M").unwrap());
             assert_eq!(
                 Attributes { path: String::new(), ..grpc },

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tonic::Status;
 
 use super::streams::{Key, Streams};
-use crate::authn::{Authenticator, Caller, Origin};
-use crate::authz::{Attributes, Authorizer};
-use crate::user::User;
+use crate::auth::authn::{Authenticator, Caller, Origin};
+use crate::auth::authz::{Attributes, Authorizer};
+use crate::request::user::User;
 
 /// Time for one review of an open stream.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -166,7 +166,7 @@ impl Host<'_> {
         match question {
             Question::Token { token, .. } => self.authenticator.known_until(token),
             Question::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
-            Question::Impersonation { .. } => Instant::now() + crate::authz::REMEMBER,
+            Question::Impersonation { .. } => Instant::now() + crate::auth::authz::REMEMBER,
         }
     }
 

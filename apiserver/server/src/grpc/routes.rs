@@ -12,8 +12,8 @@ use tonic_health::pb::health_server::HealthServer;
 use super::health::{CHECK, Readiness, WATCH};
 use super::reflection::{self, Reflection};
 use super::{Read, Service};
-use crate::health::Health;
-use crate::user::User;
+use crate::chain::health::Health;
+use crate::request::user::User;
 
 /// Answers the calls of one of the services that every server has.
 pub(super) type Handler = Box<dyn Fn(Request<Body>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;

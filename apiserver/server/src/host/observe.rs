@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tower::{BoxError, Layer, Service};
 use tracing::{debug, enabled, info, warn};
 
-use crate::spans::shown_body;
+use crate::request::spans::shown_body;
 
 /// Groups, and the resources in them whose bodies may be shown; an empty list stands for all. Those of others may carry
 /// credentials, as secrets and tokenreviews do.
@@ -194,7 +194,7 @@ impl fmt::Display for Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spans::tests::Log;
+    use crate::request::spans::tests::Log;
 
     #[test]
     fn the_cause_is_the_innermost_in_plain_words() {

@@ -2,7 +2,7 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-use crate::request_info::{RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 
 /// Labels that tell requests apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

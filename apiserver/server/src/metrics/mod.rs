@@ -21,7 +21,7 @@ use prometheus_client::registry::Registry;
 
 use crate::audit;
 use crate::flow_control::FlowControl;
-use crate::request_info::{RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 use labels::{DryRun, Labels, Terminated, Total, dry_run, labels};
 
 /// Labels of the watch metrics.

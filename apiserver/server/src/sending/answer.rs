@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::ledger::{LATE, Shared};
 use super::stream::Stream;
 use super::{Connection, Streaming, stream};
-use crate::user::User;
+use crate::request::user::User;
 
 /// What an open answer costs whatever it holds: its stream, its task, its head, a watch's place among the sleepers, and
 /// [`SMALL`] bytes of frames.

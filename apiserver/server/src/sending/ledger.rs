@@ -20,7 +20,7 @@ use super::answer::{Answer, Open, Record};
 use super::outgoing::Outgoing;
 use super::{Connection, Streaming};
 use crate::metrics::Sizes;
-use crate::user::User;
+use crate::request::user::User;
 
 /// What open answers may hold.
 #[derive(Clone, Copy, Debug)]

@@ -19,13 +19,14 @@
 //! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open answer and an upper
 //! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
 //! largest lose answers, those without progress for longest first, until all is within seven eighths of it. Nobody whose
-//! part is at most an equal share of that loses any. A user is [`crate::user::User::flow`].
+//! part is at most an equal share of that loses any. A user is [`crate::request::user::User::flow`].
 //!
 //! Frames are counted as they come, so that too many of them are seen at once. Past states and waiting events are asked
 //! for by the look that comes each second.
 
 mod answer;
 mod budget;
+pub(crate) mod guarded_body;
 mod initial_events;
 mod ledger;
 mod outgoing;

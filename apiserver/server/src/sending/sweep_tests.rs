@@ -19,7 +19,7 @@ use super::super::ledger::LATE;
 use super::super::stream::{Stream, within};
 use super::super::{Delivery, InitialEvents, Limits, Outgoing, Piece, Streaming};
 use super::*;
-use crate::user::User;
+use crate::request::user::User;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

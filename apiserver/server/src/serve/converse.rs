@@ -24,9 +24,9 @@ use super::requests::Requests;
 use super::turns::Turns;
 use super::windows::{Reread, lowered};
 use super::{Answer, Bounds};
-use crate::authn::Peer;
-use crate::guarded_body::guard;
+use crate::auth::authn::Peer;
 use crate::sending::Streams;
+use crate::sending::guarded_body::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;

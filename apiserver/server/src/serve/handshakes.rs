@@ -9,7 +9,7 @@
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of its
 //! address was there for about a second, clients that come again as soon as they are closed cause no more handshakes than
 //! that, and a probe from among them waits for a few tenths of a second. They begin together and not one after the other, as
-//! reviews do ([`crate::review`]): clients that come again at once would each time be the newest.
+//! reviews do ([`crate::auth::review`]): clients that come again at once would each time be the newest.
 //!
 //! To verify the certificates that a client has shown costs as much again. Connections that wait for that go before those
 //! whose handshake has not begun, and are not counted a second time.
@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::groups::Id;
-use crate::network::Network;
+use crate::request::network::Network;
 
 /// The span of time in which handshakes of an address are counted, and the part of a second that it is.
 const SPAN: Duration = Duration::from_millis(100);

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Stage};
 use super::groups::Id;
-use crate::authn::peer::{Observer, Proof};
-use crate::network::Network;
+use crate::auth::authn::peer::{Observer, Proof};
+use crate::request::network::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;
 

@@ -10,9 +10,9 @@ use drydock_storage::storage::Stored;
 use serde_json::json;
 
 use super::recent::{Frame, Recent};
-use crate::encode::{self, ObjectView, object_bytes, protobuf};
 use crate::metrics::{KindEvents, WatchEvents};
-use crate::negotiate::{Format, Output, Transform};
+use crate::wire::encode::{self, ObjectView, object_bytes, protobuf};
+use crate::wire::negotiate::{Format, Output, Transform};
 
 /// Frames the events of one watch.
 pub struct Framer {

@@ -30,10 +30,10 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 
-use crate::encode::ObjectView;
 use crate::metrics::WatchEvents;
-use crate::negotiate::Format;
 use crate::sending::{InitialEvents, Streaming};
+use crate::wire::encode::ObjectView;
+use crate::wire::negotiate::Format;
 pub(crate) use alarm::{Alarm, Rang};
 use backlog::Backlog;
 use bookmarks::BookmarkTimer;
@@ -244,7 +244,8 @@ impl Stream {
                 }
             }
             WatchEvent::Failed(error) => {
-                self.failure = Some(crate::storage_error::translate(error, self.framer.names(), "", "watch"));
+                self.failure =
+                    Some(crate::wire::storage_error::translate(error, self.framer.names(), "", "watch"));
             }
         }
     }

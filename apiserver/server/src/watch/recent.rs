@@ -7,7 +7,7 @@ use bytes::Bytes;
 use drydock_storage::storage::Stored;
 use parking_lot::Mutex;
 
-use crate::negotiate::Format;
+use crate::wire::negotiate::Format;
 
 /// Most frames that are kept. Watchers who are further behind send several events at once, which no two do alike.
 const FRAMES: usize = 16;

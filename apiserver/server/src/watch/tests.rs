@@ -12,8 +12,8 @@ use futures::poll;
 use serde_json::Value;
 
 use super::*;
-use crate::negotiate::{Output, Transform};
 use crate::testing::{Counting, kind, objects};
+use crate::wire::negotiate::{Output, Transform};
 
 /// Tells of all objects at once, and then of nothing.
 struct Told(Vec<WatchEvent>);

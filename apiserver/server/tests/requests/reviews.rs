@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use drydock_server::authn::{Caller, Origin, TokenReviewer};
-use drydock_server::authz::{Attributes, Authorizer};
+use drydock_server::auth::authn::{Caller, Origin, TokenReviewer};
+use drydock_server::auth::authz::{Attributes, Authorizer};
+use drydock_server::auth::review::Turns;
 use drydock_server::flow_control::PriorityLevels;
-use drydock_server::review::Turns;
-use drydock_server::user::User;
+use drydock_server::request::user::User;
 use futures::FutureExt;
 use futures::future::join_all;
 use http::{Request, Response};

@@ -1,11 +1,12 @@
 //! What surrounds a body: the URL and its options, continue tokens, the Accept header.
 
 use drydock_server::audit::policy_file;
-use drydock_server::continue_token::Continue;
-use drydock_server::list_options::ListOptions;
-use drydock_server::options::{WriteKind, write_options};
-use drydock_server::user::User;
-use drydock_server::{negotiate, request_info};
+use drydock_server::request::continue_token::Continue;
+use drydock_server::request::info;
+use drydock_server::request::list_options::ListOptions;
+use drydock_server::request::user::User;
+use drydock_server::request::write_options::{WriteKind, write_options};
+use drydock_server::wire::negotiate;
 use drydock_storage::backend::Revision;
 use http::{HeaderMap, HeaderValue, Method, header};
 
@@ -25,7 +26,7 @@ pub fn continue_token(data: &[u8]) {
 pub fn accept(data: &[u8]) {
     let Ok(value) = HeaderValue::from_bytes(data) else { return };
     let headers = HeaderMap::from_iter([(header::ACCEPT, value)]);
-    let query = drydock_server::query::Query::parse("");
+    let query = drydock_server::request::query::Query::parse("");
     let _ = negotiate::document(&headers, &query, false);
     let _ = negotiate::plain(&headers, &query);
     let _ = negotiate::stream(&headers, &query);
@@ -39,7 +40,7 @@ pub fn url(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(uri) = text.parse::<http::Uri>() else { return };
     for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-        let info = request_info::parse(&method, &uri);
+        let info = info::parse(&method, &uri);
         for watch in [false, true] {
             if let Ok(options) = ListOptions::parse(&info.query, watch) {
                 let _ = options.read();
@@ -57,7 +58,7 @@ pub fn audit_policy(data: &[u8]) {
     let Ok(policy) = policy_file::read(data) else { return };
     for uri in ["/apis/g/v1/namespaces/n/things/x/status", "/metrics", "/apis/g/v1/things?watch=1"] {
         let uri = http::Uri::from_static(uri);
-        let info = request_info::parse(&Method::GET, &uri);
+        let info = info::parse(&Method::GET, &uri);
         let _ = policy.verdict(Some(&User::default()), &info);
         let _ = policy.verdict(None, &info);
     }

@@ -8,8 +8,8 @@ use cel::common::types::{CelBool, CelString, STRING_TYPE, Type};
 use cel::common::value::{CowVal, StaticVal};
 use cel::{DeclarationError, Env, ExecutionError};
 use drydock_machinery::names::{name_is_dns_label, name_is_dns_subdomain};
-use drydock_server::authz::Attributes;
-use drydock_server::user::User;
+use drydock_server::auth::authz::Attributes;
+use drydock_server::request::user::User;
 
 use super::{argument, opaque};
 use crate::cel::value::Variable;

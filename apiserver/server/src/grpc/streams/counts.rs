@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use drydock_machinery::ApiError;
 
-/// Open streams of one user (a [flow](crate::user::User::flow)).
+/// Open streams of one user (a [flow](crate::request::user::User::flow)).
 pub(in crate::grpc) const MAX_STREAMS: usize = 4096;
 /// Different questions that are reviewed for the open streams of one user.
 pub(in crate::grpc) const MAX_QUESTIONS: usize = 512;

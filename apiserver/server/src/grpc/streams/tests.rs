@@ -9,9 +9,9 @@ use tonic::{Code, Status};
 use super::counts::{MAX_QUESTIONS, MAX_STREAMS};
 use super::schedule::THROTTLED;
 use super::*;
-use crate::authn::{Caller, Origin};
-use crate::authz::Attributes;
-use crate::user::User;
+use crate::auth::authn::{Caller, Origin};
+use crate::auth::authz::Attributes;
+use crate::request::user::User;
 
 fn question(name: &str) -> Question {
     let user = Arc::new(User { name: "ann".to_owned(), ..User::default() });

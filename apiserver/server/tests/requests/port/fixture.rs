@@ -9,15 +9,15 @@ use std::time::Duration;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
-use drydock_server::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
-use drydock_server::authz::Authorizer;
+use drydock_server::auth::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
+use drydock_server::auth::authz::Authorizer;
+use drydock_server::auth::review::Turns;
 use drydock_server::chain::Chain;
+use drydock_server::chain::health::Health;
 use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
-use drydock_server::grpc::{Grpc, Service};
-use drydock_server::health::Health;
+use drydock_server::grpc::{Grpc, Mux, Service};
 use drydock_server::host::{self, Patience};
 use drydock_server::metrics::Metrics;
-use drydock_server::review::Turns;
 use drydock_server::sending::Sending;
 use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
@@ -142,12 +142,11 @@ impl Port {
             metrics,
             audit: settings.audit,
             api,
-            grpc,
             request_timeout: settings.request_timeout,
             sending: settings.sending,
         };
-        let chain = Arc::new(chain);
-        let _reviews = AbortOnDropHandle::new(tokio::spawn(chain.clone().review_streams()));
+        let mux = Arc::new(Mux { chain: Arc::new(chain), grpc });
+        let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));
         let dir = tempfile::tempdir().unwrap();
         let files = self_signed::ensure(dir.path(), &["localhost".to_owned()]).unwrap();
         let root = CertificateDer::from_pem_slice(&std::fs::read(&files.ca).unwrap()).unwrap();
@@ -155,7 +154,7 @@ impl Port {
         let tls = tls::server_config(Arc::new(certificate)).unwrap();
         let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(serve::serve(listener, tls, chain, shutdown.clone(), settings.bounds));
+        let serving = tokio::spawn(serve::serve(listener, tls, mux, shutdown.clone(), settings.bounds));
         let serving = AbortOnDropHandle::new(serving);
         let (stop, _dir, _server_dir) = (shutdown, dir, server_dir);
         Self {

@@ -1,0 +1,134 @@
+//! Acting as somebody else: the caller asks for it by headers, and must be allowed to be each of the user, the groups
+//! and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
+
+mod extra;
+mod mode;
+mod wanted;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use drydock_machinery::ApiError;
+use http::HeaderMap;
+use lru::LruCache;
+use parking_lot::Mutex;
+
+use super::AUTHENTICATED;
+use crate::auth::authn::Caller;
+use crate::auth::authz::{Attributes, Authorizer};
+use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
+use mode::{Mode, Question};
+
+/// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
+const MOST: usize = 128;
+/// Callers whose way is remembered.
+const CAPACITY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
+
+/// Decides who may act as whom, and remembers by name in which way each caller was last allowed to: that one is tried
+/// first, so that it costs no questions which are answered with no.
+pub struct Impersonation {
+    last: Mutex<LruCache<String, Mode>>,
+}
+
+/// Somebody as whom a caller acts.
+pub struct Impersonated {
+    /// Who.
+    pub user: Arc<User>,
+    /// The verb by which that was allowed, unless it is leave without constraint.
+    pub constraint: String,
+}
+
+impl Default for Impersonation {
+    fn default() -> Self {
+        Self { last: Mutex::new(LruCache::new(CAPACITY)) }
+    }
+}
+
+impl Impersonation {
+    /// Whom `caller` acts as in a request: nobody without such headers.
+    pub async fn act_as(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+        request: &Attributes,
+        authorizer: &Authorizer,
+    ) -> Result<Option<Impersonated>, ApiError> {
+        let Some(wanted) = wanted::read(headers)? else { return Ok(None) };
+        check_number(&wanted)?;
+        let mode = self.mode(caller, &wanted, request, authorizer).await?;
+        tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
+        let constraint = if mode == Mode::Legacy { String::new() } else { mode.verb() };
+        let user = Arc::new(with_everybody(mode.become_(wanted)));
+        Ok(Some(Impersonated { user, constraint }))
+    }
+
+    /// Takes off a request the headers that name whom the caller acts as.
+    pub fn strip(&self, headers: &mut HeaderMap) {
+        wanted::strip(headers);
+    }
+
+    /// The first way in which the caller may; the first refusal if there is none.
+    async fn mode(
+        &self,
+        caller: &Caller,
+        wanted: &User,
+        request: &Attributes,
+        authorizer: &Authorizer,
+    ) -> Result<Mode, ApiError> {
+        let last = self.last.lock().get(&caller.user.name).copied();
+        let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
+        let mut refusal = None;
+        for mode in last.into_iter().chain(others).filter(|mode| mode.applies(&caller.user, wanted)) {
+            match is_allowed(mode, caller, wanted, request, authorizer).await {
+                Ok(()) => {
+                    self.last.lock().put(caller.user.name.clone(), mode);
+                    return Ok(mode);
+                }
+                Err(error) if error.code() != 403 => return Err(error),
+                Err(error) => refusal.get_or_insert(error),
+            };
+        }
+        // The oldest way is for everybody: there is one.
+        Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
+    }
+}
+
+/// Each group and each value of an extra is a question of its own.
+fn check_number(wanted: &User) -> Result<(), ApiError> {
+    let number = wanted.groups.len() + wanted.extra.values().map(Vec::len).sum::<usize>();
+    if number <= MOST {
+        return Ok(());
+    }
+    let why = format!("a request can impersonate at most {MOST} groups and values of extras, not {number}");
+    Err(ApiError::bad_request(why))
+}
+
+async fn is_allowed(
+    mode: Mode,
+    caller: &Caller,
+    wanted: &User,
+    request: &Attributes,
+    authorizer: &Authorizer,
+) -> Result<(), ApiError> {
+    for question in mode.questions(&caller.user, wanted, request) {
+        let Question { caller: asked, all_at_once, each } = question?;
+        if let Some(all) = all_at_once
+            && authorizer.authorize(caller, &asked, &all).await?.allowed
+        {
+            continue;
+        }
+        for one in each {
+            authorizer.require(caller, &asked, &one).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The group in which everybody of the kind is.
+fn with_everybody(mut user: User) -> User {
+    let everybody = if user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
+    if !user.is_in(everybody) && !user.is_in(UNAUTHENTICATED) {
+        user.groups.push(everybody.to_owned());
+    }
+    user
+}

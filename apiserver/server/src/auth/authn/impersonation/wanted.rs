@@ -1,0 +1,112 @@
+//! Whom the headers of a request name.
+
+use std::collections::BTreeMap;
+
+use drydock_machinery::ApiError;
+use drydock_machinery::quote::go_quote;
+use http::{HeaderMap, HeaderName};
+
+use crate::auth::authn::headers::{first, keys_under};
+use crate::request::user::User;
+
+const USER: HeaderName = HeaderName::from_static("impersonate-user");
+const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
+const UID: HeaderName = HeaderName::from_static("impersonate-uid");
+const EXTRA: &str = "impersonate-extra-";
+
+/// Whom the headers name; 400 if they name groups or more of nobody.
+pub(super) fn read(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
+    let name = first(headers, USER.as_str());
+    let groups = values(headers, &GROUP);
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (header, key) in keys_under(headers, EXTRA) {
+        extra.entry(key).or_default().extend(values(headers, &header));
+    }
+    let uid = first(headers, UID.as_str()).unwrap_or_default();
+    match name {
+        Some(name) => Ok(Some(User { name, uid, groups, extra })),
+        None if groups.is_empty() && extra.is_empty() && uid.is_empty() => Ok(None),
+        None => {
+            let who = shown(&User { name: String::new(), uid, groups, extra });
+            Err(ApiError::bad_request(format!("requested {who} without impersonating a user name")))
+        }
+    }
+}
+
+/// Takes them off the request.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    for name in [USER, GROUP, UID] {
+        headers.remove(name);
+    }
+    for (name, _) in keys_under(headers, EXTRA) {
+        headers.remove(name);
+    }
+}
+
+/// Empty values too: they are asked about, as everything that the headers say.
+fn values(headers: &HeaderMap, name: &HeaderName) -> Vec<String> {
+    let values = headers.get_all(name).iter();
+    values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+}
+
+/// A user as Go's `%#v` shows one.
+fn shown(user: &User) -> String {
+    let list = |texts: &[String]| texts.iter().map(|text| go_quote(text)).collect::<Vec<_>>().join(", ");
+    let groups = match user.groups.as_slice() {
+        [] => "(nil)".to_owned(),
+        groups => format!("{{{}}}", list(groups)),
+    };
+    let entry =
+        |(key, values): (&String, &Vec<String>)| format!("{}:[]string{{{}}}", go_quote(key), list(values));
+    let extra = match user.extra.len() {
+        0 => "(nil)".to_owned(),
+        _ => format!("{{{}}}", user.extra.iter().map(entry).collect::<Vec<_>>().join(", ")),
+    };
+    let (name, uid) = (go_quote(&user.name), go_quote(&user.uid));
+    // Of the type that Kubernetes prints there.
+    format!(
+        "&user.DefaultInfo{{Name:{name}, UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string{extra}}}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn named(pairs: &[(&'static str, &'static str)]) -> Result<Option<User>, ApiError> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        read(&headers)
+    }
+
+    #[test]
+    fn groups_of_nobody_are_refused_and_no_headers_change_nothing() {
+        for (name, value, shown) in [
+            ("impersonate-group", "a", r#"UID:"", Groups:[]string{"a"}, Extra:map[string][]string(nil)"#),
+            ("impersonate-uid", "7", r#"UID:"7", Groups:[]string(nil), Extra:map[string][]string(nil)"#),
+            (
+                "impersonate-extra-a%2fb",
+                "c",
+                r#"UID:"", Groups:[]string(nil), Extra:map[string][]string{"a/b":[]string{"c"}}"#,
+            ),
+        ] {
+            let error = named(&[(name, value)]).unwrap_err();
+            let expected = format!(
+                "requested &user.DefaultInfo{{Name:\"\", {shown}}} without impersonating a user name"
+            );
+            assert_eq!((error.code(), error.to_string()), (400, expected));
+        }
+        assert_eq!(named(&[("accept", "*/*")]).unwrap(), None);
+    }
+
+    #[test]
+    fn keys_of_extras_are_unescaped_and_in_lower_case() {
+        let user = named(&[("impersonate-user", "jane"), ("impersonate-extra-example.com%2fscope", "read")]);
+        assert_eq!(user.unwrap().unwrap().extra["example.com/scope"], ["read"]);
+    }
+}

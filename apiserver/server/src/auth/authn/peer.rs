@@ -1,0 +1,233 @@
+//! The client at the other end of a connection: the certificates of its handshake, and what they prove.
+//!
+//! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
+//! the trusted CAs change, and when one of the certificates becomes valid or expires.
+//!
+//! What its requests prove is told to an [`Observer`], by which the port decides what becomes of the connection.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Instant, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use rustls::pki_types::CertificateDer;
+
+use super::{HostConfig, Origin, request_header, x509};
+use crate::request::user::User;
+use crate::sending::Connection;
+use crate::tls::ClientCa;
+use crate::tls::client_cert::turning_points;
+
+/// What a request proves about the client of its connection.
+#[derive(Clone, Copy, Debug)]
+pub enum Proof<'a> {
+    /// A verified front proxy sent it, whoever it was forwarded for.
+    FrontProxy,
+    /// The client is this user, by a certificate or a token.
+    User(&'a User),
+    /// Nothing: it was anonymous, or its credentials were refused.
+    Nobody,
+    /// Nothing: it was answered before anybody was asked for.
+    Unasked,
+}
+
+/// Told of every request of a connection what it proves, before it is answered.
+pub trait Observer: Send + Sync {
+    /// Takes note; it is quick, and does not wait.
+    fn observe(&self, proof: Proof<'_>);
+}
+
+/// The client of one connection.
+#[derive(Default)]
+pub struct Peer {
+    id: u64,
+    address: Option<IpAddr>,
+    observer: Option<Arc<dyn Observer>>,
+    certificates: Vec<CertificateDer<'static>>,
+    verdict: ArcSwapOption<Verdict>,
+    connection: Arc<Connection>,
+}
+
+/// What the certificates prove, under one configuration.
+pub(super) struct Verdict {
+    config: Arc<HostConfig>,
+    from: SystemTime,
+    /// When the next of the certificates becomes valid or expires.
+    until: Option<SystemTime>,
+    /// Whether the client is a front proxy, whose headers are believed.
+    pub(super) is_front_proxy: bool,
+    /// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does
+    /// not mean to be nobody.
+    pub(super) is_unknown: bool,
+    /// The user that the certificate names.
+    pub(super) user: Option<Arc<User>>,
+}
+
+impl Peer {
+    /// A client that showed these certificates, and proved that it holds the first one's key.
+    pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+        let id = CONNECTIONS.fetch_add(1, Relaxed);
+        Self { id, certificates, ..Self::default() }
+    }
+
+    /// What its requests prove is told to `observer`.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// A request of it proves this.
+    pub fn proves(&self, proof: Proof<'_>) {
+        if let Proof::FrontProxy = proof {
+            self.connection.share();
+        }
+        if let Some(observer) = &self.observer {
+            observer.observe(proof);
+        }
+    }
+
+    /// It connected from this address.
+    #[must_use]
+    pub fn at(mut self, address: IpAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// Where it connected from, if that is known.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
+    /// Where a request of it comes from that must be answered by `deadline`.
+    pub fn origin(&self, deadline: Instant) -> Origin {
+        Origin { address: self.address, connection: self.id, deadline }
+    }
+
+    /// Its connection.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Whether it showed any.
+    pub fn shows_certificates(&self) -> bool {
+        !self.certificates.is_empty()
+    }
+
+    /// When the first of its certificates expires that is valid at `now`.
+    pub(super) fn certificates_end(&self, now: SystemTime) -> Option<SystemTime> {
+        let ends = self.certificates.iter().filter_map(|certificate| turning_points(certificate)[1]);
+        ends.filter(|end| *end > now).min()
+    }
+
+    /// What its certificates prove now.
+    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
+        match &*self.verdict.load() {
+            Some(known) if known.holds(config, now) => known.clone(),
+            _ => {
+                let verdict = Arc::new(Verdict::new(config, &self.certificates, now));
+                self.verdict.store(Some(verdict.clone()));
+                verdict
+            }
+        }
+    }
+}
+
+impl Verdict {
+    /// Verifies the certificates, once for each CA.
+    fn new(config: &Arc<HostConfig>, certificates: &[CertificateDer<'static>], now: SystemTime) -> Self {
+        let trusts =
+            |ca: &Option<ClientCa>| ca.as_ref().is_some_and(|ca| ca.trusts(certificates, now).is_ok());
+        let (proxied, known) = match certificates.is_empty() {
+            true => (false, false),
+            false => (trusts(&config.requestheader_ca), trusts(&config.client_ca)),
+        };
+        let leaf = certificates.first();
+        let is_judged = config.client_ca.is_some() || (config.requestheader_ca.is_some() && !proxied);
+        let user = leaf.filter(|_| known).and_then(x509::user);
+        Self {
+            config: config.clone(),
+            from: now,
+            until: certificates.iter().flat_map(turning_points).flatten().filter(|at| *at > now).min(),
+            is_front_proxy: proxied && leaf.is_some_and(|leaf| request_header::is_front_proxy(config, leaf)),
+            is_unknown: !certificates.is_empty() && is_judged,
+            user: user.map(super::with_authenticated_group),
+        }
+    }
+
+    fn holds(&self, config: &Arc<HostConfig>, now: SystemTime) -> bool {
+        Arc::ptr_eq(&self.config, config) && self.from <= now && self.until.is_none_or(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
+
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A CA that is trusted for users, and a certificate of `ann` by it, good for an hour from the epoch's second day.
+    fn ann() -> (Arc<HostConfig>, Peer) {
+        let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let mut ca = CertificateParams::new(Vec::new()).unwrap();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = ca.self_signed(&ca_key).unwrap().pem();
+        let mut leaf = CertificateParams::new(Vec::new()).unwrap();
+        leaf.distinguished_name.push(DnType::CommonName, "ann");
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        leaf.not_before = at(0).into();
+        leaf.not_after = at(3600).into();
+        let leaf = leaf.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap();
+        let client_ca = Some(ClientCa::from_pem(pem.as_bytes()).unwrap());
+        let config = HostConfig { client_ca, ..HostConfig::default() };
+        (Arc::new(config), Peer::new(vec![leaf.der().clone()]))
+    }
+
+    fn at(second: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 + second)
+    }
+
+    fn user(verdict: &Verdict) -> Option<&str> {
+        verdict.user.as_ref().map(|user| user.name.as_str())
+    }
+
+    #[test]
+    fn a_certificate_is_verified_once_for_many_requests() {
+        let (config, peer) = ann();
+        let first = peer.verdict(&config, at(10));
+        assert_eq!(user(&first), Some("ann"));
+        let credential =
+            first.user.as_ref().unwrap().extra["authentication.kubernetes.io/credential-id"].clone();
+        assert!(credential.len() == 1 && credential[0].starts_with("X509SHA256="), "{credential:?}");
+        assert!(Arc::ptr_eq(&first, &peer.verdict(&config, at(20))));
+        assert!(Arc::ptr_eq(&first, &peer.verdict(&config, at(3600))), "until it expires");
+    }
+
+    #[test]
+    fn a_certificate_that_expires_on_an_open_connection_is_no_longer_believed() {
+        let (config, peer) = ann();
+        assert_eq!(user(&peer.verdict(&config, at(3595))), Some("ann"));
+        assert_eq!(user(&peer.verdict(&config, at(3601))), None);
+    }
+
+    #[test]
+    fn a_ca_that_is_no_longer_trusted_ends_what_was_believed() {
+        let (config, peer) = ann();
+        assert_eq!(user(&peer.verdict(&config, at(10))), Some("ann"));
+        assert_eq!(user(&peer.verdict(&Arc::default(), at(11))), None);
+    }
+
+    #[test]
+    fn a_certificate_that_becomes_valid_on_an_open_connection_is_believed() {
+        let (config, peer) = ann();
+        assert_eq!(user(&peer.verdict(&config, at(0) - Duration::from_secs(30))), None);
+        assert_eq!(user(&peer.verdict(&config, at(31))), Some("ann"));
+    }
+}

@@ -1,0 +1,156 @@
+//! What a reviewer of tokens remembers, and for whom.
+
+#![allow(clippy::unwrap_used)]
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::auth::review::turns::{Bounds, Pace};
+
+const ROOM: CacheLimits =
+    CacheLimits { most: 10, fresh: Duration::from_secs(600), kept: Duration::from_secs(600) };
+
+/// A host that knows the tokens of `users`, and how often it was asked.
+fn host(users: &'static [&'static str]) -> (Client, Arc<AtomicUsize>) {
+    let times = Arc::<AtomicUsize>::default();
+    let counted = times.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        counted.fetch_add(1, SeqCst);
+        async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let mut review: Value = serde_json::from_slice(&body).unwrap();
+            let user = review["spec"]["token"].as_str().and_then(|token| token.strip_prefix("token of "));
+            let user = user.filter(|user| users.contains(user));
+            review["status"] = json!({"authenticated": user.is_some(), "user": {"username": user}});
+            Ok::<_, Infallible>(Response::new(Body::from(review.to_string().into_bytes())))
+        }
+    });
+    (Client::new(service, "default"), times)
+}
+
+/// One start within ten minutes is a stranger's.
+fn one_stranger() -> Arc<Turns> {
+    let pace = |burst| Pace { burst, every: Duration::from_secs(600) };
+    let users = Bounds {
+        in_flight: 9,
+        in_flight_per_lane: 9,
+        pace: pace(1000),
+        pace_per_lane: pace(1000),
+        waiting: 9,
+        waiting_per_lane: 9,
+        joined: 9,
+        joined_per_lane: 9,
+    };
+    Arc::new(Turns::default().bounded(users, Bounds { pace: pace(1), pace_per_lane: pace(1), ..users }))
+}
+
+fn origin(last: u8) -> Origin {
+    let address = Some(Ipv4Addr::new(10, 0, 0, last).into());
+    Origin { address, ..Origin::local(Duration::from_millis(4)) }
+}
+
+#[tokio::test]
+async fn unknown_tokens_do_not_push_out_known_ones() {
+    let (client, times) = host(&["ann"]);
+    let reviewer = TokenReviewer::remembering(ROOM, ROOM, client, Arc::default());
+    reviewer.review("token of ann", &origin(1)).await.unwrap();
+    let patient = Origin::local(Duration::from_secs(600));
+    for i in 0..20 {
+        assert_eq!(reviewer.review(&format!("junk {i}"), &patient).await.unwrap_err().code(), 401);
+    }
+    assert_eq!(times.load(SeqCst), 21);
+    assert_eq!(reviewer.review("token of ann", &origin(1)).await.unwrap().name, "ann");
+    assert_eq!(reviewer.review("junk 19", &origin(1)).await.unwrap_err().code(), 401);
+    assert_eq!(times.load(SeqCst), 21);
+}
+
+#[tokio::test]
+async fn good_tokens_cost_nothing_of_what_strangers_may_ask() {
+    let (client, _) = host(&["ann", "bob"]);
+    let reviewer = TokenReviewer::new(client, one_stranger());
+    reviewer.review("token of ann", &origin(1)).await.unwrap();
+    reviewer.review("token of bob", &origin(1)).await.unwrap();
+    assert_eq!(reviewer.review("junk", &origin(2)).await.unwrap_err().code(), 401);
+    let refused = reviewer.review("more junk", &origin(2)).await.unwrap_err();
+    assert_eq!((refused.code(), refused.retry_after()), (429, Some(1)));
+}
+
+/// After 10 s a token is asked about again, and strangers may use up all their turns at that moment.
+#[tokio::test]
+async fn a_token_that_was_good_is_asked_about_in_its_users_name() {
+    let (client, times) = host(&["ann"]);
+    let forgetful = CacheLimits { fresh: Duration::ZERO, ..ROOM };
+    let reviewer = TokenReviewer::remembering(forgetful, ROOM, client, one_stranger());
+    reviewer.review("token of ann", &origin(1)).await.unwrap();
+    assert_eq!(reviewer.review("junk", &origin(1)).await.unwrap_err().code(), 401);
+    assert_eq!(reviewer.review("more junk", &origin(1)).await.unwrap_err().code(), 429);
+    assert_eq!(reviewer.review("token of ann", &origin(1)).await.unwrap().name, "ann");
+    assert_eq!(times.load(SeqCst), 3);
+}
+
+/// A host whose token is for `theirs`, and what it was asked for.
+async fn user_of(ours: &[&str], theirs: Option<&'static [&'static str]>) -> (Result<String, u16>, Value) {
+    let asked = Arc::new(Mutex::new(Value::Null));
+    let seen = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let seen = seen.clone();
+        async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let mut review: Value = serde_json::from_slice(&body).unwrap();
+            *seen.lock() = review["spec"]["audiences"].clone();
+            review["status"] =
+                json!({"authenticated": true, "user": {"username": "ann"}, "audiences": theirs});
+            Ok::<_, Infallible>(Response::new(Body::from(review.to_string().into_bytes())))
+        }
+    });
+    let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
+    let reviewer = reviewer.for_audiences(ours.iter().map(|&it| it.to_owned()).collect());
+    let answer = reviewer.review("token", &Origin::local(Duration::from_secs(600))).await;
+    let asked = asked.lock().clone();
+    (answer.map(|user| user.name.clone()).map_err(|error| error.code()), asked)
+}
+
+#[tokio::test]
+async fn without_audiences_a_token_is_for_the_host() {
+    for theirs in [None, Some(&["host"][..])] {
+        let (user, asked) = user_of(&[], theirs).await;
+        assert_eq!((user, asked), (Ok("ann".to_owned()), Value::Null), "{theirs:?}");
+    }
+}
+
+/// A host that says nothing of audiences has looked for its own: such a token was not meant for us.
+#[tokio::test]
+async fn with_audiences_a_token_must_be_for_one_of_them() {
+    for (theirs, expected) in [
+        (Some(&["b", "c"][..]), Ok("ann".to_owned())),
+        (Some(&["host"]), Err(401)),
+        (Some(&[]), Err(401)),
+        (None, Err(401)),
+    ] {
+        let (user, asked) = user_of(&["a", "b"], theirs).await;
+        assert_eq!((user, asked), (expected, json!(["a", "b"])), "{theirs:?}");
+    }
+}
+
+/// What is remembered of a token, and whether the host could be asked at all, are different things.
+#[tokio::test]
+async fn a_host_that_cannot_be_asked_says_nothing_of_a_token() {
+    let service = tower::service_fn(|_: Request<Body>| async {
+        let refused = Response::builder().status(403).body(Body::empty());
+        Ok::<_, Infallible>(refused.unwrap())
+    });
+    let reviewer = TokenReviewer::new(Client::new(service, "default"), Arc::default());
+    let patient = Origin::local(Duration::from_secs(600));
+    assert_eq!(reviewer.owner("token", &patient).await.unwrap_err().code(), 401);
+    let reviewer = TokenReviewer::new(host(&["ann"]).0, Arc::default());
+    assert!(reviewer.owner("junk", &patient).await.unwrap().is_none());
+    assert!(reviewer.owner("token of ann", &patient).await.unwrap().is_some());
+    assert!(reviewer.known_until("token of ann") > Instant::now());
+}

@@ -1,0 +1,167 @@
+//! Who may: the host decides by SubjectAccessReview, remembered for 10 s
+//! (k8s.io/apiserver pkg/server/options/authorization.go, plugin/pkg/authorizer/webhook).
+
+mod attributes;
+mod question;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use drydock_machinery::ApiError;
+use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewStatus};
+use kube::Client;
+use parking_lot::Mutex;
+
+pub use attributes::Attributes;
+
+use crate::auth::authn::Caller;
+use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
+use crate::handlers::CreateAuthorizer;
+use crate::request::info::RequestInfo;
+use crate::request::user::{SYSTEM_MASTERS, User};
+
+/// How long an answer is remembered.
+pub(crate) const REMEMBER: Duration = Duration::from_secs(10);
+const ROOM: CacheLimits = CacheLimits { most: 8192, fresh: REMEMBER, kept: REMEMBER };
+/// Longer questions are not remembered: their length is the caller's choice
+/// (k8s.io/apiserver plugin/pkg/authorizer/webhook, maxControlledAttrCacheSize).
+const MEMORABLE: usize = 10_000;
+
+/// Most bytes of a reason that are kept. It is repeated in the refusal and in the audit log.
+const LONGEST_REASON: usize = 1024;
+
+/// Paths that anybody may get; what stands below them tells reasons
+/// (k8s.io/apiserver pkg/server/options, NewDelegatingAuthorizationOptions).
+const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+/// The host's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// Why, for the audit log and for people.
+    pub reason: String,
+}
+
+/// Asks the host who may do what.
+pub struct Authorizer {
+    reviews: Arc<Reviews<SubjectAccessReview, Decision>>,
+    known: Arc<Mutex<Answers<Decision>>>,
+}
+
+impl Authorizer {
+    /// Asks through `client`, which needs `create` on `subjectaccessreviews` (ClusterRole system:auth-delegator), when it
+    /// is the caller's turn by `turns`.
+    pub fn new(client: Client, turns: Arc<Turns>) -> Self {
+        Self::remembering(ROOM, client, turns)
+    }
+
+    fn remembering(room: CacheLimits, client: Client, turns: Arc<Turns>) -> Self {
+        Self { reviews: Reviews::new(client, turns), known: Arc::new(Mutex::new(Answers::new(room))) }
+    }
+
+    /// Whether `user` may do what `attributes` say, asked for a request of `caller`, who may act as `user`. An error is
+    /// 500 and means that the host could not be asked, or 429 and means that too many questions of `caller` wait.
+    pub async fn authorize(
+        &self,
+        caller: &Caller,
+        user: &User,
+        attributes: &Attributes,
+    ) -> Result<Decision, ApiError> {
+        if user.is_in(SYSTEM_MASTERS) || attributes.is_health_path(&ALWAYS_ALLOWED) {
+            return Ok(Decision { allowed: true, reason: String::new() });
+        }
+        let key = question::key(user, attributes);
+        match self.remembered(&key) {
+            Some(decision) => Ok(decision),
+            None => self.review(caller, user, attributes, key.into()).await,
+        }
+    }
+
+    /// What tells questions apart: equal ones get the same answer.
+    pub(crate) fn key(user: &User, attributes: &Attributes) -> Vec<u8> {
+        question::key(user, attributes)
+    }
+
+    /// Until when the answer is remembered that the host gave; as for one that it gives now, if it is not remembered.
+    pub(crate) fn known_until(&self, user: &User, attributes: &Attributes) -> Instant {
+        let known = self.known.lock().fresh_until(&question::key(user, attributes));
+        known.unwrap_or_else(|| Instant::now() + REMEMBER)
+    }
+
+    /// 403 with the host's wording unless allowed.
+    pub async fn require(
+        &self,
+        caller: &Caller,
+        user: &User,
+        attributes: &Attributes,
+    ) -> Result<(), ApiError> {
+        attributes.allowed(user, &self.authorize(caller, user, attributes).await?)
+    }
+
+    async fn review(
+        &self,
+        caller: &Caller,
+        user: &User,
+        attributes: &Attributes,
+        key: Key,
+    ) -> Result<Decision, ApiError> {
+        let payer = self.reviews.turns().payer(caller);
+        let (known, put_key, put_for) = (self.known.clone(), key.clone(), payer.clone());
+        let landed = move |answer, turn| {
+            let decision = decision(answer);
+            if put_key.len() < MEMORABLE {
+                let bytes = decision.reason.len();
+                known.lock().put(put_key, decision.clone(), bytes, put_for, Instant::now());
+            }
+            drop(turn);
+            Some(decision)
+        };
+        let spec = || attributes.review(user);
+        let review = || SubjectAccessReview { spec: spec(), ..SubjectAccessReview::default() };
+        let remembered = || self.remembered(&key);
+        let question = Question { key: key.clone(), payer, origin: &caller.origin };
+        let decision = self.reviews.answer(question, remembered, review, landed).await?;
+        decision.ok_or_else(|| {
+            ApiError::internal("the host could not be asked for authorization; see the log of this server")
+        })
+    }
+
+    fn remembered(&self, key: &[u8]) -> Option<Decision> {
+        self.known.lock().get(key, Instant::now()).map(|(decision, _)| decision.clone())
+    }
+}
+
+/// An answer that is too long allows nothing: what it says at its end is not known.
+fn decision(answer: Answer<SubjectAccessReviewStatus>) -> Decision {
+    match answer {
+        Answer::Status(status) => {
+            let allowed = status.allowed && !status.denied.unwrap_or(false);
+            Decision { allowed, reason: cut(status.reason.unwrap_or_default()) }
+        }
+        Answer::TooLong => Decision { allowed: false, reason: "the host's answer is too long".to_owned() },
+    }
+}
+
+fn cut(mut reason: String) -> String {
+    let length = reason.len();
+    if length > LONGEST_REASON {
+        reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
+        let left_out = length - reason.len();
+        reason.push_str(&format!("... ({left_out} bytes more)"));
+        reason.shrink_to_fit();
+    }
+    reason
+}
+
+#[async_trait]
+impl CreateAuthorizer for Authorizer {
+    async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError> {
+        let attributes = Attributes { verb: "create".to_owned(), ..Attributes::from(info) };
+        self.require(caller, user, &attributes).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Whose share a review counts for: the authenticated caller, whomever they act as, or the address of a stranger.
+
+use std::sync::Arc;
+
+use crate::auth::authn::{Caller, Origin};
+use crate::flow_control::PriorityLevels;
+use crate::request::network::Network;
+use crate::request::user::User;
+
+/// Whose share a review counts for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Payer {
+    /// A user of a priority level above everybody else's (the host's components, and controllers), by their flow.
+    Component(Arc<str>),
+    /// Any other authenticated user, by their flow.
+    User(Arc<str>),
+    /// A client that is not authenticated, by the network that it connects from.
+    Stranger(Option<Network>),
+}
+
+impl Payer {
+    /// For a request of `caller`.
+    pub(crate) fn caller(caller: &Caller, levels: &PriorityLevels) -> Self {
+        match caller.user.is_anonymous() {
+            true => Self::stranger(&caller.origin),
+            false => Self::user(&caller.user, levels),
+        }
+    }
+
+    /// For a request that `user` has proven to be theirs.
+    pub(crate) fn user(user: &User, levels: &PriorityLevels) -> Self {
+        match levels.of(user).is_of_cluster() {
+            true => Self::Component(user.flow().into()),
+            false => Self::User(user.flow().into()),
+        }
+    }
+
+    /// For a request that nobody has proven to be theirs yet.
+    pub(crate) fn stranger(origin: &Origin) -> Self {
+        Self::Stranger(origin.address.map(Network::from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use super::*;
+    use crate::request::user::ANONYMOUS;
+
+    fn payer(name: &str, address: &str) -> Payer {
+        let user = Arc::new(User { name: name.to_owned(), ..User::default() });
+        let origin = Origin { address: Some(address.parse().unwrap()), ..Origin::local(Duration::ZERO) };
+        Payer::caller(&Caller::new(user, origin), &PriorityLevels::new(["manager".to_owned()]))
+    }
+
+    #[test]
+    fn strangers_are_told_apart_by_their_networks() {
+        assert_eq!(payer(ANONYMOUS, "2001:db8::1"), payer(ANONYMOUS, "2001:db8::ffff:1"));
+        assert_ne!(payer(ANONYMOUS, "10.0.0.1"), payer(ANONYMOUS, "10.0.0.2"));
+    }
+
+    #[test]
+    fn a_user_is_the_same_wherever_they_connect_from() {
+        assert_eq!(payer("ann", "10.0.0.1"), payer("ann", "10.0.0.2"));
+    }
+
+    #[test]
+    fn controllers_and_components_of_the_host_are_apart_from_everybody() {
+        assert_eq!(payer("ann", "10.0.0.1"), Payer::User("ann".into()));
+        for name in ["manager", "system:kube-controller-manager"] {
+            assert_eq!(payer(name, "10.0.0.1"), Payer::Component(name.into()));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! How long a request may take (k8s.io/apiserver pkg/endpoints/filters/request_deadline.go), and what is said when it
+//! took longer.
+
+use std::time::Duration;
+
+use drydock_machinery::ApiError;
+use drydock_machinery::quote::go_quote;
+
+use crate::request::info::{RequestInfo, Verb};
+
+/// Longest time of a change to one object (k8s.io/apiserver pkg/endpoints/handlers/rest.go,
+/// requestTimeoutUpperBound); removing many may take as long as any request.
+const MUTATION: Duration = Duration::from_secs(34);
+
+/// `?timeout=` may shorten the time, never lengthen it.
+pub fn of(info: &RequestInfo, any: Duration) -> Result<Duration, ApiError> {
+    let longest = match info.verb {
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete => any.min(MUTATION),
+        _ => any,
+    };
+    let Some(asked) = info.query.non_empty("timeout").filter(|text| *text != "0") else {
+        return Ok(longest);
+    };
+    let asked: jiff::SignedDuration = asked.parse().map_err(|_| {
+        let why = "invalid timeout specified in the request URL";
+        ApiError::bad_request(format!("{why} - time: invalid duration {}", go_quote(asked)))
+    })?;
+    let asked = Duration::try_from(asked).ok().filter(|time| !time.is_zero());
+    Ok(asked.unwrap_or(longest).min(longest))
+}
+
+/// As whoever runs out of time in Kubernetes says it: the handler of a change, or else the timer of all requests
+/// (k8s.io/apiserver pkg/endpoints/handlers/finisher, pkg/server/filters/timeout.go).
+pub fn missed(info: &RequestInfo) -> ApiError {
+    let message = if info.is_resource && info.verb.is_mutating() {
+        "request did not complete within requested timeout - context deadline exceeded"
+    } else {
+        "request did not complete within the allotted timeout"
+    };
+    ApiError::timeout(message, 0)
+}

@@ -1,0 +1,253 @@
+//! The order of a request, in one place (k8s.io/apiserver pkg/server/config.go, DefaultBuildHandlerChain):
+//!
+//! panics -> audit id -> request info -> cache control -> probes -> path, deadline -> [admit] -> single health checks,
+//! metrics, the API
+
+mod admit;
+mod deadline;
+pub mod health;
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use drydock_machinery::ApiError;
+use futures::FutureExt;
+use http::{HeaderValue, Response, StatusCode, header};
+use hyper::body::Body as _;
+use tracing::Instrument;
+
+use crate::api_group::ApiGroup;
+use crate::api_group::request::Request;
+use crate::audit::audit_id;
+use crate::audit::{Audit, Trail};
+use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
+use crate::auth::authz::{Attributes, Authorizer};
+use crate::chain::health::Health;
+use crate::flow_control::{FlowControl, Seats, Work};
+use crate::metrics::{Metrics, OpenWatch};
+use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::spans;
+use crate::request::user::User;
+use crate::sending::{Delivery, Outgoing, Sending, Streaming};
+use crate::wire::body;
+use crate::wire::encode;
+pub(crate) use admit::{Admitted, NotAdmitted};
+
+/// Everything that a request passes through.
+pub struct Chain {
+    /// Who asks.
+    pub authenticator: Authenticator,
+    /// Who may.
+    pub authorizer: Arc<Authorizer>,
+    /// Who is served when not all can be.
+    pub flow_control: Arc<FlowControl>,
+    /// /livez and its like.
+    pub health: Health,
+    /// /metrics.
+    pub metrics: Metrics,
+    /// The audit log, where there is a policy.
+    pub audit: Option<Arc<Audit>>,
+    /// What is served.
+    pub api: ApiGroup,
+    /// Longest time that a request which does not stream may take.
+    pub request_timeout: Duration,
+    /// Answers on their way out.
+    pub sending: Sending,
+}
+
+/// Media type of server-side apply, which metrics tell from other patches.
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// What an answer holds on to until it has been sent.
+pub enum Kept {
+    /// Nothing: it took no place, or has given it back.
+    Nothing,
+    /// The seats of the request.
+    Seats(Seats),
+    /// The count of open watches.
+    Watch(OpenWatch),
+}
+
+impl Chain {
+    /// Answers one request. Whatever goes wrong, there is an answer.
+    pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Outgoing<Kept>> {
+        let started = Instant::now();
+        let info = Arc::new(info::parse(request.method(), request.uri()));
+        let audit_id = audit_id::of(request.headers());
+        let deadline = deadline::of(&info, self.request_timeout);
+        let by = deadline.as_ref().map_or(started, |time| started + *time);
+        let log = self.audit.as_ref();
+        let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
+        let authenticated = OnceLock::new();
+        let asked = Asked { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
+        let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
+        let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
+        let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok((answer, kept)) => {
+                let code = answer.status();
+                (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, kept)
+            }
+            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
+        };
+        let private = HeaderValue::from_static("no-cache, private");
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
+        let (code, user) = (response.status(), authenticated.into_inner());
+        self.deliver(
+            response,
+            kept,
+            Answered { info: &info, audit_id: &audit_id, code, applies, started, by, user, peer },
+        )
+    }
+
+    /// Tells the server's log and the metrics of an answer, and sends it.
+    pub(crate) fn deliver(
+        &self,
+        mut response: Response<Body>,
+        kept: Kept,
+        of: Answered<'_>,
+    ) -> Response<Outgoing<Kept>> {
+        audit_id::write(response.headers_mut(), of.audit_id);
+        let took = of.started.elapsed();
+        spans::answered(of.info, of.audit_id, of.code, took);
+        let info = self.countable(of.info);
+        self.metrics.answered(&info, of.applies, of.code, took);
+        let (sizes, deadline) = match kept {
+            Kept::Nothing | Kept::Watch(_) => (None, of.started + took + self.request_timeout),
+            Kept::Seats(_) => (self.metrics.sizes(&info), of.by),
+        };
+        let (user, connection) = (of.user, of.peer.connection().clone());
+        self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
+    }
+
+    async fn answer(
+        &self,
+        request: http::Request<Body>,
+        asked: Asked<'_>,
+        deadline: Result<Duration, ApiError>,
+    ) -> (Response<Body>, Kept) {
+        let (mut parts, body) = request.into_parts();
+        let Asked { info, audit, .. } = &asked;
+        // Whoever fills the server, or cuts it off from the host, must not have it restarted or taken out of service: this
+        // needs no user, no place and no review.
+        if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
+            asked.peer.proves(Proof::Unasked);
+            return (answer, Kept::Nothing);
+        }
+        let deadline = match info.check_path().and(deadline) {
+            Ok(time) => Instant::now() + time,
+            Err(error) => {
+                audit.status(&error.status);
+                return (encode::error(&error, &parts.headers, &info.query), Kept::Nothing);
+            }
+        };
+        let sent = body.size_hint().upper();
+        let let_in = self.let_in(&mut parts, sent, &asked, deadline);
+        let let_in = tokio::time::timeout_at(deadline.into(), let_in);
+        let (caller, Admitted { user, level, seats }) =
+            match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+                Ok(let_in) => let_in,
+                Err(error) => {
+                    audit.status(&error.status);
+                    return (encode::refusal(&error, &parts.headers, &info.query), Kept::Nothing);
+                }
+            };
+        if let Some(answer) = self.health.answer(&info.path, &info.query) {
+            return (answer, Kept::Seats(seats));
+        }
+        if info.path == "/metrics" {
+            return (self.metrics.answer(), Kept::Seats(seats));
+        }
+        let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
+        let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
+        self.handle(request, &info, seats).await
+    }
+
+    /// The API's own answer: a watch bounds itself, anything else must come within its time.
+    async fn handle(&self, request: Request, info: &RequestInfo, seats: Seats) -> (Response<Body>, Kept) {
+        let (deadline, audit) = (request.caller.deadline(), request.audit.clone());
+        let answer = self.api.handle(request);
+        if info.verb == Verb::Watch {
+            let open = self.api.is_mounted(info).then(|| self.metrics.watch_opened(info));
+            let answer = answer.await;
+            if let Some(streaming) = answer.extensions().get::<Streaming>() {
+                streaming.keep(seats, deadline);
+            }
+            return (answer, open.map_or(Kept::Nothing, Kept::Watch));
+        }
+        match tokio::time::timeout_at(deadline.into(), answer).await {
+            Ok(answer) => (answer, Kept::Seats(seats)),
+            Err(_) => {
+                let error = self.out_of_time(info);
+                audit.status(&error.status);
+                (encode::fallback(&error), Kept::Nothing)
+            }
+        }
+    }
+
+    /// Who asks, and whether they may. The body has `sent` bytes, if that is known.
+    async fn let_in(
+        &self,
+        parts: &mut http::request::Parts,
+        sent: Option<u64>,
+        asked: &Asked<'_>,
+        by: Instant,
+    ) -> Result<(Caller, Admitted), ApiError> {
+        let Asked { info, audit, peer, authenticated } = asked;
+        let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
+        let (attributes, work) = ([Attributes::from(&**info)], Work { info, also: &[], body: sent });
+        let admitted = self.admit(&caller, &mut parts.headers, &attributes, work, audit, by).await;
+        Ok((caller, admitted.map_err(|refused| refused.error)?))
+    }
+
+    /// What metrics may tell of a request: a path that leads nowhere is not worth a series.
+    pub(crate) fn countable<'a>(&self, info: &'a RequestInfo) -> Cow<'a, RequestInfo> {
+        if !info.is_resource || self.api.is_mounted(info) {
+            return Cow::Borrowed(info);
+        }
+        Cow::Owned(RequestInfo { verb: info.verb.clone(), ..RequestInfo::default() })
+    }
+
+    pub(crate) fn out_of_time(&self, info: &RequestInfo) -> ApiError {
+        self.metrics.terminated(&self.countable(info), StatusCode::GATEWAY_TIMEOUT);
+        deadline::missed(info)
+    }
+}
+
+/// What is asked, by whom it was sent, and where that is logged.
+struct Asked<'a> {
+    info: Arc<RequestInfo>,
+    audit: Trail,
+    peer: &'a Peer,
+    /// Who sent it, once that is known.
+    authenticated: &'a OnceLock<Arc<User>>,
+}
+
+/// An answer, as logs and metrics tell of it.
+pub(crate) struct Answered<'a> {
+    /// What was asked for.
+    pub(crate) info: &'a RequestInfo,
+    pub(crate) audit_id: &'a str,
+    /// What the answer counts as.
+    pub(crate) code: StatusCode,
+    /// Whether it answers a server-side apply.
+    pub(crate) applies: bool,
+    pub(crate) started: Instant,
+    /// When it has to be sent, if it keeps seats.
+    pub(crate) by: Instant,
+    /// Who sent the request, where that is known.
+    pub(crate) user: Option<Arc<User>>,
+    pub(crate) peer: &'a Peer,
+}
+
+/// What is answered when a request has panicked.
+pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
+    let text = why.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");
+    audit.panicked(text, info).await;
+    tracing::error!(path = info.path, verb = %info.verb, "a request panicked");
+    ApiError::internal("This request caused apiserver to panic. Look in the logs for details.")
+}

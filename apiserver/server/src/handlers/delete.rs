@@ -1,0 +1,117 @@
+//! Removal of one object, now or when its finalizers are done.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use drydock_machinery::error::{Status, StatusDetails};
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::backend::{Priority, Revision};
+use drydock_storage::storage::Stored;
+use http::{Response, StatusCode};
+
+use super::call::{Call, Write};
+use super::delete_options::DeleteOptions;
+use super::metadata::mark_deleting;
+use super::transition::{self, Next, Outcome, Step};
+use crate::admission::Phase;
+use crate::wire::body::Read;
+use crate::wire::encode;
+
+/// DELETE of an object.
+pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
+    let view = call.view()?;
+    let options = DeleteOptions::read(call, body)?;
+    match remove(call, &call.key(), &options, None).await? {
+        Outcome::Deleted(last) => {
+            let success = Status::success(details(call, &last));
+            call.audit.status(&success);
+            Ok(encode::success(StatusCode::OK, &success, view.output, &call.headers))
+        }
+        Outcome::Stored(pending) => {
+            let accepted = options.orphan_dependents == Some(false);
+            let status = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
+            Ok(call.answer(status, &pending, &view))
+        }
+        Outcome::Missing => Err(call.not_found()),
+    }
+}
+
+/// Removes the object under `key`. Of the state that has been `admitted` admission is not asked again.
+pub async fn remove(
+    call: &Call,
+    key: &str,
+    options: &DeleteOptions,
+    admitted: Option<Revision>,
+) -> Result<Outcome, ApiError> {
+    let removal = Removal { call, options, admitted };
+    transition::run(call, key, "delete", options.is_dry_run(), &removal).await
+}
+
+fn details(call: &Call, last: &Arc<Stored>) -> StatusDetails {
+    let last = last.object();
+    StatusDetails {
+        name: last.name().to_owned(),
+        group: call.names().group.to_owned(),
+        kind: call.names().plural.to_owned(),
+        uid: last.uid().to_owned(),
+        ..StatusDetails::default()
+    }
+}
+
+struct Removal<'a> {
+    call: &'a Call,
+    options: &'a DeleteOptions,
+    admitted: Option<Revision>,
+}
+
+impl Step for Removal<'_> {
+    /// The mark of an object that waits for its finalizers makes it larger.
+    const PRIORITY: Priority = Priority::Needed;
+
+    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+        let (revision, present) = (present.revision, &*present.object());
+        self.check(present)?;
+        if self.admitted != Some(revision) {
+            admit(self.call, present, self.options).await?;
+        }
+        let finalizers = self.options.finalizers(&present.finalizers());
+        let mut next = present.clone();
+        if finalizers.is_empty() {
+            return Ok(Next::Delete(next));
+        }
+        next.set_meta("finalizers", Some(finalizers.into()));
+        mark_deleting(&mut next, self.call.now);
+        self.call.kind().prepare_for_delete(&mut next);
+        Ok(Next::Write(next))
+    }
+}
+
+/// Asks every admission whether the object may go.
+pub async fn admit(call: &Call, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+    for phase in [Phase::BeforeValidation, Phase::AfterValidation] {
+        call.admit(phase, Write::removal(options), Some(object), None).await?;
+    }
+    Ok(())
+}
+
+impl Removal<'_> {
+    fn check(&self, present: &Object) -> Result<(), ApiError> {
+        let Some(wanted) = &self.options.preconditions else { return Ok(()) };
+        let names = self.call.names();
+        let conflict = |why: String| ApiError::conflict(names.group, names.kind, present.name(), why);
+        if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != present.uid()) {
+            let found = present.uid();
+            return Err(conflict(format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({found}). The object might have been deleted and then recreated"
+            )));
+        }
+        if let Some(version) = wanted.resource_version.as_deref().filter(|v| *v != present.resource_version())
+        {
+            let found = present.resource_version();
+            return Err(conflict(format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({found}). The object might have been modified"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! The verbs, one file each (k8s.io/apiserver/pkg/endpoints/handlers).
+
+mod call;
+mod create;
+mod delete;
+mod delete_collection;
+mod delete_options;
+pub mod fence;
+mod get;
+mod list;
+pub(crate) mod managed;
+mod metadata;
+mod patch;
+mod quota;
+mod replaced_bytes;
+mod selection;
+mod size;
+mod transition;
+mod update;
+mod watch;
+
+pub use call::{Call, CreateAuthorizer};
+pub use delete_options::DeleteOptions;
+pub use list::{ROOM as LIST_ROOM, budget as list_budget};
+pub use replaced_bytes::ReplacedBytes;
+
+use axum::body::Body;
+use drydock_machinery::quote::go_quote;
+use drydock_machinery::{ApiError, names};
+use http::Response;
+
+use crate::request::info::Verb;
+use crate::wire::body::Read;
+
+/// Whether the body of such a request is looked at.
+pub fn takes_body(verb: &Verb) -> bool {
+    matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
+}
+
+/// Answers a request on a resource.
+pub async fn serve(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
+    check_name(&call.info.name)?;
+    match call.info.verb {
+        Verb::Get => get::get(call).await,
+        Verb::List => list::list(call).await,
+        Verb::Watch => watch::watch(call).await,
+        Verb::Create => create::create(call, body).await,
+        Verb::Update => update::update(call, body).await,
+        Verb::Patch => patch::patch(call, body).await,
+        Verb::Delete => delete::delete(call, body).await,
+        Verb::DeleteCollection => delete_collection::delete_collection(call, body).await,
+        Verb::Other(_) => Err(ApiError::method_not_allowed()),
+    }
+}
+
+/// 400 for a name that could not be part of a key (k8s.io/apiserver pkg/registry/generic/registry/store.go,
+/// NamespaceKeyFunc).
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let wrong = if name.is_empty() { Vec::new() } else { names::path_segment(name, false) };
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let (name, why) = (go_quote(name), wrong.join(";"));
+    Err(ApiError::bad_request(format!("Name parameter invalid: {name}: {why}")))
+}
+
+/// Whether a verb is served on the URL at all: the object or its status, by name or as a collection.
+pub fn is_served(call: &Call, method: &http::Method) -> bool {
+    let named = !call.info.name.is_empty();
+    let whole = !call.names().namespaced || !call.info.namespace.is_empty();
+    if method == http::Method::HEAD {
+        return false;
+    }
+    match (&call.info.verb, call.info.subresource.as_str()) {
+        (Verb::Get | Verb::Update | Verb::Patch, "" | "status") => named,
+        (Verb::List, "") => true,
+        // A path may say `watch` too, under any method.
+        (Verb::Watch, "") => method == http::Method::GET,
+        (Verb::Create, "") => !named && whole,
+        (Verb::Delete, "") => named,
+        (Verb::DeleteCollection, "") => whole,
+        _ => false,
+    }
+}

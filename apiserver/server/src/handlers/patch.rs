@@ -1,0 +1,146 @@
+//! A change to an object: JSON patch, merge patch, strategic merge patch, server-side apply.
+
+use axum::body::Body;
+use drydock_machinery::error::StatusDetails;
+use drydock_machinery::patch::{json_patch, merge_patch};
+use drydock_machinery::{ApiError, Object};
+use drydock_storage::storage::Stored;
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::call::Call;
+use super::transition::{self, Next, Outcome, Step};
+use super::update::changed;
+use super::{create, metadata};
+use crate::handlers::managed;
+use crate::request::write_options::{WriteKind, WriteOptions, write_options};
+use crate::wire::body::{self, Read};
+use crate::wire::codec;
+
+/// How a body changes an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PatchType {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+/// PATCH of an object or its status.
+pub async fn patch(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
+    let type_ = patch_type(&body::media_type(&call.headers))?;
+    let view = call.view()?;
+    let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
+    let options = write_options(&call.info.query, &call.headers, kind)?;
+    call.audit.request_body(|| body.bytes().clone());
+    let errors = match type_ {
+        // These look at what is said twice when they read the body.
+        PatchType::Apply | PatchType::Strategic => Vec::new(),
+        PatchType::Merge => codec::patch_errors(body, &options),
+        PatchType::Json => {
+            let errors = codec::patch_errors(body, &options).into_iter();
+            errors.map(|error| format!("json patch {error}")).collect()
+        }
+    };
+    let patch = Patching { call, type_, body, errors, options: &options };
+    loop {
+        return match transition::run(call, &call.key(), "patch", options.dry_run, &patch).await? {
+            Outcome::Stored(stored) | Outcome::Deleted(stored) => {
+                Ok(call.answer(StatusCode::OK, &stored, &view))
+            }
+            Outcome::Missing if type_ != PatchType::Apply || call.on_status() => Err(call.not_found()),
+            Outcome::Missing => match patch.create().await {
+                // Somebody else created it first: apply to that.
+                Err(error) if error.reason() == "AlreadyExists" && !options.dry_run => continue,
+                result => Ok(call.answer(StatusCode::CREATED, &*result?, &view)),
+            },
+        };
+    }
+}
+
+fn patch_type(media_type: &str) -> Result<PatchType, ApiError> {
+    match media_type {
+        "application/json-patch+json" => Ok(PatchType::Json),
+        "application/merge-patch+json" => Ok(PatchType::Merge),
+        "application/strategic-merge-patch+json" => Ok(PatchType::Strategic),
+        "application/apply-patch+yaml" => Ok(PatchType::Apply),
+        _ => Err(ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            "415: Unsupported Media Type",
+            Some(StatusDetails::default()),
+        )),
+    }
+}
+
+struct Patching<'a> {
+    call: &'a Call,
+    type_: PatchType,
+    body: &'a Read,
+    /// What fieldValidation has to say of the body itself.
+    errors: Vec<String>,
+    options: &'a WriteOptions,
+}
+
+impl Step for Patching<'_> {
+    async fn next(&self, present: &Stored) -> Result<Next, ApiError> {
+        let present = present.object();
+        let new = self.patched(&present)?;
+        changed(self.call, new, &present, self.options).await
+    }
+}
+
+impl Patching<'_> {
+    fn patched(&self, present: &Object) -> Result<Object, ApiError> {
+        let call = self.call;
+        let new = match self.type_ {
+            PatchType::Apply => managed::applied(call, self.body, Some(present), self.options)?,
+            PatchType::Strategic => codec::strategically_patched(present, self.body, call, self.options)?,
+            PatchType::Json => self.patched_as_json(present, json_patch)?,
+            PatchType::Merge => self.patched_as_json(present, merge_patch)?,
+        };
+        let mut new = match self.type_ {
+            PatchType::Apply => new,
+            _ => managed::updated(call, new, present, self.options),
+        };
+        self.check(&mut new)?;
+        Ok(new)
+    }
+
+    fn patched_as_json(
+        &self,
+        present: &Object,
+        patch: impl Fn(&Value, &[u8]) -> Result<Value, ApiError>,
+    ) -> Result<Object, ApiError> {
+        let patched = patch(&present.to_value(), self.body)?;
+        codec::patched(patched, &self.errors, self.call, self.options)
+    }
+
+    fn check(&self, new: &mut Object) -> Result<(), ApiError> {
+        metadata::check_namespace(self.call, new)?;
+        metadata::check_name(self.call, new)?;
+        // The host looks at what a patch made after admission alone, and says so.
+        metadata::dedup_owner_references_after_admission(self.call, new);
+        Ok(())
+    }
+
+    /// An apply makes what it does not find, if the user may.
+    async fn create(&self) -> Result<std::sync::Arc<Stored>, ApiError> {
+        let call = self.call;
+        let Some(authorizer) = &call.authorizer else {
+            return Err(ApiError::internal("no authorizer provided, unable to authorize a create on update"));
+        };
+        let mut new = managed::applied(call, self.body, None, self.options)?;
+        if !new.uid().is_empty() {
+            return Err(call.conflict(format_args!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                new.uid()
+            )));
+        }
+        self.check(&mut new)?;
+        // There is nothing that it could be a version of.
+        new.set_resource_version("");
+        authorizer.may_create(&call.caller, &call.user, &call.info).await?;
+        create::insert(call, new, self.options).await
+    }
+}

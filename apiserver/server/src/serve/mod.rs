@@ -1,0 +1,222 @@
+//! The secure port: accepts connections, proves who holds which certificate, speaks HTTP/1.1 and HTTP/2, and stops in
+//! order: no new connections, requests in flight finish, watches end.
+//!
+//! ```text
+//!   connections    who gets a place, and who is closed for it (groups; place: one connection's)
+//!   handshakes     whose TLS handshake is next
+//!   heads          which requests have begun and are not known yet
+//!   converse       HTTP on one connection (turns, gather: when it reads and writes; requests: when it idles)
+//! ```
+
+mod connections;
+mod converse;
+mod gather;
+mod groups;
+mod handshakes;
+mod heads;
+mod open_files;
+mod place;
+mod requests;
+mod turns;
+mod windows;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use http::{Request, Response};
+use rustls::ServerConfig;
+use rustls::server::Acceptor;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::authn::Peer;
+use connections::Stage;
+use converse::{Client, converse, peer};
+use gather::WRITE_BUFFER;
+use handshakes::Handshakes;
+use place::{Place, Places};
+
+/// What the port grants its clients.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Connections at one time, without those of front proxies; a quarter of them is for connections that have
+    /// authenticated nobody yet. There are fewer where the limit of open files is low.
+    pub connections: usize,
+    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated nobody yet:
+    /// when there is another one, one that stands still is closed. So many handshakes may begin in a second.
+    pub connections_per_address: usize,
+    /// Time for a handshake, for the first request, and for each request's headers.
+    pub headers: Duration,
+    /// Time for another request on a connection that has none.
+    pub idle: Duration,
+    /// Time for requests in flight at shutdown.
+    pub drain: Duration,
+}
+
+impl Default for Bounds {
+    /// Times as in k8s.io/apiserver pkg/server/secure_serving.go, and its request timeout. The connections are a bound
+    /// on memory, far above what a cluster opens.
+    fn default() -> Self {
+        let [headers, idle, drain] = [32, 90, 60].map(Duration::from_secs);
+        Self { connections: 16_384, connections_per_address: 256, headers, idle, drain }
+    }
+}
+
+/// Who answers the requests that come in by a port.
+pub trait Answer: Send + Sync + 'static {
+    /// The body of an answer.
+    type Body: HttpBody<Data: Send, Error: Into<axum::BoxError>> + Send + Unpin + 'static;
+
+    /// The answer to a request; whatever goes wrong, there is one.
+    fn answer(
+        &self,
+        request: Request<Body>,
+        peer: &Peer,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// Whether a client is a front proxy, which sends the requests of many users. Asked once, after the handshake.
+    fn is_front_proxy(&self, _peer: &Peer) -> bool {
+        false
+    }
+}
+
+/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's listeners
+/// have by default. The 128 of the standard library are fewer than one client opens at once, and the connection of whoever
+/// comes next is tried again by their kernel after 1, 3 and 7 s.
+const BACKLOG: u32 = 4096;
+
+/// Binds the port; the error names it and the flag to change.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = listen(address);
+    listener.map_err(|e| io::Error::new(e.kind(), format!("--secure-port: cannot listen on {address}: {e}")))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves until `stop` is cancelled, then lets what is in flight finish.
+pub async fn serve<A: Answer>(
+    listener: TcpListener,
+    tls: ServerConfig,
+    answers: Arc<A>,
+    stop: CancellationToken,
+    bounds: Bounds,
+) {
+    let connections = TaskTracker::new();
+    let places = Places::new(open_files::allow(bounds.connections), bounds.connections_per_address);
+    let door = Arc::new(Door {
+        tls: Arc::new(tls),
+        handshakes: Handshakes::new(bounds.connections_per_address),
+        answers,
+        stop,
+        bounds,
+    });
+    loop {
+        let accepted = tokio::select! {
+            () = door.stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                let (door, place) = (door.clone(), Arc::new(places.take(from.ip())));
+                connections.spawn(async move { door.serve(stream, &place).await });
+                // It has a turn before so many others are accepted that it loses its place again.
+                tokio::task::yield_now().await;
+            }
+            Err(error) => {
+                // Out of file descriptors, most likely: the next one has more luck.
+                tracing::warn!(%error, "cannot accept a connection");
+                places.relieve();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(bounds.drain, connections.wait()).await.is_err() {
+        tracing::warn!(
+            open = connections.len(),
+            "connections still open at the end of the grace period are cut"
+        );
+    }
+}
+
+/// What every connection of a port has in common.
+struct Door<A> {
+    tls: Arc<ServerConfig>,
+    handshakes: Handshakes,
+    answers: Arc<A>,
+    stop: CancellationToken,
+    bounds: Bounds,
+}
+
+impl<A: Answer> Door<A> {
+    /// Serves one connection until it ends or loses its place.
+    async fn serve(&self, stream: TcpStream, place: &Arc<Place>) {
+        let served = async {
+            if let Some((stream, client)) = self.greet(stream, place).await {
+                converse(stream, client, &self.answers, place, &self.stop, self.bounds).await;
+            }
+        };
+        tokio::select! {
+            () = served => {}
+            () = place.closed() => {}
+        }
+    }
+
+    async fn greet(&self, stream: TcpStream, place: &Arc<Place>) -> Option<(TlsStream<TcpStream>, Client)> {
+        let _ = stream.set_nodelay(true);
+        let shaken = async {
+            let stream = self.handshake(stream, place).await?;
+            let client = self.judge(&stream, place).await;
+            io::Result::Ok((stream, client))
+        };
+        let handshake = tokio::time::timeout(self.bounds.headers, shaken);
+        let shaken = tokio::select! {
+            shaken = handshake => shaken,
+            () = self.stop.cancelled() => return None,
+        };
+        match shaken {
+            Ok(Ok((mut stream, client))) => {
+                stream.get_mut().1.set_buffer_limit(Some(WRITE_BUFFER));
+                return Some((stream, client));
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake timed out"),
+        }
+        None
+    }
+
+    /// Nobody's turn is waited in for what a client has not sent.
+    async fn handshake(&self, stream: TcpStream, place: &Place) -> io::Result<TlsStream<TcpStream>> {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        place.comes_to(Stage::Waiting);
+        let turn = self.handshakes.turn(place.source, place.id).await;
+        place.comes_to(Stage::Handshaking);
+        let shaking = hello.into_stream(self.tls.clone());
+        drop(turn);
+        let shaken = shaking.await?;
+        place.comes_to(Stage::Established);
+        Ok(shaken)
+    }
+
+    /// Verifies the certificates, if there are any, in a turn of their own.
+    async fn judge(&self, stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Client {
+        let peer = peer(stream, place);
+        let _turn = match peer.shows_certificates() {
+            true => Some(self.handshakes.verification(place.source, place.id).await),
+            false => None,
+        };
+        Client { is_front_proxy: self.answers.is_front_proxy(&peer), peer: Arc::new(peer) }
+    }
+}

@@ -1,0 +1,126 @@
+//! One object in the form that the client asked for.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::{BufMut, Bytes, BytesMut};
+use drydock_machinery::kind::{Kind, Now};
+use drydock_machinery::table::{IncludeObject, partial_object_metadata};
+use drydock_machinery::{Object, go_yaml};
+use drydock_storage::storage::Stored;
+use http::{HeaderMap, Response, StatusCode};
+use serde_json::Value;
+
+use super::{pretty, protobuf, response, table};
+use crate::wire::codec;
+use crate::wire::negotiate::{Format, Output, Transform};
+
+/// How objects of a kind are shown to one client.
+#[derive(Clone)]
+pub struct ObjectView {
+    /// The kind.
+    pub kind: Arc<dyn Kind>,
+    /// Bytes and stand-in.
+    pub output: Output,
+    /// What a table's rows carry.
+    pub include: IncludeObject,
+    /// The moment that ages are told from.
+    pub now: Now,
+}
+
+impl ObjectView {
+    /// `apiVersion` of the kind.
+    pub fn api_version(&self) -> String {
+        self.kind.names().api_version()
+    }
+
+    /// Whether an object is shown as its own JSON, which is copied and not decoded.
+    pub fn is_plain(&self) -> bool {
+        self.output == Output { format: Format::Json, pretty: false, transform: Transform::None }
+    }
+
+    /// The same in compact JSON.
+    pub fn in_json(&self) -> Self {
+        let output = Output { format: Format::Json, pretty: false, ..self.output };
+        Self { output, ..self.clone() }
+    }
+}
+
+/// A response with one object.
+pub fn one(status: StatusCode, object: &Stored, view: &ObjectView, headers: &HeaderMap) -> Response<Body> {
+    let Output { format, transform, pretty } = view.output;
+    let body = match (format, transform) {
+        (Format::Json, Transform::None) if !pretty => stored_with_newline(object),
+        (Format::Json, _) if !pretty => with_newline(&object_bytes(object, view, true)),
+        (Format::Json, _) => pretty::indent(&object_bytes(object, view, true)),
+        _ => object_bytes(object, view, true),
+    };
+    response::bytes(status, view.output.format.media_type(), body, headers)
+}
+
+/// The object as bytes: shared ones where nothing stands in for it. `headers` puts column definitions in a table.
+pub fn object_bytes(stored: &Stored, view: &ObjectView, headers: bool) -> Bytes {
+    let shown = match view.output.transform {
+        Transform::None => return plain(stored, view),
+        Transform::Table(version) => table::single(stored, view, version, headers),
+        Transform::Partial(version) | Transform::PartialList(version) => {
+            if view.output.format == Format::Protobuf {
+                let meta_version = format!("meta.k8s.io/{version}");
+                let raw = protobuf::partial(&codec::metadata_protobuf(view.kind.as_ref(), &stored.object()));
+                return protobuf::envelope(&meta_version, "PartialObjectMetadata", &raw);
+            }
+            partial(&stored.object(), version)
+        }
+    };
+    in_format(shown.to_string().into(), Output { pretty: false, ..view.output })
+}
+
+fn plain(stored: &Stored, view: &ObjectView) -> Bytes {
+    match view.output.format {
+        Format::Json => stored.json(),
+        Format::Yaml => yaml(&stored.json()),
+        Format::Protobuf => stored.protobuf(|object| codec::object_protobuf(view.kind.as_ref(), object)),
+    }
+}
+
+/// Metadata only.
+pub fn partial(object: &Object, version: &str) -> Value {
+    partial_object_metadata(object, &format!("meta.k8s.io/{version}"))
+}
+
+/// Compact JSON in the format asked for (JSON or YAML).
+pub fn in_format(json: Bytes, output: Output) -> Bytes {
+    match output.format {
+        Format::Yaml => yaml(&json),
+        _ if output.pretty => pretty::indent(&json),
+        _ => json,
+    }
+}
+
+/// A response with a document that is no object of a kind.
+pub fn value(document: &Value, output: Output, headers: &HeaderMap) -> Response<Body> {
+    let mut body = in_format(document.to_string().into(), output);
+    if output.format == Format::Json && !output.pretty {
+        body = with_newline(&body);
+    }
+    response::bytes(StatusCode::OK, output.format.media_type(), body, headers)
+}
+
+fn yaml(json: &[u8]) -> Bytes {
+    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+    go_yaml::to_yaml(&value).into()
+}
+
+fn stored_with_newline(stored: &Stored) -> Bytes {
+    let mut out = BytesMut::with_capacity(stored.json_len() + 1);
+    stored.write_json(&mut out);
+    out.put_u8(b'\n');
+    out.freeze()
+}
+
+fn with_newline(json: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() + 1);
+    out.extend_from_slice(json);
+    out.put_u8(b'\n');
+    out.freeze()
+}
