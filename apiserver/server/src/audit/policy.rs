@@ -93,6 +93,22 @@ pub struct Verdict {
     pub omit_managed_fields: bool,
 }
 
+impl Verdict {
+    /// The verdict on a request about two resources, of which each has its own: whatever one of the two logs is logged.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        match (self.level, other.level) {
+            (Level::None, _) => other,
+            (_, Level::None) => self,
+            _ => {
+                self.omit_stages.retain(|stage| other.omit_stages.contains(stage));
+                let omit_managed_fields = self.omit_managed_fields && other.omit_managed_fields;
+                Self { level: self.level.max(other.level), omit_managed_fields, ..self }
+            }
+        }
+    }
+}
+
 impl Policy {
     /// What is to be logged of this request; it has no user if nobody could be authenticated.
     pub fn verdict(&self, user: Option<&User>, info: &RequestInfo) -> Verdict {

@@ -91,6 +91,25 @@ fn users_groups_and_verbs_must_all_match_and_nobody_is_no_user() {
 }
 
 #[test]
+fn of_two_verdicts_whatever_one_logs_is_logged() {
+    let verdict = |level: Level, omit_stages: &[Stage], omit_managed_fields: bool| Verdict {
+        level,
+        omit_stages: omit_stages.to_vec(),
+        omit_managed_fields,
+    };
+    let none = verdict(Level::None, &[], false);
+    let mute = verdict(Level::Request, &[Stage::RequestReceived, Stage::ResponseComplete], true);
+    let heard = verdict(Level::Metadata, &[Stage::RequestReceived], false);
+    let both = verdict(Level::Request, &[Stage::RequestReceived], false);
+    for (one, other, expected) in
+        [(&mute, &heard, &both), (&none, &mute, &mute), (&none, &none, &none), (&mute, &mute, &mute)]
+    {
+        assert_eq!(one.clone().and(other.clone()), *expected);
+        assert_eq!(other.clone().and(one.clone()), *expected);
+    }
+}
+
+#[test]
 fn the_first_rule_that_matches_decides_and_none_logs_nothing() {
     let policy = Policy {
         rules: vec![

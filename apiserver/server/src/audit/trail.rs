@@ -55,8 +55,8 @@ impl Trail {
         Self(Some(Arc::new(Record { audit, state })))
     }
 
-    /// The request is about this, which was not known when it came, and reads others beside it. Of what the policy says of
-    /// each the highest level counts.
+    /// The request is about this, which was not known when it came, and reads others beside it. What the policy says of
+    /// each is [joined](Verdict::and).
     pub fn about(&self, info: &RequestInfo, also: &[Arc<RequestInfo>]) {
         self.visit(Level::Metadata, |event| event.about(info));
         if let Some(record) = &self.0 {
@@ -229,13 +229,9 @@ impl Record {
         if state.verdict.is_some() {
             return false;
         }
-        let mut verdict = self.audit.policy.verdict(user, info);
-        for info in &state.also {
-            let other = self.audit.policy.verdict(user, info);
-            if other.level > verdict.level {
-                verdict = other;
-            }
-        }
+        let also = state.also.iter().map(|info| &**info);
+        let verdicts = std::iter::once(info).chain(also).map(|info| self.audit.policy.verdict(user, info));
+        let verdict = verdicts.reduce(Verdict::and).unwrap_or_default();
         self.audit.counts.level(verdict.level);
         state.event.level = verdict.level;
         state.event.user = user.map(UserInfo::from).unwrap_or_default();

@@ -12,6 +12,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::Chain;
 use crate::audit::Trail;
+use crate::auth::authn::impersonation::{Impersonated, Mode};
 use crate::auth::authn::{Caller, Peer, ProvedBy};
 use crate::auth::authz::{Attributes, Decision};
 use crate::flow_control::{PriorityLevel, Seats, Work};
@@ -21,6 +22,8 @@ use crate::request::user::User;
 pub(crate) struct Admitted {
     /// As whom it is answered.
     pub(crate) user: Arc<User>,
+    /// In which way the caller may act as that user; none as itself.
+    pub(crate) mode: Option<Mode>,
     pub(crate) level: PriorityLevel,
     /// The seats taken for the answer.
     pub(crate) seats: Seats,
@@ -72,37 +75,31 @@ impl Chain {
         by: Instant,
     ) -> Result<Admitted, NotAdmitted> {
         audit.received(&caller.user, work.info).await?;
-        let user = self.act_as(caller, headers, attributes, audit).await?;
+        let impersonated = self.act_as(caller, headers, attributes, audit).await?;
+        let user = impersonated.as_ref().map_or(&caller.user, |impersonated| &impersonated.user).clone();
         let level = self.flow_control.level_of(&user);
         let seats = self.seats(level, &user, work, by).await?;
         self.authorize(caller, &user, attributes, audit).await?;
-        Ok(Admitted { user, level, seats })
+        Ok(Admitted { user, mode: impersonated.map(|impersonated| impersonated.mode), level, seats })
     }
 
-    /// As whom the caller acts, which must be allowed for each thing that is asked for.
+    /// As whom the caller acts if not as itself, which must be allowed for each thing that is asked for.
     async fn act_as(
         &self,
         caller: &Caller,
         headers: &mut HeaderMap,
         attributes: &[Attributes],
         audit: &Trail,
-    ) -> Result<Arc<User>, ApiError> {
+    ) -> Result<Option<Impersonated>, ApiError> {
         let impersonation = self.authenticator.impersonation();
-        let mut user: Option<Arc<User>> = None;
         let nothing = [Attributes::default()];
-        for asked in if attributes.is_empty() { &nothing } else { attributes } {
-            let Some(other) = impersonation.act_as(caller, headers, asked, &self.authorizer).await? else {
-                return Ok(caller.user.clone());
-            };
-            audit.impersonated(&other.user, &other.constraint);
-            if user.as_ref().is_some_and(|known| **known != *other.user) {
-                let why = "the caller may act as this user in different ways for the objects that are read";
-                return Err(ApiError::bad_request(why));
-            }
-            user = Some(other.user);
+        let asked = if attributes.is_empty() { &nothing } else { attributes };
+        let impersonated = impersonation.act_as(caller, headers, asked, &self.authorizer).await?;
+        if let Some(impersonated) = &impersonated {
+            audit.impersonated(&impersonated.user, &impersonated.constraint());
+            impersonation.strip(headers);
         }
-        impersonation.strip(headers);
-        Ok(user.unwrap_or_else(|| caller.user.clone()))
+        Ok(impersonated)
     }
 
     /// 429 where too many wait already, or the request has waited for as long as it may.

@@ -147,7 +147,7 @@ impl Chain {
         let sent = body.size_hint().upper();
         let let_in = self.let_in(&mut parts, sent, &asked, deadline);
         let let_in = tokio::time::timeout_at(deadline.into(), let_in);
-        let (caller, Admitted { user, level, seats }) =
+        let (caller, Admitted { user, level, seats, .. }) =
             match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
                 Ok(let_in) => let_in,
                 Err(error) => {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use axum::body::Body;
+use futures::StreamExt;
 use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Limited};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::ending::Ending;
@@ -14,6 +17,7 @@ use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;
 use super::streams::OpenStream;
 use super::{Grpc, Refusal, message};
+use crate::auth::authn::impersonation::Mode;
 use crate::auth::authn::{Caller, Credential};
 use crate::auth::authz::Attributes;
 use crate::chain::Chain;
@@ -23,6 +27,8 @@ use crate::request::user::User;
 
 /// Bytes of a call whose message has not come yet.
 const CALL: usize = 8 << 10;
+/// Most bytes of the messages of a call that has many: no seat is held while they are answered.
+const MESSAGES: usize = 256 << 10;
 
 /// A call that may be answered.
 pub(super) struct AdmittedCall {
@@ -40,6 +46,8 @@ pub(super) struct AdmittedStream {
     /// Bytes that its questions take.
     pub(super) bytes: usize,
     pub(super) certificate_end: Option<SystemTime>,
+    /// Ends the client's messages with the answer.
+    pub(super) messages: CancellationToken,
 }
 
 /// What a call asks for, once its message has been read.
@@ -49,6 +57,15 @@ pub(super) struct ReadCall {
     pub(super) body: Body,
     /// Bytes of the message.
     pub(super) bytes: usize,
+}
+
+impl AdmittedStream {
+    /// The client's messages until the answer has ended. Whoever reads them may not see that nobody takes the answer, and would
+    /// wait for the next one for as long as the connection is open.
+    pub(super) fn messages(&self, body: Body) -> Body {
+        let messages = Limited::new(body, MESSAGES).into_data_stream();
+        Body::from_stream(messages.take_until(self.messages.clone().cancelled_owned()))
+    }
 }
 
 impl Chain {
@@ -83,22 +100,24 @@ impl Chain {
         grpc: &Grpc,
         caller: &Caller,
         user: &Arc<User>,
-        (credential, headers): (Credential, HeaderMap),
+        impersonated: Option<(Mode, HeaderMap)>,
+        credential: Credential,
         attributes: Vec<Attributes>,
     ) -> Result<AdmittedStream, Refusal> {
         let mut questions = Vec::with_capacity(attributes.len() + 1);
-        let (mut certificate_end, origin) = (None, caller.origin);
+        let (mut certificate_end, origin, sender) = (None, caller.origin, caller.user.clone());
         match credential {
-            Credential::Token(token) => {
-                questions.push(Question::Token { token, user: caller.user.clone(), origin })
+            Credential::Token(token) => questions.push(Question::Token { token, user: sender, origin }),
+            Credential::Certificates { certificates, end } => {
+                questions.push(Question::Certificates { certificates, user: sender });
+                certificate_end = end;
             }
-            Credential::Certificates { end } => certificate_end = end,
             Credential::None => {}
         }
-        if !headers.is_empty() {
+        if let Some((mode, headers)) = impersonated {
             let about = |attributes: Attributes| Question::Impersonation {
                 caller: caller.clone(),
-                user: user.clone(),
+                mode,
                 headers: headers.clone(),
                 attributes,
             };
@@ -116,7 +135,8 @@ impl Chain {
             (it, until)
         });
         let open = grpc.streams.open(caller.user.flow(), questions.collect(), &ending)?;
-        Ok(AdmittedStream { ending, open, bytes, certificate_end })
+        let messages = CancellationToken::new();
+        Ok(AdmittedStream { ending, open, bytes, certificate_end, messages })
     }
 
     fn host(&self) -> Host<'_> {

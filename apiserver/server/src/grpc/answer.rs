@@ -41,7 +41,7 @@ impl Call<'_> {
         stream: AdmittedStream,
         seats: Seats,
     ) -> Response<Body> {
-        let AdmittedStream { ending, open, bytes, certificate_end } = stream;
+        let AdmittedStream { ending, open, bytes, certificate_end, messages } = stream;
         let deadline = earliest(self.client_deadline, certificate_end);
         let streaming = answer.extensions_mut().remove::<Streaming>().unwrap_or_default();
         streaming.keep(seats, self.by);
@@ -52,7 +52,7 @@ impl Call<'_> {
             constant: streaming.constant + bytes,
             ..streaming
         });
-        ended(grpc.shutdown.clone(), answer, deadline, ending, open)
+        ended(grpc.shutdown.clone(), answer, deadline, ending, (open, messages.drop_guard()))
     }
 }
 

@@ -168,13 +168,20 @@ impl Chain {
         let attributes: Vec<Attributes> = infos.iter().map(|info| Attributes::from(&**info)).collect();
         let impersonation = impersonation_headers(&parts.headers);
         let work = Work { info: call.info(), also, body: Some(bytes as u64) };
-        let Admitted { user, seats, .. } =
+        let Admitted { user, mode, seats, .. } =
             self.admit(&caller, &mut parts.headers, &attributes, work, &call.audit, call.by).await?;
-        let request = Request::from_parts(parts.clone(), body);
         let stream = match route.streams() {
-            true => Some(self.admit_stream(grpc, &caller, &user, (credential, impersonation), attributes)?),
+            true => {
+                let impersonated = mode.map(|mode| (mode, impersonation));
+                Some(self.admit_stream(grpc, &caller, &user, impersonated, credential, attributes)?)
+            }
             false => None,
         };
+        let body = match &stream {
+            Some(stream) if !route.has_one_message() => stream.messages(body),
+            _ => body,
+        };
+        let request = Request::from_parts(parts.clone(), body);
         Ok(AdmittedCall { route, user, seats, request, stream })
     }
 

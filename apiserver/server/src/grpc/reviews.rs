@@ -1,7 +1,6 @@
 //! Reviews of open streams: when an answer of the host is no longer remembered, the question is asked again, once for
 //! all streams that depend on it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,8 @@ use tokio::task::JoinSet;
 use tonic::Status;
 
 use super::streams::{Key, Streams};
-use crate::auth::authn::{Authenticator, Caller, Origin};
+use crate::auth::authn::impersonation::Mode;
+use crate::auth::authn::{Authenticator, Caller, Certificates, Origin};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::request::user::User;
 
@@ -22,14 +22,19 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Least time between two looks at what is due.
 const PAUSE: Duration = Duration::from_millis(20);
 
+const NOT_CERTIFIED: &str =
+    "the client certificate is not trusted any more: connect again with one that a trusted CA has issued";
+
 /// Something that has to hold for as long as a stream is open.
 pub(super) enum Question {
     /// The token is still this user's.
     Token { token: String, user: Arc<User>, origin: Origin },
+    /// The certificates still prove that the sender is this user, or a front proxy.
+    Certificates { certificates: Arc<Certificates>, user: Arc<User> },
     /// The user may still do this, asked in the name of the caller.
     Access { caller: Caller, user: Arc<User>, attributes: Attributes },
-    /// The caller may still act as this user, whom these headers name.
-    Impersonation { caller: Caller, user: Arc<User>, headers: HeaderMap, attributes: Attributes },
+    /// The caller may still act, in the same way, as the user whom these headers name.
+    Impersonation { caller: Caller, mode: Mode, headers: HeaderMap, attributes: Attributes },
 }
 
 /// What a review says.
@@ -124,10 +129,15 @@ impl Question {
                 put(caller.user.flow().as_bytes());
                 put(&Authorizer::key(user, attributes));
             }
-            Self::Impersonation { caller, user, headers, attributes } => {
+            Self::Certificates { certificates, user } => {
+                put(b"certificates");
+                put(&Authorizer::key(user, &Attributes::default()));
+                certificates.der().for_each(put);
+            }
+            Self::Impersonation { caller, mode, headers, attributes } => {
                 put(b"impersonation");
                 put(&Authorizer::key(&caller.user, attributes));
-                put(&Authorizer::key(user, &Attributes::default()));
+                put(mode.verb().as_bytes());
                 for (name, value) in headers {
                     put(name.as_str().as_bytes());
                     put(value.as_bytes());
@@ -142,12 +152,15 @@ impl Question {
         let about = |attributes: &Attributes| attributes.namespace.len() + attributes.name.len() + 512;
         match self {
             Self::Token { token, user, .. } => 512 + token.len() + user.bytes(),
+            Self::Certificates { certificates, user } => {
+                512 + user.bytes() + certificates.der().map(<[u8]>::len).sum::<usize>()
+            }
             Self::Access { attributes, user, .. } => about(attributes) + user.bytes(),
-            Self::Impersonation { user, headers, attributes, .. } => {
+            Self::Impersonation { caller, headers, attributes, .. } => {
                 let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
                     name.as_str().len() + value.len()
                 };
-                about(attributes) + user.bytes() + headers.iter().map(header).sum::<usize>()
+                about(attributes) + caller.user.bytes() + headers.iter().map(header).sum::<usize>()
             }
         }
     }
@@ -166,7 +179,9 @@ impl Host<'_> {
         match question {
             Question::Token { token, .. } => self.authenticator.known_until(token),
             Question::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
-            Question::Impersonation { .. } => Instant::now() + crate::auth::authz::REMEMBER,
+            Question::Certificates { .. } | Question::Impersonation { .. } => {
+                Instant::now() + crate::auth::authz::REMEMBER
+            }
         }
     }
 
@@ -176,7 +191,7 @@ impl Host<'_> {
             Question::Token { token, user, origin } => {
                 let origin = Origin { deadline: Instant::now() + LIMIT, ..*origin };
                 match self.authenticator.owner(token, &origin).await {
-                    Ok(Some(owner)) if is_same(&owner, user) => self.holds(question),
+                    Ok(Some(owner)) if owner.is_same(user) => self.holds(question),
                     Ok(Some(_)) => {
                         refused("the token is another user's now, or the user's groups have changed")
                     }
@@ -188,13 +203,19 @@ impl Host<'_> {
                 let allowed = self.authorizer.require(&renewed(caller), user, attributes).await;
                 self.judged(question, allowed)
             }
-            Question::Impersonation { caller, user, headers, attributes } => {
-                let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
-                match impersonation.act_as(&caller, headers, attributes, self.authorizer).await {
-                    Ok(Some(other)) if is_same(&other.user, user) => self.holds(question),
-                    Ok(_) => refused("the caller may act as this user in another way only"),
-                    Err(error) => self.judged(question, Err(error)),
+            Question::Certificates { certificates, user } => {
+                match self.authenticator.certifies(certificates, user) {
+                    Some(true) => self.holds(question),
+                    Some(false) => Answer::Refused(Status::unauthenticated(NOT_CERTIFIED)),
+                    None => Answer::Unknown,
                 }
+            }
+            Question::Impersonation { caller, mode, headers, attributes } => {
+                let (impersonation, caller) = (self.authenticator.impersonation(), renewed(caller));
+                let allowed =
+                    impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
+                let allowed = allowed.await;
+                self.judged(question, allowed)
             }
         }
     }
@@ -210,13 +231,6 @@ impl Host<'_> {
     fn holds(&self, question: &Question) -> Answer {
         Answer::Holds(self.known_until(question))
     }
-}
-
-/// Whether a token's user is still the same as far as rights go. Groups have no order, and extras tell of the request as
-/// well: some authenticators give them other values each time.
-fn is_same(now: &User, before: &User) -> bool {
-    let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
-    now.name == before.name && now.uid == before.uid && groups(now) == groups(before)
 }
 
 /// A review that has no answer, and why.

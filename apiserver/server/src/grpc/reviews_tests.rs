@@ -151,9 +151,9 @@ fn a_user_is_the_same_with_the_same_groups_in_any_order() {
         ..User::default()
     };
     let ann = user("ann", &["a", "b"], "1");
-    assert!(is_same(&user("ann", &["b", "a"], "2"), &ann));
-    assert!(!is_same(&user("ann", &["a"], "1"), &ann));
-    assert!(!is_same(&user("bob", &["a", "b"], "1"), &ann));
+    assert!(user("ann", &["b", "a"], "2").is_same(&ann));
+    assert!(!user("ann", &["a"], "1").is_same(&ann));
+    assert!(!user("bob", &["a", "b"], "1").is_same(&ann));
 }
 
 #[test]
@@ -161,4 +161,18 @@ fn another_user_or_token_is_another_question() {
     let keys = [question("ann", "a"), question("ann", "b"), question("bob", "a")].map(|it| it.key());
     assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
     assert_eq!(question("ann", "a").key(), keys[0]);
+}
+
+/// The same caller, headers and object: in another way another user would be acted as.
+#[test]
+fn another_way_of_acting_as_a_user_is_another_question() {
+    let ann = Arc::new(User { name: "ann".to_owned(), ..User::default() });
+    let about = |mode| Question::Impersonation {
+        caller: Caller::new(ann.clone(), Origin::local(LIMIT)),
+        mode,
+        headers: HeaderMap::new(),
+        attributes: Attributes::default(),
+    };
+    assert_ne!(about(Mode::ArbitraryNode).key(), about(Mode::Legacy).key());
+    assert_eq!(about(Mode::Legacy).key(), about(Mode::Legacy).key());
 }

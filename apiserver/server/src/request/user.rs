@@ -1,6 +1,6 @@
 //! Who asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An authenticated user (k8s.io/apiserver/pkg/authentication/user).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +37,13 @@ impl User {
     /// Whether the user showed no credentials, or acts as somebody who shows none.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
+    }
+
+    /// Whether another user has the same rights. Groups have no order, and extras tell of the request as well: some
+    /// authenticators give them other values each time.
+    pub(crate) fn is_same(&self, other: &User) -> bool {
+        let groups = |user: &User| user.groups.iter().cloned().collect::<BTreeSet<String>>();
+        self.name == other.name && self.uid == other.uid && groups(self) == groups(other)
     }
 
     /// Bytes of everything that is known of the user.

@@ -1,10 +1,12 @@
 //! By what the sender of a request was authenticated, for requests that outlast an answer of the host.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::HeaderMap;
 
-use super::{Peer, token};
+use super::peer::{Certificates, Peer};
+use super::token;
 
 /// What proved who sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(crate) enum Credential {
     Token(String),
     /// The certificates of the connection.
     Certificates {
+        /// They themselves.
+        certificates: Arc<Certificates>,
         /// When the first of them expires.
         end: Option<SystemTime>,
     },
@@ -40,9 +44,10 @@ impl Credential {
     pub(crate) fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
         match (proved_by, token) {
             (ProvedBy::Token, Some(token)) => Self::Token(token),
-            (ProvedBy::Certificates, _) => {
-                Self::Certificates { end: peer.certificates_end(SystemTime::now()) }
-            }
+            (ProvedBy::Certificates, _) => Self::Certificates {
+                certificates: peer.certificates().clone(),
+                end: peer.certificates_end(SystemTime::now()),
+            },
             (ProvedBy::Token | ProvedBy::Nothing, _) => Self::None,
         }
     }

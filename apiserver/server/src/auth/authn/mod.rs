@@ -22,6 +22,7 @@ pub use caller::{Caller, Origin};
 pub(crate) use credential::{Credential, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
+pub(crate) use peer::Certificates;
 use peer::Verdict;
 pub use peer::{Peer, Proof};
 pub use token::TokenReviewer;
@@ -103,6 +104,16 @@ impl Authenticator {
         }
     }
 
+    /// Whether certificates still prove that the sender is this user, or a front proxy that speaks for the user. None while the
+    /// host has not said whose certificates are believed.
+    pub(crate) fn certifies(&self, certificates: &Certificates, user: &User) -> Option<bool> {
+        if !self.config.knows_its_cas() {
+            return None;
+        }
+        let verdict = certificates.verdict(&self.config.current(), SystemTime::now());
+        Some(verdict.is_front_proxy || verdict.user.as_ref().is_some_and(|owner| owner.is_same(user)))
+    }
+
     /// Who may act as whom.
     pub fn impersonation(&self) -> &Impersonation {
         &self.impersonation
@@ -152,8 +163,9 @@ fn with_authenticated_group(mut user: User) -> Arc<User> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
+
+    use rustls::pki_types::CertificateDer;
 
     use super::*;
     use crate::tls::{ClientCa, self_signed};

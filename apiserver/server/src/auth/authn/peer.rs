@@ -44,9 +44,15 @@ pub struct Peer {
     id: u64,
     address: Option<IpAddr>,
     observer: Option<Arc<dyn Observer>>,
-    certificates: Vec<CertificateDer<'static>>,
-    verdict: ArcSwapOption<Verdict>,
+    certificates: Arc<Certificates>,
     connection: Arc<Connection>,
+}
+
+/// The certificates of a connection, the client's own first, and what they proved last.
+#[derive(Default)]
+pub(crate) struct Certificates {
+    shown: Vec<CertificateDer<'static>>,
+    verdict: ArcSwapOption<Verdict>,
 }
 
 /// What the certificates prove, under one configuration.
@@ -69,6 +75,7 @@ impl Peer {
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         let id = CONNECTIONS.fetch_add(1, Relaxed);
+        let certificates = Arc::new(Certificates { shown: certificates, ..Certificates::default() });
         Self { id, certificates, ..Self::default() }
     }
 
@@ -113,25 +120,42 @@ impl Peer {
 
     /// Whether it showed any.
     pub fn shows_certificates(&self) -> bool {
-        !self.certificates.is_empty()
+        !self.certificates.shown.is_empty()
+    }
+
+    /// Its certificates.
+    pub(super) fn certificates(&self) -> &Arc<Certificates> {
+        &self.certificates
     }
 
     /// When the first of its certificates expires that is valid at `now`.
     pub(super) fn certificates_end(&self, now: SystemTime) -> Option<SystemTime> {
-        let ends = self.certificates.iter().filter_map(|certificate| turning_points(certificate)[1]);
+        let ends = self.certificates.shown.iter().filter_map(|certificate| turning_points(certificate)[1]);
         ends.filter(|end| *end > now).min()
     }
 
     /// What its certificates prove now.
     pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
+        self.certificates.verdict(config, now)
+    }
+}
+
+impl Certificates {
+    /// What they prove now.
+    pub(super) fn verdict(&self, config: &Arc<HostConfig>, now: SystemTime) -> Arc<Verdict> {
         match &*self.verdict.load() {
             Some(known) if known.holds(config, now) => known.clone(),
             _ => {
-                let verdict = Arc::new(Verdict::new(config, &self.certificates, now));
+                let verdict = Arc::new(Verdict::new(config, &self.shown, now));
                 self.verdict.store(Some(verdict.clone()));
                 verdict
             }
         }
+    }
+
+    /// In DER, the client's own first.
+    pub(crate) fn der(&self) -> impl Iterator<Item = &[u8]> {
+        self.shown.iter().map(|certificate| &**certificate)
     }
 }
 

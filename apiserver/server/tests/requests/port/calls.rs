@@ -189,3 +189,25 @@ async fn reflection_is_for_users() {
         assert_eq!(client.ends(path, list, &[]).await.0, UNAUTHENTICATED, "{path}");
     }
 }
+
+/// What reads a client's messages does not see that nobody takes the answer: without its end it would wait for the next one
+/// for as long as the connection is open, and so would thousands that no limit counts.
+#[tokio::test]
+async fn a_reflection_stream_that_has_ended_reads_no_more_messages() {
+    let port = Port::open(mounted()).await;
+    let client = Client::connect(&port, None).await;
+    let soon = [GOOD, ("grpc-timeout", "200m")];
+    let (mut messages, mut answer) = client.open(REFLECTION, frame(b"\x3a\x00"), &soon).await;
+    assert_eq!(answer.end().await.0, DEADLINE_EXCEEDED);
+    let reset = std::future::poll_fn(|context| messages.poll_reset(context));
+    assert_eq!(reset.await.unwrap(), h2::Reason::NO_ERROR);
+}
+
+#[tokio::test]
+async fn a_reflection_stream_reads_so_many_bytes_of_messages() {
+    let port = Port::open(mounted()).await;
+    let client = Client::connect(&port, None).await;
+    let many: Bytes = frame(b"\x3a\x00").repeat((300 << 10) / 7).into();
+    let (_messages, mut answer) = client.open(REFLECTION, many, &[GOOD]).await;
+    answer.end().await;
+}

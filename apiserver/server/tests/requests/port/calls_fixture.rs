@@ -9,8 +9,8 @@ use bytes::Bytes;
 use drydock_server::grpc::{Read, Service};
 use drydock_server::request::user::User;
 use futures::{StreamExt, stream};
-use h2::RecvStream;
 use h2::client::SendRequest;
+use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response};
 use hyper::body::Frame;
 use tokio_util::task::AbortOnDropHandle;
@@ -112,6 +112,26 @@ impl Client {
 
     /// Sends a body with these headers beside those of gRPC.
     pub async fn send(&self, path: &str, body: Bytes, headers: &[(&str, &str)]) -> Answer {
+        self.begin(path, body, true, headers).await.1
+    }
+
+    /// The same with a body of which more may follow.
+    pub async fn open(
+        &self,
+        path: &str,
+        body: Bytes,
+        headers: &[(&str, &str)],
+    ) -> (SendStream<Bytes>, Answer) {
+        self.begin(path, body, false, headers).await
+    }
+
+    async fn begin(
+        &self,
+        path: &str,
+        body: Bytes,
+        is_whole: bool,
+        headers: &[(&str, &str)],
+    ) -> (SendStream<Bytes>, Answer) {
         let request = Request::post(format!("https://localhost{path}"));
         let mut request = request.header("content-type", "application/grpc").header("te", "trailers");
         for (name, value) in headers {
@@ -120,12 +140,12 @@ impl Client {
         let mut requests = self.requests.clone().ready().await.unwrap();
         let (answer, mut sent) = requests.send_request(request.body(()).unwrap(), false).unwrap();
         // A server that has refused the call reads no more of it.
-        let _ = sent.send_data(body, true);
+        let _ = sent.send_data(body, is_whole);
         let answer = answer.await.unwrap();
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()["content-type"], "application/grpc");
         let (head, body) = answer.into_parts();
-        Answer { headers: head.headers, body }
+        (sent, Answer { headers: head.headers, body })
     }
 
     /// Calls a method with one message, by the token `good`.

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use super::calls_fixture::{Answer, Client, WATCH, frame, mounted};
-use super::fixture::{Port, Settings};
+use super::certificates::Authority;
+use super::fixture::{Port, Settings, trust};
 
 const PERMISSION_DENIED: u16 = 7;
 const UNAUTHENTICATED: u16 = 16;
@@ -93,6 +94,48 @@ async fn a_stream_ends_with_the_certificate_that_opened_it() {
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, UNAUTHENTICATED);
     assert!(why.contains("certificate has expired"), "{why}");
+}
+
+#[tokio::test]
+async fn a_ca_that_is_trusted_no_more_ends_the_streams_of_its_certificates() {
+    let port = Port::open(mounted()).await;
+    let identity = port.clients.issue("ann", "users");
+    let client = Client::connect(&port, Some(&identity)).await;
+    let mut stream = client.send(WATCH, frame(b"ns"), &[]).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"ann"));
+    let other = Client::connect(&port, None).await;
+    let mut by_token = open(&other, "ns").await;
+    port.trusted.set_flags(trust(&Authority::new(), &Authority::new()));
+    let (code, why) = end(&mut stream).await;
+    assert_eq!(code, UNAUTHENTICATED);
+    assert!(why.contains("not trusted any more"), "{why}");
+    port.stop.cancel();
+    assert_eq!(end(&mut by_token).await.0, 14, "it was open until now");
+}
+
+/// Whether a caller may act as a node in the old way, or in the constrained one.
+static IN_THE_OLD_WAY: AtomicBool = AtomicBool::new(false);
+
+fn in_one_way(spec: &Value) -> bool {
+    match spec["resourceAttributes"]["verb"].as_str().unwrap_or_default() {
+        "impersonate" => IN_THE_OLD_WAY.load(SeqCst),
+        verb if verb.starts_with("impersonate") => !IN_THE_OLD_WAY.load(SeqCst),
+        _ => true,
+    }
+}
+
+/// The user of a node has other groups in each way.
+#[tokio::test]
+async fn a_caller_who_may_act_as_a_user_in_another_way_only_loses_the_stream() {
+    let port = Port::open(Settings { rule: in_one_way, ..mounted() }).await;
+    let client = Client::connect(&port, None).await;
+    let as_node = [("authorization", "Bearer good"), ("impersonate-user", "system:node:n1")];
+    let mut stream = client.send(WATCH, frame(b"ns"), &as_node).await;
+    assert_eq!(stream.message().await.unwrap(), frame(b"system:node:n1"));
+    IN_THE_OLD_WAY.store(true, SeqCst);
+    let (code, why) = end(&mut stream).await;
+    assert_eq!(code, PERMISSION_DENIED);
+    assert!(why.contains("impersonate"), "{why}");
 }
 
 /// A stream that the caller opens as jane.

@@ -59,6 +59,8 @@ pub struct Port {
     pub serving: AbortOnDropHandle<()>,
     _sweeper: AbortOnDropHandle<()>,
     _reviews: AbortOnDropHandle<()>,
+    /// Whose certificates are believed.
+    pub trusted: HostConfigSource,
     /// Whether the host answers reviews. While it does not, they wait.
     pub host_answers: watch::Sender<bool>,
     /// Whether the host answers reviews of tokens that it does not know.
@@ -132,7 +134,7 @@ impl Port {
         let grpc = settings.service.map(mount);
         let chain = Chain {
             authenticator: Authenticator::new(
-                trusted,
+                trusted.clone(),
                 Some(TokenReviewer::new(host.clone(), turns.clone())),
                 true,
             ),
@@ -165,6 +167,7 @@ impl Port {
             serving,
             _sweeper,
             _reviews,
+            trusted,
             host_answers,
             host_answers_strangers,
             good_is_revoked,
@@ -261,7 +264,7 @@ pub async fn client_by(patience: Patience, cluster: Value, user: Value) -> Clien
     host::client_with(patience, "--kubeconfig", Some(file.path())).await.unwrap()
 }
 
-fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
+pub fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
     let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
     HostConfig {
         client_ca: Some(clients.client_ca()),

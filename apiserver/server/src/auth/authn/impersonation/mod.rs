@@ -17,7 +17,8 @@ use super::AUTHENTICATED;
 use crate::auth::authn::Caller;
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
-use mode::{Mode, Question};
+pub(crate) use mode::Mode;
+use mode::Question;
 
 /// Most groups and values of extras in one request. Kubernetes has no such limit, but the one on its headers.
 const MOST: usize = 128;
@@ -30,12 +31,19 @@ pub struct Impersonation {
     last: Mutex<LruCache<String, Mode>>,
 }
 
-/// Somebody as whom a caller acts.
+/// The user as whom a caller acts.
 pub struct Impersonated {
-    /// Who.
+    /// The user.
     pub user: Arc<User>,
-    /// The verb by which that was allowed, unless it is leave without constraint.
-    pub constraint: String,
+    /// In which way that was allowed.
+    pub(crate) mode: Mode,
+}
+
+impl Impersonated {
+    /// The verb by which that was allowed; empty for leave without constraint.
+    pub fn constraint(&self) -> String {
+        if self.mode == Mode::Legacy { String::new() } else { self.mode.verb() }
+    }
 }
 
 impl Default for Impersonation {
@@ -45,21 +53,42 @@ impl Default for Impersonation {
 }
 
 impl Impersonation {
-    /// Whom `caller` acts as in a request: nobody without such headers.
+    /// As whom `caller` acts in a request for all of `requests`, which must be allowed in one way for all of them. None without
+    /// headers that name a user.
+    ///
+    /// # Errors
+    /// 400 for headers that do not fit together, the first 403 if no way allows it.
     pub async fn act_as(
         &self,
         caller: &Caller,
         headers: &HeaderMap,
-        request: &Attributes,
+        requests: &[Attributes],
         authorizer: &Authorizer,
     ) -> Result<Option<Impersonated>, ApiError> {
         let Some(wanted) = wanted::read(headers)? else { return Ok(None) };
         check_number(&wanted)?;
-        let mode = self.mode(caller, &wanted, request, authorizer).await?;
+        let mode = self.mode(caller, &wanted, requests, authorizer).await?;
         tracing::debug!(caller = caller.user.name, user = wanted.name, "impersonation");
-        let constraint = if mode == Mode::Legacy { String::new() } else { mode.verb() };
         let user = Arc::new(with_everybody(mode.become_(wanted)));
-        Ok(Some(Impersonated { user, constraint }))
+        Ok(Some(Impersonated { user, mode }))
+    }
+
+    /// Whether `caller` may still act in this way as the user that the headers of an open request name.
+    ///
+    /// # Errors
+    /// 403 if not.
+    pub(crate) async fn may_still_act_as(
+        &self,
+        mode: Mode,
+        caller: &Caller,
+        headers: &HeaderMap,
+        request: &Attributes,
+        authorizer: &Authorizer,
+    ) -> Result<(), ApiError> {
+        match wanted::read(headers)? {
+            Some(wanted) => is_allowed(mode, caller, &wanted, request, authorizer).await,
+            None => Ok(()),
+        }
     }
 
     /// Takes off a request the headers that name whom the caller acts as.
@@ -72,14 +101,14 @@ impl Impersonation {
         &self,
         caller: &Caller,
         wanted: &User,
-        request: &Attributes,
+        requests: &[Attributes],
         authorizer: &Authorizer,
     ) -> Result<Mode, ApiError> {
         let last = self.last.lock().get(&caller.user.name).copied();
         let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut refusal = None;
         for mode in last.into_iter().chain(others).filter(|mode| mode.applies(&caller.user, wanted)) {
-            match is_allowed(mode, caller, wanted, request, authorizer).await {
+            match are_allowed(mode, caller, wanted, requests, authorizer).await {
                 Ok(()) => {
                     self.last.lock().put(caller.user.name.clone(), mode);
                     return Ok(mode);
@@ -101,6 +130,19 @@ fn check_number(wanted: &User) -> Result<(), ApiError> {
     }
     let why = format!("a request can impersonate at most {MOST} groups and values of extras, not {number}");
     Err(ApiError::bad_request(why))
+}
+
+async fn are_allowed(
+    mode: Mode,
+    caller: &Caller,
+    wanted: &User,
+    requests: &[Attributes],
+    authorizer: &Authorizer,
+) -> Result<(), ApiError> {
+    for request in requests {
+        is_allowed(mode, caller, wanted, request, authorizer).await?;
+    }
+    Ok(())
 }
 
 async fn is_allowed(

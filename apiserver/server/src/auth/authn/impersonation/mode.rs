@@ -26,7 +26,7 @@ const MANY: usize = 4;
 
 /// One way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// A service account as the node on which its pod runs.
     AssociatedNode,
     /// Anybody as a node.
@@ -62,7 +62,7 @@ impl Mode {
     }
 
     /// The verb by which it is allowed, which the audit log tells unless it is the oldest.
-    pub(super) fn verb(self) -> String {
+    pub(crate) fn verb(self) -> String {
         match self {
             Self::Legacy => "impersonate".to_owned(),
             mode => format!("impersonate:{}", mode.name()),
