@@ -110,14 +110,10 @@ impl Chain {
         work: Work<'_>,
         by: Instant,
     ) -> Result<Seats, ApiError> {
-        let (info, also) = (work.info, work.also);
         let left = by.saturating_duration_since(Instant::now());
-        let listed_bytes = |listed: &_, enough| -> usize {
-            let infos = also.iter().map(|info| &**info).chain([info]);
-            infos.map(|info| self.api.listed_bytes(info, listed, enough)).sum()
-        };
+        let listed_bytes = |listed: &_, enough| work.sum(|info| self.api.listed_bytes(info, listed, enough));
         self.flow_control.admit(level, user, work, left, listed_bytes).await.map_err(|_| {
-            self.metrics.terminated(&self.countable(info), StatusCode::TOO_MANY_REQUESTS);
+            self.metrics.terminated(&self.countable(work.info), StatusCode::TOO_MANY_REQUESTS);
             ApiError::too_many_requests("Too many requests, please try again later.", 1)
         })
     }

@@ -13,6 +13,7 @@ const BYTES: usize = 100_000;
 const MOST: u32 = 10;
 
 /// A request, as far as it tells what work it makes.
+#[derive(Clone, Copy)]
 pub struct Work<'a> {
     /// What is asked.
     pub info: &'a RequestInfo,
@@ -42,6 +43,11 @@ impl Work<'_> {
             None => 0,
         };
         u32::try_from(bytes.div_ceil(BYTES)).unwrap_or(u32::MAX).clamp(1, widest.clamp(1, MOST))
+    }
+
+    /// The sum of what `of` says of each thing that the request reads.
+    pub fn sum(&self, of: impl Fn(&RequestInfo) -> usize) -> usize {
+        self.also.iter().map(|info| &**info).chain([self.info]).map(of).fold(0, usize::saturating_add)
     }
 
     /// The objects that a list, a deletecollection, or a watch with initial events reads; `None` for other requests, for
@@ -104,6 +110,25 @@ mod tests {
         assert_eq!(seats(&format!("{list}?limit=500&resourceVersion=0"), None, 90_000_000), 10);
         assert_eq!(seats(&format!("{list}?fieldSelector=metadata.name%3Da"), None, 90_000_000), 1);
         assert_eq!(seats(&format!("{list}/a"), None, 90_000_000), 1);
+    }
+
+    /// As a GetNode of the status stream does.
+    #[test]
+    fn a_request_takes_seats_for_all_that_it_reads_whichever_is_first() {
+        let list = |resource: &str| {
+            let uri = format!("/apis/g/v1/{resource}").parse().unwrap_or_default();
+            Arc::new(info::parse(&http::Method::GET, &uri))
+        };
+        let (things, others) = (list("things"), list("others"));
+        let of = |info: &RequestInfo| if info.resource == "things" { 100_000 } else { 250_000 };
+        let seats = |info: &RequestInfo, also: &[Arc<RequestInfo>]| {
+            let work = Work { info, also, body: Some(9) };
+            assert!(work.listed().is_some());
+            work.seats(40, Some(work.sum(of)))
+        };
+        assert_eq!(seats(&things, &[]), 1);
+        assert_eq!(seats(&things, std::slice::from_ref(&others)), 4);
+        assert_eq!(seats(&others, std::slice::from_ref(&things)), 4);
     }
 
     #[test]
