@@ -1,4 +1,5 @@
-//! Storage of an aggregated API server: one byte-level seam, and everything that is written once above it.
+//! Storage of an aggregated API server: a byte-level interface ([`backend`]), and the layers above it that both
+//! backends share.
 //!
 //! ```text
 //!   server verbs
@@ -14,7 +15,7 @@
 //!   │ sqlite  │  etcd  │
 //! ```
 //!
-//! Nothing here knows which kinds are stored.
+//! Nothing in this crate knows which kinds are stored.
 
 pub mod backend;
 pub mod storage;
