@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The bug that this tests: the deletion left no change in the ring, so the revisions up to the next snapshot
+    /// Regression: the deletion left no change in the ring, so the revisions up to the next snapshot
     /// still had the object.
     #[test]
     fn what_could_not_be_read_is_gone_from_the_revision_on_at_which_it_was_deleted() {

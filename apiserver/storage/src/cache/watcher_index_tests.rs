@@ -56,7 +56,7 @@ fn who_is_gone_is_forgotten() {
     assert!(registry.objects.is_empty() && registry.namespaces.is_empty() && registry.everything.is_empty());
 }
 
-/// The bug that this tests: 16 label keys of one tenant used up all index entries, and every other watch was woken by
+/// Regression: 16 label keys of one tenant used up all index entries, and every other watch was woken by
 /// every change.
 #[test]
 fn the_labels_of_one_namespace_take_no_place_from_others() {
@@ -92,7 +92,7 @@ fn labels_of_everything_are_bounded_and_take_no_place_from_a_kinds_own_fields() 
     );
 }
 
-/// The bug that this tests: marking a change took time for each watcher, and watchers that opened or closed waited
+/// Regression: marking a change took time for each watcher, and watchers that opened or closed waited
 /// for it.
 #[test]
 fn a_change_that_concerns_a_thousand_watchers_alike_marks_one_group() {

@@ -77,7 +77,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The bug that this tests: a store that was closed and opened again seemed to be in use, because another thread
+    /// Regression: a store that was closed and opened again seemed to be in use, because another thread
     /// was just starting a child process.
     #[test]
     fn a_lock_that_is_dropped_is_free_whoever_holds_a_copy_of_the_file() {

@@ -100,7 +100,7 @@ mod tests {
     use super::super::{SqliteOptions, open, read};
     use super::*;
 
-    /// The bug that this tests: after as many panics as there were connections nothing could be read any more, and
+    /// Regression: after as many panics as there were connections nothing could be read any more, and
     /// /livez did not report it.
     #[tokio::test]
     async fn reads_go_on_after_work_that_panics() {
