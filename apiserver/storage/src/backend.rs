@@ -228,8 +228,8 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Returns why the backend has stopped and what to do: a part of it ended by a fault, and only a restart of the
-    /// process brings it back. `None` while it works.
+    /// Returns why the backend has stopped and what to do, if one of its tasks or threads has ended because of a fault;
+    /// only a restart of the process helps then. `None` while it works.
     fn ended(&self) -> Option<String> {
         None
     }

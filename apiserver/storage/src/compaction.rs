@@ -10,7 +10,7 @@ use crate::backend::{Backend, Turn};
 /// The least time for which history is kept (kube-apiserver: --etcd-compaction-interval).
 pub const INTERVAL: Duration = Duration::from_secs(300);
 
-/// Compacts every `interval`, and runs the backend's early compaction (`relieve`) beside it, until `stop`.
+/// Compacts every `interval`, and concurrently runs the backend's early compaction (`relieve`), until `stop`.
 pub async fn run(backend: &dyn Backend, interval: Duration, stop: CancellationToken) {
     stop.run_until_cancelled(async { tokio::join!(take_turns(backend, interval), backend.relieve()) }).await;
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   /fences/<writer> -> term      raised by the first write of a newer term
-//!   a write of a term             only while that key is as it was when the term was admitted
+//!   a write of a term             only if that key has not changed since the term was admitted
 //! ```
 
 use std::collections::HashMap;
@@ -82,7 +82,7 @@ impl Fences {
         self.known.lock().remove(writer);
     }
 
-    /// Writes the term. Returns the term that is stored afterwards, whoever wrote it.
+    /// Writes the term. Returns the term that is stored afterwards: this one, or that of a concurrent writer.
     async fn raise(&self, key: &str, older: Option<Known>, term: u64) -> Result<Option<Known>, FenceError> {
         let expected = older.map(|known| known.revision);
         let value = Some(term.to_string().into());

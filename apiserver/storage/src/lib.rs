@@ -5,7 +5,7 @@
 //!   server verbs
 //!        │  Storage (objects, selectors, preconditions)
 //!   ┌────┴─────┐
-//!   │  cache   │  snapshot, ring, one cursor a watcher   (reads, watches)
+//!   │  cache   │  snapshot, ring, one cursor per watcher   (reads, watches)
 //!   └────┬─────┘
 //!   ┌────┴─────┐
 //!   │  store   │  objects <-> bytes, compare-and-swap loops (writes)

@@ -32,8 +32,9 @@ impl Age {
     }
 
     /// Returns an upper bound of what the state keeps alive beyond the cache. An object that only this state holds
-    /// was replaced later, so all such objects are no larger than what was received since; the part of it that is in
-    /// the cache's ring is kept by the ring anyway. If several readers hold one state, each is counted in full.
+    /// was replaced later, so all such objects are no larger than what was received since; what is in the cache's
+    /// ring does not count, because the ring keeps it anyway. If several readers hold one state, each is counted in
+    /// full.
     pub(crate) fn bytes(&self) -> usize {
         let since = self.metrics.taken_in.load(Relaxed).saturating_sub(self.taken_in);
         usize::try_from(since.saturating_sub(self.metrics.ring_bytes.load(Relaxed))).unwrap_or(usize::MAX)

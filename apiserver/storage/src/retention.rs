@@ -2,14 +2,15 @@
 //!
 //! Compaction by time alone keeps five to ten minutes of history, however large it is. A client that rewrites one
 //! object again and again would fill the store with history. So a fuller store keeps less: a client that resumes a
-//! watch within the kept history notices nothing, and older history is worth less than space for everybody's writes.
+//! watch within the kept history notices nothing, and older history matters less than space for the writes of all
+//! clients.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::backend::Revision;
 
-/// Most marks kept.
+/// Maximum number of marks kept.
 const MARKS: usize = 64;
 /// A compaction before its time must free 1/WORTH of the quota, unless the store is full.
 const WORTH: u64 = 64;
@@ -116,7 +117,7 @@ impl Marks {
         }
     }
 
-    /// Returns the mark up to which history is to be discarded now, if the demand is due.
+    /// Returns the mark up to which to discard history now, if the demand is due.
     pub fn due(&self, now: Instant, demand: Demand) -> Option<Mark> {
         let due = self.marks.iter().rev().find(|mark| mark.at + demand.keep <= now)?;
         self.is_worth(due, demand).then_some(*due)

@@ -1,10 +1,10 @@
 //! One object at one revision, shared by all its readers.
 //!
 //! ```text
-//!   written, or read from a watch ──> fresh: JSON; once asked for, also the decoded object and its protobuf
+//!   written, or read from a watch ──> fresh: JSON; on first use, also the decoded object and its protobuf
 //!                                       │ pack
 //!                                       ▼
-//!                                     packed: JSON alone, compressed; anything else is made for each reader
+//!                                     packed: only compressed JSON; each reader decodes or encodes the rest
 //! ```
 //!
 //! A cache packs all but its newest objects, because a decoded object takes several times the memory of its JSON. The

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!   backend watch ──> follow (one task) ──> State: snapshot, ring of recent changes, revision
-//!                                             │ published whole, read without locks
+//!                                             │ published atomically, read without locks
 //!                        ┌────────────────────┼─────────────────────┐
 //!                      get, list            watchers: cursors      Exact reads, pages:
 //!                      (newest snapshot)    into the ring          snapshots in the ring
 //! ```
 //!
-//! Writes go to the store. No slow reader delays anybody: a watcher owns only a revision, reads the ring at its own
-//! pace, and gets `Expired` if the changes after its revision have left the ring. A watcher that resumes at a
+//! Writes go to the store. A slow reader delays no other client: a watcher owns only a revision, reads the ring at its
+//! own pace, and gets `Expired` if the changes after its revision have left the ring. A watcher that resumes at a
 //! revision from before the cache was filled reads the changes before the ring from `past`, which reads them once for
 //! all such watchers: no watcher opens a watch of the backend.
-//! (Kubernetes: storage/cacher; the shape of one cursor a watcher instead of one queue a watcher is ours.)
+//! (Kubernetes: storage/cacher. It has one queue per watcher, where this cache has one cursor per watcher.)
 
 mod batch;
 mod bucket;

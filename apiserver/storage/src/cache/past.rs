@@ -62,7 +62,7 @@ pub(super) enum Look {
 }
 
 impl Past {
-    /// Returns the changes after a revision below the ring's floor. Starts to read them if nobody has.
+    /// Returns the changes after a revision below the ring's floor. Starts to read them if no caller has.
     pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Look {
         if !state.ready {
             return Look::Waits;

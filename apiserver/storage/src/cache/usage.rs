@@ -2,9 +2,9 @@
 //! created, and the bytes of all objects.
 //!
 //! ```text
-//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──it counts no longer──> (none)
+//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──does not count any more──> (none)
 //!                  └──not created──> (none)                       ▲
-//!   created by whoever reserves nothing ──the watch shows it──────┘
+//!   created without a reservation ────────the watch shows it──────┘
 //! ```
 //!
 //! The task that follows the backend maintains the counts, so a reservation costs one look-up. A creation counts from

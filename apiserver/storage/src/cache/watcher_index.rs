@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   change ──key──────────> group of the watchers of that object
-//!          ──namespace────> bucket of the namespace ┐ the group of all its watchers that require nothing more,
-//!          ───────────────> bucket of everything    ┘ and a group for each field and value that one of them requires
+//!          ──namespace────> bucket of the namespace ┐ one group for the watchers without a field requirement,
+//!          ───────────────> bucket of everything    ┘ and one for each field value that a watcher requires
 //!                             │ each group is marked with the change's revision
 //!                             │ the state is published
 //!                             └ the groups are woken (`wake_queue`)

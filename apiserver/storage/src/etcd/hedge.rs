@@ -1,8 +1,8 @@
-//! A hedged read: another member is asked as well when the first one is silent.
+//! A hedged read: if a member does not answer soon, the read is also sent to another member.
 //!
-//! A silent member may be lost or merely slow. So no request is canceled: a member that was asked may still answer
-//! after the next one was asked, and the first answer counts. Once all members have been asked, or if there is only
-//! one, the read waits for the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
+//! A silent member may be lost or merely slow. So no request is canceled: a member may still answer after the read was
+//! sent to the next one, and the first answer counts. Once the read was sent to all members, or if there is only one,
+//! it waits for the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
 
 use std::pin::Pin;
 
@@ -16,7 +16,7 @@ use super::error::translate;
 use super::members::{MemberChoice, Members};
 use crate::backend::{BackendError, Result};
 
-/// A member's answer, and the choice under which it was asked.
+/// A member's answer, with the choice of this member.
 type Answer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
 
 /// A read in progress.
@@ -30,7 +30,7 @@ pub(super) struct Read<'m> {
 }
 
 impl<'m> Read<'m> {
-    /// Creates a read; no member is asked yet.
+    /// Creates a read; nothing is sent yet.
     pub fn new(members: &'m Members, key: String, options: GetOptions) -> Self {
         Self { members, key, options, waiting: Vec::new(), answers: FuturesUnordered::new() }
     }

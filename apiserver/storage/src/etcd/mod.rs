@@ -1,9 +1,9 @@
 //! The etcd backend: for production, and for several API servers on one store.
 //!
 //! ```text
-//!   get, range, write ──> Requests ──(deadlines)──> Members ──(a channel each)──> the one that is asked
-//!   watch ──> one task and one connection a watch ──> Assembler ──> channel
-//!   turn  ──> compactor: one replica at a time, the same key as Kubernetes' own
+//!   get, range, write ──> Requests ──(deadlines)──> Members ──(one channel each)──> the current member
+//!   watch ──> one task and one connection per watch ──> Assembler ──> channel
+//!   compaction turn ──> compactor: one replica at a time, with the same key as Kubernetes' compactor
 //! ```
 //!
 //! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not read

@@ -7,12 +7,12 @@
 //! again when the objects are moved away, which ends the writes of running servers ([`super::write_permission`]).
 //!
 //! ```text
-//!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
-//!                    {"filling":true}          objects are being moved in; no server may start
-//!                    {"offset":N,"floor":N,"filled":N}    they are all there, by that attempt
-//!                    {"moving":"...","was":{"offset":N,"floor":N}}   they are being moved elsewhere; no server may
+//!   PREFIX/origin    {"offset":0,"floor":0}    written by the first server that started: etcd's own revisions
+//!                    {"filling":true}          objects are being moved to the prefix; no server may start
+//!                    {"offset":N,"floor":N,"filled":N}    attempt N has moved all objects to the prefix
+//!                    {"moving":"...","was":{"offset":N,"floor":N}}   objects are being moved elsewhere; no server may
 //!                                              write or start
-//!                    {"moved":"...","was":{"offset":N,"floor":N}}    they were; likewise
+//!                    {"moved":"...","was":{"offset":N,"floor":N}}    all objects were moved elsewhere; likewise
 //! ```
 
 use std::time::Duration;

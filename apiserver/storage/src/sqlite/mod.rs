@@ -4,7 +4,7 @@
 //!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> Feed ──> answers
 //!                                    │                               │ ring of recent events, head revision
 //!   get, range ──> Readers ──────────┤ log table                     ▼
-//!                                    └──────── catch-up ───────> one pump a watch ──> channel
+//!                                    └──────── catch-up ───────> one pump per watch ──> channel
 //! ```
 //!
 //! One thread writes: all queued writes share one transaction and one fsync, each with a revision of its own. Nothing

@@ -38,7 +38,7 @@ impl Pressure {
         self.last_rows = events.len();
     }
 
-    /// Returns the mark to which history is to be discarded now, if any; the store is at `revision`.
+    /// Returns the mark up to which to discard history now, if any. `revision` is the current revision of the store.
     pub fn due(&mut self, now: Instant, revision: Revision) -> Option<Mark> {
         self.marks.note(now, revision, self.written);
         let demand = self.quota.demand(&self.retention).filter(|_| now >= self.not_before)?;

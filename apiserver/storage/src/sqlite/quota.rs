@@ -1,7 +1,7 @@
 //! The size limit of the store (etcd: --quota-backend-bytes), and which writes may use the reserve beyond it.
 //!
 //! ```text
-//!   0 ── all writes ── quota ── shrinking and needed ones ── + 1/4 ── system's ── + 1/2 ── deletes alone ── + reserve
+//!   0 ── all writes ── quota ── shrinking and needed writes ── + 1/4 ── system's ── + 1/2 ── deletes only ── + reserve
 //! ```
 //!
 //! A delete takes space too, until compaction has removed what was deleted: the last half of the reserve is for
@@ -131,7 +131,7 @@ impl Quota {
             .map(|room| if used < limits.quota { room } else { limits.reserve / 16 })
     }
 
-    /// Returns which history is to be discarded, if any.
+    /// Returns how much history to discard, if any.
     pub fn demand(&self, retention: &Retention) -> Option<Demand> {
         self.limits.and_then(|limits| retention.demand(self.used.load(Ordering::Relaxed), limits.quota))
     }

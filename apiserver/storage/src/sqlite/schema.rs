@@ -2,8 +2,8 @@
 //!
 //! `log` holds one row for each write, and `meta` holds the compaction boundary. Only compaction removes a row, and
 //! only below the boundary. The current revision is the higher of the log's highest revision and the boundary. No
-//! crash can lower it: a transaction that moves either of them makes it visible to nobody before COMMIT. In a store
-//! that was restored, or whose objects came from etcd, the boundary is above every row until the first write.
+//! crash can lower it: no reader sees a new value of either before COMMIT. In a store that was restored, or whose
+//! objects came from etcd, the boundary is above every row until the first write.
 
 /// Marks the file as ours (`PRAGMA application_id`): "DryD".
 pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
@@ -29,11 +29,11 @@ pub(super) const CREATE: &str = "
     INSERT INTO meta (name, number) VALUES ('compacted', 1), ('scrubbed', 1);
 ";
 
-/// The table in a store whose objects have been moved; its one row names where they are.
+/// The table in a store whose objects have been moved; its one row has their new location.
 pub(super) const MOVED: &str = "CREATE TABLE moved (place TEXT NOT NULL) STRICT";
 
-/// The table in a store whose objects are being moved, or whose move was aborted; its one row names the target and
-/// the attempt.
+/// The table in a store whose objects are being moved, or whose move was aborted; its one row has the target and the
+/// attempt.
 pub(super) const MOVING: &str = "CREATE TABLE moving (place TEXT NOT NULL, attempt INTEGER NOT NULL) STRICT";
 
 /// The oldest readable revision and the newest, in one snapshot.

@@ -190,7 +190,7 @@ impl Writer {
         }
     }
 
-    /// Records a fault, and fails, if a file of the store has lost its name: nobody would find what is written to it.
+    /// Records a fault, and fails, if a file of the store has lost its name: later writes to it could not be found.
     /// First copies the log into the file, wherever the file is now: it is complete there, and its log can do no harm
     /// to another file of its name.
     fn stand(&mut self, batch: &[Command]) -> Result<()> {

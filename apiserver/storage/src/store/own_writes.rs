@@ -1,8 +1,8 @@
 //! Passes the object of a write through this server to the task that receives the write's event.
 //!
 //! A write is announced before it is sent, because its event may arrive before its response. An event belongs to the
-//! write that was committed at its revision; while no response tells the revision, the event is matched to a write
-//! with the same bytes: equal bytes under the same key are the same object, whoever wrote them.
+//! write that was committed at its revision; until a response has the revision, the event is matched to a write
+//! with the same bytes: equal bytes under the same key are the same object, no matter which client wrote them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

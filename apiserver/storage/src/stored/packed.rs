@@ -1,9 +1,9 @@
 //! Stores a text for a long time in as little memory as possible.
 //!
 //! ```text
-//!   own:  [ first block          |  rest ]      what only this object has
+//!   own:  [ first block          |  rest ]      bytes that only this object has
 //!            ▲        ▲
-//!   cuts:  run A    run B                       what others have as well, put in at these places
+//!   cuts:  run A    run B                       bytes shared with other objects, inserted at these positions
 //! ```
 //!
 //! Allocators return blocks of a few sizes, four between a power of two and the next (mimalloc's page-queue.c,

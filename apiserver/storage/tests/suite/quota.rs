@@ -88,7 +88,7 @@ async fn rewritten(store: &Store, key: &str, mut at: Revision, shrinking_from: O
     }
 }
 
-/// Regression: a client that filled a store kept everybody from deleting anything, because a delete takes space too.
+/// Regression: a client that filled a store prevented all deletes, because a delete needs space too.
 #[tokio::test]
 async fn a_full_store_refuses_creates_and_takes_every_delete() {
     let (_directory, path) = place();
