@@ -2,9 +2,9 @@
 //! refused.
 //!
 //! Outcomes and messages are those of Kubernetes' serializer for compiled-in types (sigs.k8s.io/json and
-//! k8s.io/apimachinery/pkg/runtime/serializer/json). Decoding is one pass, driven by the schema; whatever YAML
-//! aliases a body has, it cannot use more memory than a small multiple of its length. MicroTime is accepted in more
-//! forms than Go accepts: any RFC 3339 time, with or without six digits of fraction.
+//! k8s.io/apimachinery/pkg/runtime/serializer/json). Decoding is one pass, driven by the schema; it cannot use more
+//! memory than a small multiple of the length of the body, even for YAML aliases. MicroTime is accepted in more forms
+//! than Go accepts: any RFC 3339 time, with or without six digits of fraction.
 
 mod bytes;
 mod context;

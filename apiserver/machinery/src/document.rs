@@ -21,7 +21,7 @@ impl Document {
         Self { body, hash }
     }
 
-    /// The hash in double quotes: the value of the `ETag` header, which `If-None-Match` is compared with as it is.
+    /// The hash in double quotes: the value of the `ETag` header, which is compared unchanged with `If-None-Match`.
     pub fn etag(&self) -> String {
         format!("\"{}\"", self.hash)
     }

@@ -49,7 +49,7 @@ impl PartialEq for Meter {
 }
 
 impl Meter {
-    /// Sets the cost that may be spent, whatever was left.
+    /// Sets the remaining cost budget.
     pub fn fill(&self, amount: i64) {
         self.0.store(amount, Ordering::Relaxed);
     }

@@ -2,8 +2,8 @@
 //! pkg/cel/environment/base.go). Expressions are checked before they run, and their cost is limited while they run.
 //!
 //! ```text
-//!   Expression::compile   text -> parsed -> names checked -> rewritten so that it pays for what it does
-//!   Activation            the variables, and what may still be spent on them
+//!   Expression::compile   text -> parsed -> names checked -> rewritten so that its cost is charged
+//!   Activation            the variables, and the remaining cost budget
 //! ```
 
 mod activation;

@@ -58,7 +58,7 @@ pub async fn deep_aside<T: Send + 'static>(
     let evaluating = builder().spawn(move || {
         WATCHED.set(Some(watched));
         let answer = work();
-        // Released only now, even if nobody waits for the result: the permit belongs to the thread.
+        // Released only now, even if no caller waits for the result: the permit belongs to the thread.
         drop(turn);
         // The caller of a request that has timed out no longer waits.
         let _ = tell.send(answer);

@@ -12,7 +12,7 @@ use crate::time;
 pub const RESOURCE: &str = "evictionrequests";
 /// Condition: the request is not processed any more, because it was withdrawn or is not valid.
 pub const CANCELED: &str = "Canceled";
-/// Condition: the pod is gone or terminal.
+/// Condition: the pod is gone or has terminated.
 pub const EVICTED: &str = "Evicted";
 /// Reason of [`EVICTED`]: the pod reached Succeeded or Failed.
 pub const REASON_POD_TERMINATED: &str = "PodTerminated";

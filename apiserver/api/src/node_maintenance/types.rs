@@ -121,7 +121,7 @@ impl Stage {
 /// Types of pods in the order in which they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PodType {
-    /// Every pod that is neither of the others.
+    /// All pods that are not of another type.
     #[default]
     #[serde(alias = "")]
     Default,
@@ -189,10 +189,10 @@ pub struct NodeSelector {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
-    /// On labels.
+    /// Requirements on labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<NodeSelectorRequirement>,
-    /// On fields; `metadata.name` only.
+    /// Requirements on fields; only `metadata.name` is supported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_fields: Vec<NodeSelectorRequirement>,
 }
@@ -205,7 +205,7 @@ pub struct NodeSelectorRequirement {
     pub key: String,
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`.
     pub operator: String,
-    /// As the operator wants them.
+    /// The values; how many are allowed depends on the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }

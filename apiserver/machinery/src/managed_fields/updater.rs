@@ -13,7 +13,7 @@ use crate::schema::{ListType, Schema, Shape};
 pub(super) struct Updater<'a> {
     pub schema: &'a Schema,
     pub api_version: &'a str,
-    /// Fields that this endpoint resets, and that no manager comes to own through it.
+    /// Fields that this endpoint resets. No manager can become their owner through it.
     pub reset: &'a Set,
 }
 

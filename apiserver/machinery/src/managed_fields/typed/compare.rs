@@ -147,7 +147,7 @@ fn pair(
 }
 
 /// Returns a field's value. A field that Go always writes has its zero value even if the JSON omits it: a struct that
-/// is not a pointer (`spec`) is therefore never added or removed, and nobody owns the struct itself.
+/// is not a pointer (`spec`) is therefore never added or removed, and no manager owns the struct itself.
 fn present<'a>(map: Option<&'a Map<String, Value>>, field: &Field) -> Option<&'a Value> {
     static OBJECT: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
     static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));

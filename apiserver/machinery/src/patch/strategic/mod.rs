@@ -28,8 +28,8 @@ const SET_ORDER: &str = "$setElementOrder";
 
 /// Merges `patch` into `doc`, an object of this schema.
 ///
-/// `patch` is left as Go leaves it, because errors about the result show it: without the directives that were
-/// applied, and without the nulls in new values.
+/// Changes `patch` as Go does, because errors about the result show it: removes the directives that were applied, and
+/// the nulls in new values.
 ///
 /// # Errors
 /// 400 for directives of the wrong form; 500, as Kubernetes answers it, for a patch that does not fit the schema.
