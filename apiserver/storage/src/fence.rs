@@ -15,7 +15,7 @@ use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, Wr
 
 /// The prefix of the keys; a writer's name follows.
 pub(crate) const PREFIX: &str = "/fences/";
-/// Most writers in the memory cache; beyond it the cache is emptied, and each is read again.
+/// Maximum number of writers in the memory cache; beyond it the cache is emptied, and each is read again.
 const REMEMBERED: usize = 1024;
 
 /// Why a term is refused.

@@ -80,7 +80,7 @@ pub struct Page {
 pub struct ListOptions {
     /// Freshness.
     pub at: ReadAt,
-    /// Most items in the page; 0 means no limit.
+    /// Maximum number of items in the page; 0 means no limit.
     pub limit: usize,
     /// Key to start at (inclusive), from a continue token.
     pub start: Option<String>,

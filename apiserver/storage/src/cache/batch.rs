@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::storage::{Scope, Stored};
 use crate::work_meter::WorkMeter;
 
-/// Most objects or changes in one batch, selected or not.
+/// Maximum number of objects or changes in one batch, selected or not.
 const LENGTH: usize = 256;
 
 /// What was read in one poll.

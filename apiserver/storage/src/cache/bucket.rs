@@ -12,8 +12,8 @@ use super::group::{Group, Member};
 use super::ring::Change;
 use crate::storage::Term;
 
-/// Most label keys that are indexed. Clients choose labels: the watchers of further keys are woken by every change in
-/// the bucket. The selectable fields of a kind are few and are always indexed.
+/// Maximum number of label keys that are indexed. Clients choose labels: the watchers of further keys are woken by
+/// every change in the bucket. The selectable fields of a kind are few and are always indexed.
 const LABELS: usize = 16;
 /// The path of the labels in an object.
 const LABELS_PATH: [&str; 2] = ["metadata", "labels"];

@@ -20,7 +20,7 @@ use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
 use crate::storage::{StorageError, Stored};
 use crate::store::{decode, readable};
 
-/// Most items of the watch that are applied before the next state is published.
+/// Maximum number of items of the watch that are applied before the next state is published.
 const BATCH: usize = 128;
 /// Number of newest objects that stay unpacked, for the watchers that are about to send them and for callers that
 /// update what they have just written. More of them would displace data that is used more often from the processor's

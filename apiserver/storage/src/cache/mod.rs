@@ -66,9 +66,9 @@ use watcher_index::{Matched, WatcherIndex};
 /// Limits of a cache.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Most changes kept for watchers and exact reads.
+    /// Maximum number of changes kept for watchers and exact reads.
     pub ring_events: usize,
-    /// Most bytes kept for them: the stored values and the cost of keeping their snapshots.
+    /// Maximum number of bytes kept for them: the stored values and the cost of keeping their snapshots.
     pub ring_bytes: usize,
     /// How long a read waits for the cache to become fresh enough (Kubernetes: blockTimeout, 3 s).
     pub freshness: Duration,

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::Shared;
 use crate::backend::{BackendError, Revision};
 
-/// Most readers queued for a check; further readers wait for a place.
+/// Maximum number of readers queued for a check; further readers wait for a place.
 const QUEUE: usize = 1_024;
 
 type Answer = oneshot::Sender<Result<Revision, BackendError>>;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::group::Group;
 
-/// Most watchers woken in one step.
+/// Maximum number of watchers woken in one step.
 const STEP: usize = 256;
 
 /// The groups that are queued to be woken.

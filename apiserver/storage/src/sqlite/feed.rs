@@ -9,9 +9,9 @@ use tokio::sync::watch;
 
 use crate::backend::{BackendEvent, Revision};
 
-/// Most events read from the ring at once, so that the writer never waits long for the lock.
+/// Maximum number of events read from the ring at once, so that the writer never waits long for the lock.
 const TAKE: usize = 256;
-/// Most events kept, however small they are.
+/// Maximum number of events kept, however small they are.
 const EVENTS: usize = 16_384;
 
 /// Recent events in memory, and the newest revision; a change of it wakes the watches.

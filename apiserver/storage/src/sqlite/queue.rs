@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 
 use crate::backend::{Result, Revision, Write, WriteOutcome};
 
-/// Most commands in one transaction.
+/// Maximum number of commands in one transaction.
 const BATCH: usize = 512;
-/// Most bytes in one transaction; the last write may exceed it.
+/// Maximum number of bytes in one transaction; the last write may exceed it.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// A command, and where its answer goes.

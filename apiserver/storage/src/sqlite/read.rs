@@ -11,9 +11,9 @@ use super::row::Row;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 
-/// Most revisions that one query of the log covers.
+/// Maximum number of revisions that one query of the log covers.
 const WINDOW: u64 = 1024;
-/// Most bytes of values that one query of the log returns; the last event may exceed it.
+/// Maximum number of bytes of values that one query of the log returns; the last event may exceed it.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Returns one key.

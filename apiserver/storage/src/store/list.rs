@@ -10,9 +10,9 @@ use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 use crate::work_meter::WorkMeter;
 
-/// Most pairs read from the backend at once (Kubernetes: maxLimit is 10000).
+/// Maximum number of pairs read from the backend at once (Kubernetes: maxLimit is 10000).
 const LARGEST_BATCH: usize = 2_500;
-/// Most pairs of the first batch, whose size is unknown: a few MiB at most.
+/// Maximum number of pairs of the first batch, whose size is unknown: a few MiB at most.
 const FIRST_BATCH: usize = 50;
 /// Approximate maximum of bytes read from the backend at once.
 const LARGEST_BATCH_BYTES: usize = 8 << 20;

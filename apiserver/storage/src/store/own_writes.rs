@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use crate::backend::Revision;
 use crate::storage::Stored;
 
-/// Most announced writes, and most bytes of them. Beyond either limit the object of an event is decoded, as for a
-/// write of another server.
+/// Maximum number of announced writes, and of their bytes. Beyond either limit the object of an event is decoded, as
+/// for a write of another server.
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 16 << 20;
 

@@ -12,7 +12,7 @@ use crate::pinned::{Fetched, Pinned};
 use crate::scope::transition;
 use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
 
-/// Most initial events delivered at once.
+/// Maximum number of initial events delivered at once.
 const INITIAL_BATCH: usize = 500;
 
 /// A watcher with a backend watch of its own.

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use memchr::memmem::{Finder, find};
 use parking_lot::Mutex;
 
-/// Most texts that are interned; further text is stored with each object.
+/// Maximum number of texts that are interned; further text is stored with each object.
 const MOST: usize = 4096;
 /// Shorter texts are not interned.
 const SHORTEST: usize = 48;
