@@ -200,7 +200,7 @@ fn conformed<'de>(
     }
 }
 
-/// Most bytes of a patch's result that an error shows.
+/// Maximum number of bytes of a patch's result that an error shows.
 const PATCHED_SHOWN: usize = 4096;
 
 /// Returns the zero value of the object in Go: structs that are not pointers, and fields that are always written.

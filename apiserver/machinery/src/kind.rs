@@ -57,7 +57,7 @@ pub struct Column {
 pub struct Quota {
     /// The name of the limit in an error.
     pub name: &'static str,
-    /// Most counted objects of a namespace.
+    /// Maximum number of counted objects of a namespace.
     pub hard: usize,
     /// Dotted paths of the fields that `counts` reads.
     pub looks_at: &'static [&'static str],
@@ -148,9 +148,9 @@ pub trait Kind: Send + Sync + 'static {
     fn allows_unconditional_update(&self) -> bool {
         true
     }
-    /// Most bytes of JSON that an object may have without its status, including managed fields, after a write to the
-    /// main resource. A write that makes a larger object smaller is accepted, and writes to the status are not
-    /// checked: the status has limits of its own.
+    /// Maximum number of bytes of JSON that an object may have without its status, including managed fields, after a
+    /// write to the main resource. A write that makes a larger object smaller is accepted, and writes to the status
+    /// are not checked: the status has limits of its own.
     fn max_bytes_without_status(&self) -> Option<usize> {
         None
     }

@@ -20,7 +20,7 @@ use crate::field::{ERRORS_MAX, Error, ErrorList, Path, is_full};
 use crate::names::{self, NameRule};
 use crate::object::Object;
 
-/// Most bytes of the keys and values of all annotations of an object together.
+/// Maximum number of bytes of the keys and values of all annotations of an object together.
 pub const ANNOTATIONS_MAX: usize = 256 << 10;
 
 /// Validates the metadata of any object, new or changed (ValidateObjectMeta). The name must have been generated

@@ -16,7 +16,7 @@ pub struct Schema {
     pub enumeration: &'static [&'static str],
     /// How a strategic merge patch changes the value.
     pub patch: PatchStrategy,
-    /// Most items of a list; decoding stops there and refuses the object (422, `Too many`).
+    /// Maximum number of items of a list; decoding stops there and refuses the object (422, `Too many`).
     pub max_items: Option<usize>,
 }
 

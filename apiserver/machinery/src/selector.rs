@@ -12,7 +12,8 @@ pub use fields::{FieldSelector, FieldTerm};
 pub use labels::{LabelSelector, Operator, Requirement};
 pub use object::validate_label_selector;
 
-/// Most terms in a selector, because each term is evaluated for each object and event. Kubernetes has no such limit.
+/// Maximum number of terms in a selector. Limited because each term is evaluated for each object and event.
+/// Kubernetes has no such limit.
 pub const TERMS_MAX: usize = 100;
 
 fn too_many_terms() -> String {

@@ -11,12 +11,12 @@ use crate::object::canonical::Budget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
-/// Most strict errors that are collected, as in Kubernetes.
+/// Maximum number of strict errors that are collected, as in Kubernetes.
 pub(super) const STRICT_ERRORS_MAX: usize = 100;
-/// Most bytes of a path or a key in a strict error; no schema has longer ones.
+/// Maximum number of bytes of a path or a key in a strict error; no schema has longer ones.
 pub(super) const NAME_SHOWN: usize = 1024;
-/// Most bytes of strict errors that are formatted. Most of a body may be repetitions of one key. Each is reported
-/// once, but a repetition is recognized only by its text.
+/// Maximum number of bytes of strict errors that are formatted. Most of a body may be repetitions of one key. Each is
+/// reported once, but a repetition is recognized only by its text.
 const TELLING_MAX: usize = 1 << 20;
 
 /// The message of Kubernetes' parser for a document whose aliases repeat too much.

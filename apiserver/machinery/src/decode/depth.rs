@@ -8,8 +8,8 @@ const JSON_MAX: usize = 10_000;
 /// The YAML scanner checks every open bracket at each token, so depth costs time. No object nests this deep.
 const YAML_MAX: usize = 256;
 
-/// Most structural characters of YAML. Its parser keeps some 400 bytes for each and is the slowest of all: three
-/// megabytes of question marks would take 600 MB. An object of 1.5 MB has some 150,000.
+/// Maximum number of structural characters of YAML. Its parser keeps some 400 bytes for each and is the slowest of
+/// all: three megabytes of question marks would take 600 MB. An object of 1.5 MB has some 150,000.
 const YAML_MARKS_MAX: usize = 200_000;
 
 /// Refuses YAML with too many structural characters for its parser: 413.

@@ -12,7 +12,7 @@ use crate::go_json;
 use crate::kind::Names;
 use crate::quote::go_quote;
 
-/// Most bytes of a body that an error shows.
+/// Maximum number of bytes of a body that an error shows.
 const SHOWN: usize = 30;
 
 /// Whether a decoded body is of this kind, or names no kind.

@@ -9,13 +9,13 @@ use crate::quote::go_quote;
 /// The cause of a timeout for a resourceVersion that the server has not reached.
 pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
 
-/// Most bytes of all causes of a 422 together; the first cause may be longer by itself.
+/// Maximum number of bytes of all causes of a 422 together; the first cause may be longer by itself.
 pub const CAUSES_MAX_BYTES: usize = 256 << 10;
 
-/// Most bytes of a message; some messages repeat a value of the request.
+/// Maximum number of bytes of a message; some messages repeat a value of the request.
 const MESSAGE_MAX: usize = 512 << 10;
 
-/// Most bytes of the object's name in a 422; no valid name is as long.
+/// Maximum number of bytes of the object's name in a 422; no valid name is as long.
 const NAME_SHOWN: usize = 1024;
 
 const OPTIMISTIC_LOCK: &str =

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::Error;
 use crate::quote::go_quote;
 
-/// Most errors that validation collects: after that it checks no further items, keys or characters.
+/// Maximum number of errors that validation collects: after that it checks no further items, keys or characters.
 pub const ERRORS_MAX: usize = 250;
-/// Most bytes of a value or of a detail in an error; ` ...` replaces the rest.
+/// Maximum number of bytes of a value or of a detail in an error; ` ...` replaces the rest.
 pub const SHOWN_MAX: usize = 8 << 10;
 
 /// Whether there are as many errors as a response may have.

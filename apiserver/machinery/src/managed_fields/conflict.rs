@@ -10,9 +10,9 @@ use crate::quote::go_quote;
 /// The fields of other managers that the configuration would change, by manager.
 pub(super) type Conflicts = Vec<(Manager, Set)>;
 
-/// Most causes listed. A client that would need more has a larger problem than a conflict.
+/// Maximum number of causes listed. A client that would need more has a larger problem than a conflict.
 const MAX_CAUSES: usize = 1000;
-/// Most bytes of a path in a cause.
+/// Maximum number of bytes of a path in a cause.
 const PATH_SHOWN: usize = 1024;
 
 /// The 409, with one cause for each field (managedfields/internal NewConflictError).

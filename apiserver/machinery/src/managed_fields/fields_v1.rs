@@ -17,7 +17,7 @@ use super::set::Set;
 use crate::object::FieldsV1;
 use crate::object::canonical as text;
 
-/// Most levels that are read. Deeper ones could be stored within an object, but not be read again.
+/// Maximum number of levels that are read. Deeper ones could be stored within an object, but not be read again.
 const MAX_DEPTH: usize = 123;
 
 impl Set {

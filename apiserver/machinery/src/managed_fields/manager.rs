@@ -18,7 +18,7 @@ use crate::kind::Now;
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// Most Update entries of an object; older ones are merged.
+/// Maximum number of Update entries of an object; older ones are merged.
 const MAX_UPDATE_MANAGERS: usize = 10;
 /// The manager of the fields of merged older updates.
 const OLD_UPDATES: &str = "ancient-changes";

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::member;
 use crate::field::{Error, ErrorList, Path, Shown, beginning, is_full};
 
-/// Most bytes of a kind or a name in an error; no valid one is as long.
+/// Maximum number of bytes of a kind or a name in an error; no valid one is as long.
 const NAME_SHOWN: usize = 1024;
 
 pub(super) fn validate(references: &[Value], path: &Path) -> ErrorList {

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::pointer::Pointer;
 use crate::error::{ApiError, StatusDetails};
 
-/// Most operations in a patch (kube-apiserver: maxJSONPatchOperations).
+/// Maximum number of operations in a patch (kube-apiserver: maxJSONPatchOperations).
 const MAX_OPERATIONS: usize = 10_000;
 
 /// Returns `doc` with all operations of the JSON text `ops` applied.

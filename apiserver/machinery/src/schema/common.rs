@@ -9,13 +9,13 @@ use super::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 /// Definition of an entry of `metadata.managedFields`.
 pub const MANAGED_FIELDS_ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
 
-/// Most entries of managed fields of an object. Kubernetes has neither this limit nor those below.
+/// Maximum number of entries of managed fields of an object. Kubernetes has neither this limit nor those below.
 pub const MANAGERS_MAX: usize = 10_000;
-/// Most conditions of an object.
+/// Maximum number of conditions of an object.
 pub const CONDITIONS_MAX: usize = 100;
-/// Most terms of a node selector, and most requirements in one list of a selector.
+/// Maximum number of terms of a node selector, and of requirements in one list of a selector.
 pub const SELECTOR_ITEMS_MAX: usize = 1000;
-/// Most values of one requirement of a selector.
+/// Maximum number of values of one requirement of a selector.
 pub const SELECTOR_VALUES_MAX: usize = 4096;
 
 /// `metadata` of an object.

@@ -11,7 +11,7 @@ use drydock_machinery::schema::common::{list, meta_schema, object, optional, req
 use drydock_machinery::schema::{ListType, Schema};
 use serde_json::Value;
 
-/// Most items of `spec.few`.
+/// Maximum number of items of `spec.few`.
 const FEW: usize = 100;
 
 const NAMES: Names = Names {

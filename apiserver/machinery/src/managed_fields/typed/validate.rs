@@ -13,7 +13,7 @@ use crate::managed_fields::path::PathElement;
 use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
 
-/// Most errors reported; a configuration may have one for each byte.
+/// Maximum number of errors reported; a configuration may have one for each byte.
 const MAX_ERRORS: usize = 32;
 
 /// Fails with every error as `.path: why`.
