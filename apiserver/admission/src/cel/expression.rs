@@ -12,7 +12,8 @@ use super::{check, errors, fields, library, meter, prices, rewrite, stack, two_v
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
-/// Most operators in an expression, because the parser recurses once for each operator of a chain.
+/// Maximum number of operators in an expression. Limited because the parser recurses once for each operator of a
+/// chain.
 const MOST: usize = 5_000;
 /// Deepest recursion of the parser (cel-go: the default of parser.MaxRecursionDepth).
 const DEEPEST: u16 = 250;

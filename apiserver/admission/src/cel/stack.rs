@@ -15,7 +15,8 @@ const STACK: usize = 64 << 20;
 /// Stack size for parsing the longest text that is parsed.
 const PARSING: usize = 512 << 20;
 
-/// Most concurrent evaluations. An evaluation that asks an authorizer spends most of its time waiting for it.
+/// Maximum number of concurrent evaluations. An evaluation that asks an authorizer spends most of its time waiting
+/// for it.
 const MOST: usize = 64;
 
 static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));

@@ -15,9 +15,9 @@ use super::endpoint::Endpoint;
 
 /// Largest response that is read, in bytes.
 const LARGEST: usize = 3 << 20;
-/// Most retries of a webhook that asks for one (k8s.io/client-go rest/request.go, maxRetries).
+/// Maximum number of retries of a webhook that asks for one (k8s.io/client-go rest/request.go, maxRetries).
 const RETRIES: usize = 10;
-/// Most bytes of an error response that are shown.
+/// Maximum number of bytes of an error response that are shown.
 const SHOWN: usize = 2048;
 
 /// Why a call failed, and the code for the metrics: that of the response, or 503 without a response (k8s.io/apiserver

@@ -17,7 +17,7 @@ use crate::cel::value;
 const LARGEST: usize = 256 << 10;
 /// Largest memory of a search, in bytes; a search that would need more is slower.
 const SEARCHING: usize = 256 << 10;
-/// Most compiled patterns that are kept.
+/// Maximum number of compiled patterns that are kept.
 const KEPT: usize = 64;
 /// The cost of compiling a pattern, in addition to that of its length.
 const COST: i64 = 2_000;
