@@ -60,7 +60,7 @@ pub(super) struct Registration {
     member: Member,
 }
 
-/// The groups that a state concerns which is about to be published. No watcher can register while this is held.
+/// The groups that the next published state concerns. No watcher can register while this is held.
 #[must_use]
 pub(super) struct Matched<'i> {
     registry: MutexGuard<'i, Registry>,

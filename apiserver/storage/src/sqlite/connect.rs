@@ -53,8 +53,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Opens a connection that has the file exclusively. Using it fails if another connection is open. It does
-/// not use the shared memory of earlier connections, and reads the log from its beginning.
+/// Opens a connection that has the file exclusively. Using it fails if another connection is open. It does not use
+/// the shared memory of earlier connections, and reads the log from its beginning.
 pub(super) fn alone(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;")?;

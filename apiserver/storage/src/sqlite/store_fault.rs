@@ -25,7 +25,7 @@ impl StoreFault {
         self.0.get().cloned()
     }
 
-    /// Returns the error that every later write gets.
+    /// Returns the error that every later write gets; `None` if there is no fault.
     pub fn refusal(&self) -> Option<BackendError> {
         self.why().map(BackendError::Closed)
     }
