@@ -34,7 +34,7 @@ pub(super) fn validate(entries: &[ManagedFieldsEntry], metadata: &Path) -> Error
     errors
 }
 
-/// Whether a manager's name is valid at first sight, as nearly all are.
+/// Whether a manager's name is short enough and printable ASCII, as nearly all are, and so needs no further check.
 fn is_plain(manager: &str) -> bool {
     manager.len() <= MANAGER_MAX && manager.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }

@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Replaces the value; a struct or map need not have one.
+    /// Replaces the value. In a struct or map, the value need not exist.
     pub(super) fn set(self, value: Value, budget: &mut Budget) -> Result<(), String> {
         budget.place(&value, self.depth)?;
         match self.container {
