@@ -1,5 +1,4 @@
-//! Questions of expressions to the authorizer: an expression waits on a thread of its own, the answer comes from the
-//! runtime.
+//! Authorizer checks in expressions: the expression blocks its own thread, while the check runs on the async runtime.
 
 use std::sync::Arc;
 
@@ -10,17 +9,17 @@ use tokio::runtime::Handle;
 
 use crate::cel::library::Ask;
 
-/// What the expressions ask that look at a request of this caller.
+/// Returns the authorizer for the expressions about a request of this caller.
 pub type Asks = Arc<dyn Fn(&Caller) -> Arc<dyn Ask> + Send + Sync>;
 
-/// Asks the authorizer of the server for a caller.
+/// Asks the server's authorizer on behalf of a caller.
 struct Asking {
     authorizer: Arc<Authorizer>,
     runtime: Handle,
     caller: Caller,
 }
 
-/// Those that ask `authorizer`; made on the runtime that answers.
+/// Returns a function that creates askers of `authorizer`. Must be called on the runtime that runs the checks.
 pub fn asks(authorizer: Arc<Authorizer>) -> Asks {
     let runtime = Handle::current();
     Arc::new(move |caller| {

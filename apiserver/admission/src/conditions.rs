@@ -1,15 +1,16 @@
-//! Match conditions: all must hold for a policy or a webhook to concern a request
+//! Match conditions: a policy or a webhook applies to a request only if all of its conditions are true
 //! (k8s.io/apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go).
 
 use crate::cel::{Activation, Answer, Expression};
 
-/// What all conditions of one request may spend.
+/// The cost budget of all conditions for one request.
 pub const BUDGET: i64 = 2_500_000;
 
-/// One condition, and what compiling it came to.
+/// A compiled condition, or its compilation error.
 pub type Condition = Result<Expression, String>;
 
-/// Whether they hold. One that is false decides, whatever else failed; otherwise the failures are the error.
+/// Whether all conditions are true. If one is false the result is `false`, even if others fail; otherwise the
+/// failures are returned as an error.
 pub fn hold(conditions: &[Condition], activation: &mut Activation) -> Result<bool, String> {
     let mut errors = Vec::new();
     for condition in conditions {

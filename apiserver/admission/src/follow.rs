@@ -1,4 +1,4 @@
-//! Following the host's configurations: what was last seen stays in force while the host cannot be reached.
+//! Reflectors of the host's configurations: the last known ones stay in force while the host cannot be reached.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// All objects of one kind, as they were last seen.
+/// A reflector of all objects of one kind.
 pub struct Followed<K>
 where
     K: Resource + Clone + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    /// What is known.
+    /// The objects as last seen.
     pub known: Store<K>,
     task: AbortHandle,
 }
@@ -30,7 +30,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Default + Send + Sync + 'static,
 {
-    /// Follows a kind that is known when this is compiled.
+    /// Starts a reflector of a kind that is known at compile time.
     pub fn start(what: &'static str, api: Api<K>, changed: Arc<Notify>) -> Self {
         Self::start_with(what.to_owned(), api, Writer::default(), changed)
     }
@@ -41,7 +41,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Send + Sync + 'static,
 {
-    /// Follows in a task of its own, with backoff; `changed` is told of every change.
+    /// Starts a reflector in a task of its own, with backoff; `changed` is notified of every change.
     pub fn start_with(what: String, api: Api<K>, writer: Writer<K>, changed: Arc<Notify>) -> Self {
         let known = writer.as_reader();
         let events = watcher(api, watcher::Config::default()).default_backoff();
@@ -60,12 +60,12 @@ where
         Self { known, task: task.abort_handle() }
     }
 
-    /// Whether all objects are known.
+    /// Whether all objects have been listed.
     pub fn is_ready(&self) -> bool {
         self.known.wait_until_ready().now_or_never().is_some_and(|ready| ready.is_ok())
     }
 
-    /// Waits until they are.
+    /// Waits until all objects have been listed.
     pub fn ready(&self) -> impl Future<Output = bool> + '_ {
         self.known.wait_until_ready().map(|ready| ready.is_ok())
     }

@@ -1,4 +1,4 @@
-//! What expressions look at: the variables of one request.
+//! The variables that expressions about one request can use.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::cel::library::{Ask, Asker, authorizer, request_resource};
 use crate::cel::{Activation, Composed, Variable, of_json};
 use crate::request::admission_request;
 
-/// Variables that every expression may use.
+/// The variables of all expressions.
 pub const COMMON: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
-/// Those of expressions that may ask who may do what.
+/// The variables of expressions that may use the authorizer.
 pub const AUTHORIZER: [&str; 2] = ["authorizer", "authorizer.requestResource"];
 
-/// One request, apart from the server's own structures: it goes to another thread.
+/// A copy of one request that can be sent to another thread.
 #[derive(Clone)]
 pub struct Input {
     object: Value,
@@ -29,7 +29,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The variables of `request`.
+    /// Copies the variables of `request`.
     pub fn new(request: &Attributes<'_>, asks: Arc<dyn Ask>) -> Self {
         let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
         Self {
@@ -49,7 +49,7 @@ impl Input {
         }
     }
 
-    /// Ready for expressions, with a namespace and parameters if there are any.
+    /// Returns an activation for expressions, with a namespace and parameters if there are any.
     pub fn activation(
         &self,
         namespace: &Value,

@@ -1,15 +1,15 @@
-//! The host's admission for kinds that are not the host's own: ValidatingAdmissionPolicies and webhooks.
+//! Runs the host's admission, ValidatingAdmissionPolicies and webhooks, for kinds that this server serves.
 //!
-//! kube-apiserver runs no admission for an aggregated API; a server that is built on k8s.io/apiserver runs it itself,
-//! from the configurations that it reads from the host. This crate does the same for any kind.
+//! kube-apiserver runs no admission for an aggregated API. A server built on k8s.io/apiserver runs it itself, with
+//! the configurations that it reads from the host. This crate does the same for any kind.
 //!
 //! ```text
-//!   follow      the host's configurations, followed
-//!     │ policy::source, webhook::source    compiled when they change; only what may concern a kind that is served
+//!   follow      reflectors of the host's configurations
+//!     │ policy::source, webhook::source    compiled when they change; only those that can apply to our kinds
 //!     ▼
 //!   ArcSwap<snapshot>
-//!     │ policy, webhook                    asked with each write: nothing is done where the snapshot is empty
-//!     ├── matching      which requests are meant
+//!     │ policy, webhook                    run for each write; nothing is done if the snapshot is empty
+//!     ├── matching      which requests a policy or webhook applies to
 //!     ├── conditions    match conditions
 //!     └── cel           expressions
 //! ```
@@ -41,18 +41,19 @@ use namespaces::Namespaces;
 use policy::Policies;
 use webhook::{MutatingWebhooks, ValidatingWebhooks};
 
-/// The host, as admission sees it, and what is served beside it.
+/// What admission needs of the host and of this server.
 pub struct Host {
     client: Client,
     namespaces: Arc<dyn Namespaces>,
     asks: Asks,
     counts: Counts,
-    /// Kinds that are served, as group, version and plural.
+    /// The kinds that this server serves, as group, version and plural.
     served: Vec<(String, String, String)>,
 }
 
-/// Has every write to the kinds that `server` has installed admitted by the host's configurations too, in the order of
-/// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not run.)
+/// Adds the host's admission to every write of the kinds that `server` has installed, in the order of
+/// k8s.io/apiserver: mutating webhooks, then policies, then validating webhooks. (MutatingAdmissionPolicies are not
+/// run.)
 pub fn install(server: &mut Server) {
     let asks = asking::asks(server.authorizer());
     let (client, namespaces) = (server.host(), server.namespaces());

@@ -1,8 +1,7 @@
-//! Which requests a policy, a binding or a webhook concerns (k8s.io/apiserver pkg/admission/plugin/policy/matching,
-//! webhook/predicates).
+//! Decides which requests a policy, a binding or a webhook applies to (k8s.io/apiserver
+//! pkg/admission/plugin/policy/matching, webhook/predicates).
 //!
-//! Our kinds are served in one version each: nothing is equivalent to them but themselves, so `matchPolicy` makes no
-//! difference.
+//! Our kinds are served in one version each and have no equivalent resources, so `matchPolicy` makes no difference.
 
 use drydock_machinery::selector::{LabelSelector, Operator, Requirement};
 use drydock_machinery::{ApiError, Object};
@@ -12,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 
 use crate::namespaces::Namespaces;
 
-/// What one rule says.
+/// One rule.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
     groups: Vec<String>,
@@ -20,11 +19,11 @@ pub struct Rule {
     operations: Vec<String>,
     resources: Vec<String>,
     scope: Option<String>,
-    /// None means any.
+    /// Object names; any name if empty.
     names: Vec<String>,
 }
 
-/// Kinds that this server serves, as `(group, version, plural)`.
+/// The kinds that this server serves, as `(group, version, plural)`.
 pub type Served = [(String, String, String)];
 
 impl From<&host::RuleWithOperations> for Rule {
@@ -54,7 +53,7 @@ impl From<&host::NamedRuleWithOperations> for Rule {
 }
 
 impl Rule {
-    /// Whether it may ever concern one of these kinds.
+    /// Whether the rule can apply to one of these kinds.
     pub fn may_concern(&self, served: &Served) -> bool {
         served.iter().any(|(group, version, plural)| {
             has(&self.groups, group)
@@ -92,11 +91,11 @@ fn has(all: &[String], wanted: &str) -> bool {
     all.iter().any(|it| it == "*" || it == wanted)
 }
 
-/// Everything that narrows down which requests are meant.
+/// All criteria that select requests.
 #[derive(Clone, Debug)]
 pub struct Criteria {
     rules: Vec<Rule>,
-    /// Whether no rule at all means every request.
+    /// Whether the absence of rules means every request.
     any_without_rules: bool,
     excluded: Vec<Rule>,
     namespaces: Result<LabelSelector, String>,
@@ -104,7 +103,7 @@ pub struct Criteria {
 }
 
 impl Criteria {
-    /// Those of a webhook.
+    /// The criteria of a webhook.
     pub fn of_webhook(
         rules: Option<&[host::RuleWithOperations]>,
         namespaces: Option<&meta::LabelSelector>,
@@ -119,7 +118,7 @@ impl Criteria {
         }
     }
 
-    /// Those of a policy or a binding.
+    /// The criteria of a policy or a binding.
     pub fn of_policy(it: &host::MatchResources) -> Self {
         let rules = |rules: &Option<Vec<host::NamedRuleWithOperations>>| {
             rules.iter().flatten().map(Rule::from).collect()
@@ -133,13 +132,13 @@ impl Criteria {
         }
     }
 
-    /// Whether they may ever mean a request for one of these kinds.
+    /// Whether the criteria can match a request for one of these kinds.
     pub fn may_concern(&self, served: &Served) -> bool {
         (self.any_without_rules && self.rules.is_empty())
             || self.rules.iter().any(|rule| rule.may_concern(served))
     }
 
-    /// Whether they mean this request; an error if that cannot be told.
+    /// Whether the criteria match this request. Fails if a selector is invalid or the namespace cannot be read.
     pub async fn matches(
         &self,
         request: &Attributes<'_>,
@@ -168,7 +167,7 @@ fn selects(selector: &LabelSelector, object: Option<&Object>) -> bool {
     object.is_some_and(|object| selector.matches(object))
 }
 
-/// metav1.LabelSelectorAsSelector: none selects nothing, which the host's defaults rule out.
+/// metav1.LabelSelectorAsSelector, for which a nil selector selects nothing; the host's defaults exclude that case.
 pub fn selector(it: Option<&meta::LabelSelector>) -> Result<LabelSelector, String> {
     let Some(it) = it else { return Ok(LabelSelector::default()) };
     let labels = it.match_labels.iter().flatten().map(|(key, value)| Requirement {

@@ -1,4 +1,4 @@
-//! Which requests are meant.
+//! Which requests the criteria match.
 #![allow(clippy::unwrap_used)]
 
 use async_trait::async_trait;
@@ -89,7 +89,7 @@ async fn selectors_look_at_both_objects_and_at_the_namespace() {
     assert_eq!(meant(&criteria(constraints.clone()), &Request::create(with())).await, Ok(true));
     let elsewhere = Request::create(with()).in_namespace("gone");
     assert_eq!(meant(&criteria(constraints.clone()), &elsewhere).await.unwrap_err().code(), 404);
-    // Only those that are meant otherwise learn of it.
+    // The error is returned only for requests that match otherwise.
     constraints["resourceRules"][0]["apiGroups"] = json!(["other.io"]);
     assert_eq!(meant(&criteria(constraints), &elsewhere).await, Ok(false));
 }
@@ -101,7 +101,7 @@ fn what_can_never_be_meant_is_left_out() {
     assert!(criteria(rule(json!({"resources": ["*/*"], "apiGroups": ["*"]}))).may_concern(&served));
     assert!(!criteria(rule(json!({"resources": ["pods"]}))).may_concern(&served));
     assert!(!criteria(rule(json!({"apiVersions": ["v2"]}))).may_concern(&served));
-    // No rule at all: a binding means all that its policy means, a webhook nothing.
+    // Without rules, a binding matches everything that its policy matches, and a webhook nothing.
     assert!(criteria(json!({})).may_concern(&served));
     assert!(!Criteria::of_webhook(None, None, None).may_concern(&served));
 }

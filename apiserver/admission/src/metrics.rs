@@ -1,4 +1,4 @@
-//! What is counted, by kube-apiserver's names (k8s.io/apiserver pkg/admission/metrics,
+//! Metrics with kube-apiserver's names (k8s.io/apiserver pkg/admission/metrics,
 //! pkg/admission/plugin/policy/validating/metrics).
 
 use std::time::Duration;
@@ -43,12 +43,12 @@ struct Hook {
     r#type: &'static str,
 }
 
-/// Counters of policies and webhooks.
+/// Metrics of policies and webhooks.
 #[derive(Clone, Debug)]
 pub struct Counts {
     checks: Family<Check, Counter>,
     calls: Family<Call, Histogram, fn() -> Histogram>,
-    // The names of these two end as only a gauge's may: the encoder appends `_total` to a counter's.
+    // Gauges, because the encoder appends `_total` to the name of a counter, and these two have other names.
     rejections: Family<Rejection, Gauge>,
     failed_open: Family<Hook, Gauge>,
 }
@@ -67,7 +67,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let what = "Validating admission policies that spoke against a request, by what was done about it";
         registry.register("apiserver_validating_admission_policy_check", what, self.checks.clone());
@@ -79,7 +79,8 @@ impl Counts {
         registry.register("apiserver_admission_webhook_fail_open_count", what, self.failed_open.clone());
     }
 
-    /// A policy spoke against a request, or could not be evaluated. `action` is `deny`, `warn`, `audit` or `allow`.
+    /// Counts a policy that rejected a request or could not be evaluated. `action` is `deny`, `warn`, `audit` or
+    /// `allow`.
     pub fn checked(&self, policy: &str, binding: &str, message: &str, is_error: bool, action: &'static str) {
         let error_type = match message {
             _ if !is_error => "invalid_error",
@@ -93,7 +94,7 @@ impl Counts {
             .inc();
     }
 
-    /// A webhook was called.
+    /// Observes a call of a webhook.
     pub fn called(
         &self,
         name: &str,
@@ -107,8 +108,8 @@ impl Counts {
         self.calls.get_or_create(&call).observe(took.as_secs_f64());
     }
 
-    /// A webhook refused a request (`no_error`) or could not be called, with this code, or its answer could not be
-    /// followed.
+    /// Counts a webhook that rejected a request (`no_error`), that could not be called (with this code), or whose
+    /// response could not be applied.
     pub fn rejected(
         &self,
         name: &str,
@@ -128,7 +129,7 @@ impl Counts {
             .inc();
     }
 
-    /// A webhook could not be called, and the request went on.
+    /// Counts a webhook that could not be called and whose failure was ignored.
     pub fn failed_open(&self, name: &str, type_: &'static str) {
         self.failed_open.get_or_create(&Hook { name: name.to_owned(), r#type: type_ }).inc();
     }

@@ -1,4 +1,4 @@
-//! The namespace of a request: its labels for selectors, itself for expressions.
+//! Looks up the namespace of a request: its labels for selectors, the object for expressions.
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
@@ -6,16 +6,16 @@ use drydock_server::host::HostNamespaces;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-/// Where namespaces are looked up.
+/// A source of namespaces.
 #[async_trait]
 pub trait Namespaces: Send + Sync + 'static {
-    /// Labels of a namespace: what is known of it, or else what the host says. 404 if there is none.
+    /// Returns the labels of a namespace, from the cache or from the host. Fails with 404 if it does not exist.
     async fn labels(&self, name: &str) -> Result<Map<String, Value>, ApiError>;
-    /// The namespace itself, from the host.
+    /// Returns the namespace object from the host.
     async fn object(&self, name: &str) -> Result<Value, ApiError>;
 }
 
-/// The namespace of one request, asked for once, and only if something looks at it.
+/// The namespace of one request, fetched at most once, and only if it is used.
 pub struct OfRequest<'a> {
     namespaces: &'a dyn Namespaces,
     name: &'a str,
@@ -23,12 +23,12 @@ pub struct OfRequest<'a> {
 }
 
 impl<'a> OfRequest<'a> {
-    /// Of this name, which is empty where a request has none.
+    /// Creates the look-up; `name` is empty if the request has no namespace.
     pub fn new(namespaces: &'a dyn Namespaces, name: &'a str) -> Self {
         Self { namespaces, name, found: OnceCell::new() }
     }
 
-    /// The namespace itself; null where the request has none.
+    /// Returns the namespace object; null if the request has none.
     pub async fn object(&self) -> Result<&Value, ApiError> {
         if self.name.is_empty() {
             return Ok(&Value::Null);
@@ -49,8 +49,8 @@ impl Namespaces for HostNamespaces {
 
     async fn object(&self, name: &str) -> Result<Value, ApiError> {
         let mut namespace = self.fetch(name).await?;
-        // As the host shows it: who owns which field, and who owns it, is no concern of a policy
-        // (k8s.io/apiserver pkg/admission/plugin/cel/condition.go, CreateNamespaceObject).
+        // As on the host: policies do not see managed fields and owner references (k8s.io/apiserver
+        // pkg/admission/plugin/cel/condition.go, CreateNamespaceObject).
         namespace.metadata.managed_fields = None;
         namespace.metadata.owner_references = None;
         let mut shown = serde_json::to_value(&namespace).map_err(ApiError::internal)?;

@@ -1,11 +1,11 @@
-//! Notes for the audit log that are JSON, byte for byte as Go writes them: fields in the order of the struct, and what
-//! HTML reads escaped.
+//! Audit annotations with JSON values, byte for byte as Go writes them: fields in the order of the struct, and HTML
+//! characters escaped.
 
 use serde::Serialize;
 
-/// The note as text.
+/// Returns the value as JSON text.
 pub fn json(note: &impl Serialize) -> String {
-    // A struct of texts and numbers always serializes.
+    // A struct of strings and numbers always serializes.
     let text = serde_json::to_string(note).unwrap_or_default();
     text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }

@@ -1,12 +1,12 @@
-//! A request as the host's admission shows it: the AdmissionRequest of admission.k8s.io/v1.
+//! The AdmissionRequest of admission.k8s.io/v1 for a request.
 
 use drydock_machinery::kind::Names;
 use drydock_server::admission::Attributes;
 use drydock_server::request::user::User;
 use serde_json::{Map, Value, json};
 
-/// Everything about a request but the objects (k8s.io/apiserver pkg/admission/plugin/cel/condition.go,
-/// CreateAdmissionRequest; plugin/webhook/request). Empty fields are left out as Go's `omitempty` does.
+/// Returns all fields except the objects (k8s.io/apiserver pkg/admission/plugin/cel/condition.go,
+/// CreateAdmissionRequest; plugin/webhook/request). Omits empty fields like Go's `omitempty`.
 pub fn admission_request(request: &Attributes<'_>, uid: &str) -> Map<String, Value> {
     let mut all = Map::new();
     let mut put = |field: &str, value: Value| all.insert(field.to_owned(), value);

@@ -1,4 +1,4 @@
-//! For tests of this crate: a kind, and writes of it in the namespace `ns`.
+//! Test support: a kind, and writes to it in the namespace `ns`.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, LazyLock};
@@ -42,7 +42,7 @@ const NAMES: Names = Names {
     namespaced: true,
 };
 
-/// A widget of this name and these labels.
+/// Returns a widget with this name and these labels.
 pub fn widget(name: &str, labels: Value) -> Object {
     let meta = json!({"name": name, "namespace": "ns", "labels": labels});
     let whole = json!({"apiVersion": "test.io/v1", "kind": "Widget", "metadata": meta, "spec": {"size": 3}});
@@ -59,25 +59,25 @@ pub struct Request {
     user: Arc<User>,
     caller: Caller,
     query: Query,
-    /// What the client is warned of.
+    /// The warnings for the client.
     pub warnings: Warnings,
     trail: Trail,
-    /// Whether it is only a trial.
+    /// Whether it is a dry run.
     pub dry_run: bool,
 }
 
 impl Request {
-    /// Of a new widget.
+    /// The creation of a widget.
     pub fn create(new: Object) -> Self {
         Self::of(Operation::Create, Some(new), None)
     }
 
-    /// Of another state of a widget.
+    /// An update of a widget.
     pub fn update(new: Object, old: Object) -> Self {
         Self::of(Operation::Update, Some(new), Some(old))
     }
 
-    /// Of the end of a widget.
+    /// The deletion of a widget.
     pub fn delete(old: Object) -> Self {
         Self::of(Operation::Delete, None, Some(old))
     }
@@ -99,19 +99,19 @@ impl Request {
         }
     }
 
-    /// On a subresource.
+    /// Sets the subresource.
     pub fn on(mut self, subresource: &'static str) -> Self {
         self.subresource = subresource;
         self
     }
 
-    /// Elsewhere.
+    /// Sets the namespace.
     pub fn in_namespace(mut self, namespace: &'static str) -> Self {
         self.namespace = namespace;
         self
     }
 
-    /// As admission sees it.
+    /// Returns the attributes for admission.
     pub fn attributes(&self) -> Attributes<'_> {
         Attributes {
             caller: &self.caller,

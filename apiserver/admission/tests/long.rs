@@ -1,4 +1,4 @@
-//! Texts as long as may be, in each way that makes the parser descend.
+//! Texts of the largest length, in each way that makes the parser recurse.
 
 use drydock_admission::cel::Expression;
 
@@ -19,7 +19,7 @@ fn the_longest_text_is_refused_or_compiled_and_nothing_breaks() {
             format!("'a'{}", ".trim()".repeat(half.min(12_000))),
             format!("object{}", "[0]".repeat(half)),
         ] {
-            // Signs that cancel out and terms that stand side by side are no depth.
+            // Operators that cancel out, and adjacent terms, do not nest.
             if let Err(refused) = Expression::compile(&text, &["object"]) {
                 assert!(refused.starts_with("compilation failed: ERROR: "), "{refused}");
             }

@@ -1,24 +1,24 @@
-//! Table cells as kubectl shows them.
+//! Values of table cells, as kubectl shows them.
 
 use drydock_machinery::table::human_duration;
 use jiff::{SignedDuration, Timestamp};
 
-/// What stands for a value that is not there.
+/// Shown for an absent value.
 pub const NONE: &str = "<none>";
-/// What stands for a value that is not known.
+/// Shown for an unknown value.
 pub const UNKNOWN: &str = "<unknown>";
 
-/// How long ago `t` was (k8s.io/apimachinery/pkg/util/duration.HumanDuration).
+/// The time since `t` (k8s.io/apimachinery/pkg/util/duration.HumanDuration).
 pub fn age(t: Option<Timestamp>, now: Timestamp) -> String {
     t.map_or_else(|| UNKNOWN.to_owned(), |t| human_duration(now.duration_since(t)))
 }
 
-/// How long it is until `t`; nothing once it has passed.
+/// The time until `t`; zero if `t` has passed.
 pub fn until(t: Option<Timestamp>, now: Timestamp) -> String {
     t.map_or_else(|| UNKNOWN.to_owned(), |t| human_duration(t.duration_since(now).max(SignedDuration::ZERO)))
 }
 
-/// Up to three names, then how many more there are.
+/// The first three names, and the number of the others.
 pub fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let count = names.len();
     let shown: Vec<&str> = names.take(3).collect();

@@ -1,4 +1,4 @@
-//! From the server's untyped objects to the structs of `types`.
+//! Decodes the server's untyped objects into the structs of `types`.
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
@@ -7,25 +7,25 @@ use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 
-/// The object as a struct, without its managed fields: no rule of a kind is about them, and they may be larger than
-/// all the rest. What cannot be read is one error on the whole object.
+/// Decodes the object without its managed fields, which no validation rule of a kind reads and which may be larger
+/// than everything else. If decoding fails, returns one error for the whole object.
 pub fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
     read(object, |_| true)
 }
 
-/// The same of what rules on a status may be about: the status, and of the metadata the fields that the server keeps.
+/// Decodes only what the rules on a status may read: the status, and the metadata fields that the server sets.
 pub fn decode_status<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
     read(object, |field| {
         !matches!(field, "spec" | "labels" | "annotations" | "finalizers" | "ownerReferences")
     })
 }
 
-/// The same of the spec alone.
+/// Decodes only the spec.
 pub fn decode_spec<T: DeserializeOwned>(object: &Object) -> Result<T, ErrorList> {
     read(object, |field| field == "spec")
 }
 
-/// Leaves out the fields of the object, and of its metadata, that are not `wanted`.
+/// Decodes without the fields of the object, and of its metadata, that are not `wanted`.
 fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Result<T, ErrorList> {
     let fields = || object.0.iter().filter(move |(name, _)| wanted(name));
     let read = if fields().any(|(name, value)| Part::of(name, value, wanted).holds_null()) {
@@ -47,9 +47,9 @@ fn read<T: DeserializeOwned>(object: &Object, wanted: fn(&str) -> bool) -> Resul
     })
 }
 
-/// A field of an object.
+/// A top-level field of an object.
 enum Part<'a> {
-    /// Those of its fields that are wanted.
+    /// The metadata, of which only the wanted fields are decoded.
     Metadata(&'a Map<String, Value>, fn(&str) -> bool),
     Other(&'a Value),
 }
@@ -108,10 +108,10 @@ impl<'de> IntoDeserializer<'de, serde_json::Error> for Part<'de> {
     }
 }
 
-/// Sets a top-level field to what it is in another object, or removes it.
+/// Sets a top-level field to its value in another object, or removes it if it is absent there.
 pub fn copy_field(to: &mut Object, from: &Object, field: &str) {
     match from.0.get(field) {
-        // Most send what they may not change as it is.
+        // Most clients send the fields that they may not change unchanged.
         same if same == to.0.get(field) => None,
         Some(value) => to.0.insert(field.to_owned(), value.clone()),
         None => to.0.remove(field),
@@ -127,7 +127,7 @@ fn holds_null(value: &Value) -> bool {
     }
 }
 
-/// A null says the same as an absent field.
+/// Removes null fields: null means the same as absent.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(

@@ -1,7 +1,7 @@
 //! The two kinds of the group `coordination.k8s.io/v1alpha1`, a folder each: EvictionRequest and NodeMaintenance.
 //!
-//! No I/O. The server drives a kind through its `strategy`; the controllers use its `types`, and the same transition
-//! table that admission enforces.
+//! Does no I/O. The server drives each kind through its `strategy`. The controllers use the structs in `types`, and
+//! the same transition table that admission enforces.
 
 pub mod eviction_request;
 pub mod node_maintenance;

@@ -1,4 +1,4 @@
-//! The parts of metav1 that both kinds use: object metadata, conditions, label selectors.
+//! The types of metav1 that both kinds use: object metadata, conditions, label selectors.
 
 use std::collections::BTreeMap;
 
@@ -12,46 +12,46 @@ use crate::time;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
-    /// Unique within the namespace.
+    /// Unique in the namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Prefix of a name that the server makes.
+    /// Prefix of a name that the server generates.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub generate_name: String,
     /// Empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Identity over time.
+    /// Unique over the whole lifetime of the cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Opaque version for preconditions and watches.
+    /// Opaque version, for preconditions and watches.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Grows with each change of the spec.
+    /// Increased by each change of the spec.
     #[serde(skip_serializing_if = "is_zero")]
     pub generation: i64,
     /// When the object was created.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Timestamp>,
-    /// When the object was asked to go; it stays while it has finalizers.
+    /// When deletion was requested. The object exists while it has finalizers.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Timestamp>,
-    /// Seconds of grace at deletion.
+    /// Grace period of the deletion, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_grace_period_seconds: Option<i64>,
-    /// For selection.
+    /// Label selectors match these.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// For tools.
+    /// Not used for selection; for tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// What must be done before the object goes.
+    /// Components that must finish before the object is removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Who owns the object.
+    /// The owners of the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
-    /// Who set which field, as FieldsV1.
+    /// Which manager set which field, as FieldsV1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub managed_fields: Vec<Value>,
 }
@@ -66,12 +66,12 @@ pub struct OwnerReference {
     pub kind: String,
     /// Name of the owner.
     pub name: String,
-    /// Identity of the owner.
+    /// UID of the owner.
     pub uid: String,
-    /// Whether the owner manages the object.
+    /// Whether the owner is the managing controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
-    /// Whether a foreground deletion of the owner waits for the object.
+    /// Whether a foreground deletion of the owner waits until the object is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }
@@ -80,7 +80,7 @@ pub struct OwnerReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// What the condition is about; unique in its list.
+    /// Type of the condition; unique in its list.
     #[serde(rename = "type")]
     pub type_: String,
     /// `True`, `False` or `Unknown`.
@@ -91,7 +91,7 @@ pub struct Condition {
     /// When `status` last changed.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Timestamp>,
-    /// CamelCase cause.
+    /// The cause, in CamelCase.
     pub reason: String,
     /// For people.
     pub message: String,
@@ -104,18 +104,18 @@ impl Condition {
     }
 }
 
-/// The condition of a type.
+/// Returns the condition of this type.
 pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == type_)
 }
 
-/// Whether the condition of a type is there and `True`.
+/// Whether the condition of this type exists and is `True`.
 pub fn is_condition_true(conditions: &[Condition], type_: &str) -> bool {
     find_condition(conditions, type_).is_some_and(Condition::is_true)
 }
 
-/// Sets a condition by type; keeps `lastTransitionTime` while the status stays. Returns whether anything changed
-/// (k8s.io/apimachinery/pkg/api/meta.SetStatusCondition).
+/// Sets the condition of this type. Keeps `lastTransitionTime` if the status does not change. Returns whether
+/// anything changed (k8s.io/apimachinery/pkg/api/meta.SetStatusCondition).
 pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> bool {
     let Some(old) = conditions.iter_mut().find(|c| c.type_ == new.type_) else {
         conditions.push(new);
@@ -133,10 +133,10 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> boo
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    /// Each must be there with its value.
+    /// Each label must have this value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// Each must hold.
+    /// Each requirement must be met.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
@@ -149,7 +149,7 @@ pub struct LabelSelectorRequirement {
     pub key: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: String,
-    /// Values for `In` and `NotIn`.
+    /// Values of `In` and `NotIn`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
@@ -160,14 +160,14 @@ impl LabelSelector {
         self.match_labels.is_empty() && self.match_expressions.is_empty()
     }
 
-    /// Whether it selects an object with these labels. An unknown operator selects nothing.
+    /// Whether it selects an object with these labels. A requirement with an unknown operator matches nothing.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
             && self.match_expressions.iter().all(|r| r.matches(labels))
     }
 
-    /// One form for all selectors that select the same by the same means: `matchLabels` become `In` expressions,
-    /// expressions and values are sorted and stand once.
+    /// Returns a normal form, which is equal for selectors that have the same requirements: `matchLabels` become `In`
+    /// expressions; expressions and values are sorted and have no duplicates.
     #[must_use]
     pub fn normalized(&self) -> Self {
         let labels = self.match_labels.iter().map(|(key, value)| LabelSelectorRequirement {
@@ -185,7 +185,7 @@ impl LabelSelector {
         Self { match_labels: BTreeMap::new(), match_expressions: all }
     }
 
-    /// Whether this one selects whatever `narrow` selects, as far as their requirements show it.
+    /// Whether this selector selects everything that `narrow` selects, as far as their requirements prove it.
     pub fn includes(&self, narrow: &Self) -> bool {
         let required = narrow.normalized().match_expressions;
         self == narrow || self.normalized().match_expressions.iter().all(|r| required.contains(r))

@@ -1,4 +1,4 @@
-//! The words in which the kinds' schemas are written, over the machinery's.
+//! Constructors for the schemas of the kinds, based on those of the machinery.
 
 use drydock_machinery::schema::{Field, Schema, Shape, common};
 
@@ -7,12 +7,12 @@ pub use drydock_machinery::schema::common::{
     node_selector_schema as node_selector, object, optional as field, required,
 };
 
-/// A struct that has one owner as a whole.
+/// An object that is atomic for field ownership.
 pub fn atomic_object(description: &'static str, definition: &'static str, fields: Vec<Field>) -> Schema {
     atomic(object(description, definition, fields))
 }
 
-/// Text.
+/// A string.
 pub fn string(description: &'static str) -> Schema {
     Schema::new(description, Shape::String)
 }
@@ -22,7 +22,7 @@ pub fn time(description: &'static str) -> Schema {
     Schema::new(description, Shape::Time)
 }
 
-/// True or false.
+/// A boolean.
 pub fn boolean(description: &'static str) -> Schema {
     Schema::new(description, Shape::Boolean)
 }
@@ -37,12 +37,12 @@ pub fn int64(description: &'static str) -> Schema {
     Schema::new(description, Shape::Int64)
 }
 
-/// `metadata`, with what a kind says of it.
+/// The schema of `metadata`, with the kind's own description.
 pub fn object_meta(description: &'static str) -> Schema {
     Schema { description, ..common::meta_schema() }
 }
 
-/// `apiVersion`, `kind`, `metadata`, `spec` and `status` of a kind.
+/// The schema of a kind with `apiVersion`, `kind`, `metadata`, `spec` and `status`.
 pub fn top_level(
     description: &'static str,
     definition: &'static str,
@@ -51,7 +51,7 @@ pub fn top_level(
     status: Schema,
 ) -> Schema {
     let fields = vec![
-        // The protobuf envelope carries these two, not the message.
+        // In protobuf, the envelope (runtime.Unknown) has these two fields, and not the message.
         field("apiVersion", 0, string(API_VERSION)),
         field("kind", 0, string(KIND)),
         Field { always: true, ..field("metadata", 1, metadata) },

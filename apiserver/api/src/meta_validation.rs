@@ -9,18 +9,18 @@ use drydock_machinery::selector;
 
 use crate::meta::{Condition, LabelSelector};
 
-/// Errors of a label selector.
+/// Validates a label selector.
 pub fn validate_label_selector(selector: &LabelSelector, path: &Path) -> ErrorList {
     selector::validate_label_selector(&serde_json::to_value(selector).unwrap_or_default(), path)
 }
 
-/// Errors of label values, one path an item.
+/// Validates label values; the path of an error has the index of the value.
 pub fn validate_label_values(values: &[String], path: &Path) -> ErrorList {
     let errors = values.iter().enumerate();
     errors.flat_map(|(i, value)| validate_label_value(value, &path.index(i))).take(ERRORS_MAX).collect()
 }
 
-/// Errors of a list of conditions. Those that stand in `old` as they are pass.
+/// Validates a list of conditions. Conditions that are unchanged from `old` are always valid.
 pub fn validate_conditions(new: &[Condition], old: &[Condition], path: &Path) -> ErrorList {
     if new.len() > CONDITIONS_MAX {
         return vec![Error::too_many(path.clone(), new.len(), CONDITIONS_MAX)];

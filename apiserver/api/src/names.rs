@@ -1,10 +1,10 @@
-//! The rule on names of requesters and interceptors.
+//! The rule for names of requesters and interceptors.
 
 use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_machinery::names;
 
-/// Kubernetes' rule IsFullyQualifiedDomainName without the trailing dot that it lets pass: `a.b` and `a.b.` would be
-/// two names of one.
+/// Kubernetes' rule IsFullyQualifiedDomainName, except that a trailing dot is an error: otherwise `a.b` and `a.b.`
+/// would be two names for the same requester.
 pub fn fully_qualified_domain_name(path: &Path, name: &str) -> ErrorList {
     if name.ends_with('.') {
         return vec![Error::invalid(path.clone(), name, names::dns1123_subdomain(name).join(","))];

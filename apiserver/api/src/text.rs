@@ -1,11 +1,12 @@
-//! Text that others wrote, made safe and short enough for a message: cut with an ellipsis, and put in one line.
+//! Makes texts of others safe and short enough for a message: truncates them with an ellipsis, and puts them in one
+//! line.
 
 use std::fmt::Display;
 
-/// What stands in the place of what was cut.
+/// Replaces the truncated part.
 pub const ELLIPSIS: &str = "\u{2026}";
 
-/// The text, or its first characters and an ellipsis: at most `most` characters in all. Empty if `most` is 0.
+/// Truncates a text to at most `most` characters, with the ellipsis. Empty if `most` is 0.
 pub fn cut(text: &str, most: usize) -> String {
     let Some(kept) = most.checked_sub(1) else { return String::new() };
     match text.char_indices().nth(most) {
@@ -14,14 +15,14 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// As [`cut`], but between two words, unless that takes away half of the text or more.
+/// Like [`cut`], but truncates between two words, unless that would remove half of the text or more.
 pub fn cut_at_word(text: &str, most: usize) -> String {
     let short = cut(text, most);
     if short == text {
         return short;
     }
     let kept = short.trim_end_matches(ELLIPSIS);
-    // Where the next character is a space, the last word is whole.
+    // If the next character is a space, the last word is complete.
     let is_whole = text.get(kept.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace));
     let end = if is_whole { Some(kept.len()) } else { kept.rfind(char::is_whitespace) };
     match end.and_then(|end| kept.get(..end)).map(str::trim_end) {
@@ -30,25 +31,25 @@ pub fn cut_at_word(text: &str, most: usize) -> String {
     }
 }
 
-/// The text, or its first characters and an ellipsis: at most `most` bytes in all. Empty if not even the ellipsis fits.
+/// Truncates a text to at most `most` bytes, with the ellipsis. Empty if the ellipsis does not fit.
 pub fn cut_bytes(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
     let Some(kept) = most.checked_sub(ELLIPSIS.len()) else { return String::new() };
     let end = text.floor_char_boundary(kept);
-    // Of exactly this length: callers keep many.
+    // Allocates exactly this length, because callers keep many such texts.
     [text.get(..end).unwrap_or_default(), ELLIPSIS].concat()
 }
 
-/// The text in one line: each control character (a line break too) is a space, and characters that hide or reorder what
-/// stands beside them are left out.
+/// The text in one line: each control character (also a line break) becomes a space, and characters that hide or
+/// reorder the text next to them are removed.
 pub fn one_line(text: &str) -> String {
     let seen = text.chars().filter(|c| !is_hidden(*c));
     seen.map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Words of others in quotes and in one line, so that they end where the quotes do.
+/// A text of others in quotes and in one line. Quotes in it are replaced, so that it cannot seem to end early.
 pub fn quoted(words: &str) -> String {
     format!("\"{}\"", one_line(words).replace('"', "'"))
 }
@@ -57,12 +58,12 @@ fn is_hidden(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A count as the API has it: one that is out of range stays at the end of the range.
+/// A count as an int32 of the API, saturating.
 pub fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// The first `max` of these, and `...` if there are more: `a, b, ...`.
+/// The first `max` items, and `...` if there are more: `a, b, ...`.
 pub fn first_of<T: Display>(items: impl IntoIterator<Item = T>, max: usize) -> String {
     let mut items = items.into_iter();
     let mut shown: Vec<String> = items.by_ref().take(max).map(|item| item.to_string()).collect();
@@ -70,23 +71,23 @@ pub fn first_of<T: Display>(items: impl IntoIterator<Item = T>, max: usize) -> S
     shown.join(", ")
 }
 
-/// So many of these, in words: `1 pod`, `2 pods`.
+/// A count with its noun: `1 pod`, `2 pods`.
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
     let noun = if count == N::from(1) { one } else { many };
     format!("{count} {noun}")
 }
 
-/// All of so many, to begin a sentence: `The selected node`, `All 2 selected nodes`.
+/// The beginning of a sentence about all items: `The selected node`, `All 2 selected nodes`.
 pub fn all(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("The {one}") } else { format!("All {count} {many}") }
 }
 
-/// The verb that goes with so many.
+/// The form of "to be" for this count.
 pub fn are<N: PartialEq + From<u8>>(count: N) -> &'static str {
     if count == N::from(1) { "is" } else { "are" }
 }
 
-/// How often: `once`, `2 times`.
+/// How often, in words: `once`, `2 times`.
 pub fn times<N: Display + PartialEq + From<u8>>(count: N) -> String {
     if count == N::from(1) { "once".to_owned() } else { format!("{count} times") }
 }

@@ -1,4 +1,4 @@
-//! Times on the wire: metav1.Time in whole seconds, metav1.MicroTime with six digits.
+//! Serialized times: metav1.Time with whole seconds, metav1.MicroTime with six digits.
 //!
 //! The submodules are for `#[serde(with = "...")]`.
 
@@ -14,12 +14,12 @@ pub fn format_micros(t: Timestamp) -> String {
     t.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// `t` without what metav1.Time does not carry.
+/// Truncates `t` to the precision of metav1.Time.
 pub fn truncate_to_seconds(t: Timestamp) -> Timestamp {
     Timestamp::from_second(t.as_second()).unwrap_or(t)
 }
 
-/// `t` without what metav1.MicroTime does not carry.
+/// Truncates `t` to the precision of metav1.MicroTime.
 pub fn truncate_to_micros(t: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(t.as_microsecond()).unwrap_or(t)
 }
@@ -29,23 +29,23 @@ pub mod seconds {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes whole seconds.
+    /// Serializes with whole seconds.
     pub fn serialize<S: Serializer>(t: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&super::format_seconds(*t))
     }
 
-    /// Reads RFC 3339.
+    /// Deserializes RFC 3339.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
         Timestamp::deserialize(d)
     }
 }
 
-/// An optional metav1.Time; to be used with `default` and `skip_serializing_if`.
+/// An optional metav1.Time; use it with `default` and `skip_serializing_if`.
 pub mod optional_seconds {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes whole seconds.
+    /// Serializes with whole seconds.
     pub fn serialize<S: Serializer>(t: &Option<Timestamp>, s: S) -> Result<S::Ok, S::Error> {
         match t {
             Some(t) => s.serialize_str(&super::format_seconds(*t)),
@@ -53,18 +53,18 @@ pub mod optional_seconds {
         }
     }
 
-    /// Reads RFC 3339 or null.
+    /// Deserializes RFC 3339 or null.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Timestamp>, D::Error> {
         Option::<Timestamp>::deserialize(d)
     }
 }
 
-/// An optional metav1.MicroTime; to be used with `default` and `skip_serializing_if`.
+/// An optional metav1.MicroTime; use it with `default` and `skip_serializing_if`.
 pub mod optional_micros {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes six digits.
+    /// Serializes with six digits.
     pub fn serialize<S: Serializer>(t: &Option<Timestamp>, s: S) -> Result<S::Ok, S::Error> {
         match t {
             Some(t) => s.serialize_str(&super::format_micros(*t)),
@@ -72,7 +72,7 @@ pub mod optional_micros {
         }
     }
 
-    /// Reads RFC 3339 or null.
+    /// Deserializes RFC 3339 or null.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Timestamp>, D::Error> {
         Option::<Timestamp>::deserialize(d)
     }

@@ -1,4 +1,4 @@
-//! Which entry of a drain plan an error is about: the indexes are those of the list as it was sent.
+//! Tests the indexes in errors about a drain plan: they are those of the list as it was sent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::node_maintenance::NodeMaintenanceKind;
@@ -17,7 +17,7 @@ fn object(value: Value) -> Object {
     Object::from(map)
 }
 
-/// As the server would see it: defaulted.
+/// A maintenance with defaults, as the server has it.
 fn maintenance(stage: &str, plan: Value) -> Object {
     let mut object = object(json!({
         "metadata": { "name": "m", "generation": 1 },
@@ -39,7 +39,8 @@ fn update(new: &Object, old: &Object) -> Vec<String> {
     kind().validate_update(new, old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
 }
 
-/// They counted the twelve entries that the server inserts: own entry 0 was `drainPlan[4]`.
+/// Regression: the indexes counted the twelve entries that the server inserts. The client's entry 0 was
+/// `drainPlan[4]`.
 #[test]
 fn error_indexes_are_those_of_the_list_as_it_was_sent() {
     let selector = json!({ "matchExpressions": [{ "key": "a", "operator": "Like" }] });
@@ -53,12 +54,12 @@ fn error_indexes_are_those_of_the_list_as_it_was_sent() {
     ];
     assert_eq!(all.len(), heads.len(), "{all:?}");
     assert!(all.iter().zip(heads).all(|(error, head)| error.starts_with(head)), "{all:?}");
-    // The same by an update of what is stored; the plan has changed too.
+    // The same for an update of the stored object; the plan has changed too.
     let by_update = update(&maintenance("Idle", plan), &stage("Idle"));
     assert_eq!(by_update[..3], all[..]);
 }
 
-/// A plan that was read has the entries that the server inserted: they count, because they are sent.
+/// A plan that was read from the server has the inserted entries. They are sent again, so they count.
 #[test]
 fn an_entry_put_behind_one_that_every_plan_has_is_told_so() {
     let mut read = stage("Idle");

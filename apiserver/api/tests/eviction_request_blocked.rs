@@ -1,4 +1,5 @@
-//! Rules on what the status says for programs of the pod and of what blocks: each test's name is the rule.
+//! Rules for the status fields that tell programs about the pod and about what blocks. The name of each test is the
+//! rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
@@ -23,7 +24,7 @@ fn update(new: &Value, old: &Value) -> Vec<String> {
     kind.validate_status_update(&object(new), &object(old), now).iter().map(ToString::to_string).collect()
 }
 
-/// The last interceptor is active, and says this of what blocks it.
+/// A status in which the last interceptor is active and reports this as `blocked`.
 fn blocked(blocked: &Value) -> Value {
     json!({
         "targetInterceptors": [{ "name": LAST }],

@@ -1,4 +1,4 @@
-//! Rules of design/api.md on an EvictionRequest's spec: each test's name is the rule.
+//! Rules of design/api.md for the spec of an EvictionRequest. The name of each test is the rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::eviction_request::EvictionRequestKind;
@@ -146,7 +146,8 @@ fn a_finished_request_takes_no_new_requester_but_lets_one_go() {
     }
 }
 
-/// Whoever joined it waited for ever: nobody gets a turn any more, and another request can be made only when it is gone.
+/// Regression: a requester that was added waited forever, because no interceptor becomes active any more, and another
+/// request can be created only when this one is gone.
 #[test]
 fn a_request_that_is_being_deleted_takes_no_new_requester_but_lets_one_go() {
     let mut old = request(good());

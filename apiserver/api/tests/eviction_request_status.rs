@@ -1,4 +1,4 @@
-//! Rules of design/api.md on an EvictionRequest's status updates: each test's name is the rule.
+//! Rules of design/api.md for status updates of an EvictionRequest. The name of each test is the rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn changed(mut value: Value, change: impl FnOnce(&mut Value)) -> Value {
     value
 }
 
-/// Targets a.b, c.d, imperative; a.b active since 11:50.
+/// A status with the targets a.b, c.d and imperative eviction; a.b is active since 11:50.
 fn started() -> Value {
     json!({
         "observedGeneration": 3,
@@ -214,7 +214,8 @@ fn active_is_never_empty_in_between_but_clears_with_a_terminal_condition() {
     refused(&late, &json!({ "conditions": ended("Evicted") }), "may not change to another interceptor");
 }
 
-/// Deletion cancels a request. Whoever may write its status could still hand out turns while a finalizer kept it.
+/// Deletion cancels a request. Regression: a client that may write its status could still change the active
+/// interceptor while a finalizer kept the request.
 #[test]
 fn nobody_gets_a_turn_in_a_request_that_is_being_deleted() {
     let deleted = |status: &Value| {
@@ -372,7 +373,8 @@ fn changed_conditions_follow_the_common_rules() {
     assert!(errors.iter().any(|e| e == "status.conditions[0].reason: Required value"), "{errors:?}");
 }
 
-/// Whoever may write the status of one interceptor could fill it until the controller had no room for its condition.
+/// Regression: a client with the permission for one interceptor could fill the status until the controller's
+/// condition did not fit.
 #[test]
 fn conditions_of_others_are_bounded_together_and_those_of_the_controller_pass() {
     let foreign = |n: usize, bytes: usize| {

@@ -1,4 +1,4 @@
-//! Attacks with bodies on the two kinds: lists, names and selectors that were never counted.
+//! Attacks on the two kinds with large bodies: lists, names and selectors that were not limited.
 #![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use drydock_machinery::kind::Kind;
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Value, json};
 
-/// What takes quadratic time takes minutes.
+/// Code with quadratic time takes minutes.
 const AMPLE: Duration = Duration::from_secs(10);
 
 fn read(kind: &dyn Kind, field: &str, value: &str) -> Result<Decoded, ApiError> {
@@ -34,7 +34,7 @@ fn list(item: &str, items: usize) -> String {
     format!("[{}]", vec![item; items].join(","))
 }
 
-/// `"requesters":[{},{},...]` took 1.4 GB.
+/// Regression: `"requesters":[{},{},...]` needed 1.4 GB of memory.
 #[test]
 fn no_list_is_made_longer_than_its_kind_takes() {
     let evictions = EvictionRequestKind::new(Duration::from_secs(1200));
@@ -83,7 +83,7 @@ fn selectors_are_not_made_longer_than_they_may_be() {
     }
 }
 
-/// Each planning matches all of it against every node.
+/// Each planning matches the whole selector against every node.
 #[test]
 fn the_requirements_and_values_of_a_node_selector_are_bounded_together() {
     let selector = |terms: usize, expressions: usize, values: usize| -> NodeSelector {
@@ -105,7 +105,7 @@ fn the_requirements_and_values_of_a_node_selector_are_bounded_together() {
     }
 }
 
-/// As above, of every pod; short mistakes in each entry have one short answer.
+/// As above, for every pod. Many small errors in each entry give one short answer.
 #[test]
 fn the_selectors_of_a_drain_plan_are_bounded_together() {
     let entry = |priority: usize| {
@@ -130,7 +130,7 @@ fn the_selectors_of_a_drain_plan_are_bounded_together() {
     assert!(answer.len() < 1 << 20, "{}", answer.len());
 }
 
-/// Three megabytes of short names took minutes.
+/// Regression: three megabytes of short names took minutes.
 #[test]
 fn processed_interceptors_are_counted_before_they_are_compared() {
     let names: Vec<String> = (0..400_000).map(|n| format!("{n:x}")).collect();

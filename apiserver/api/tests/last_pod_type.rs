@@ -1,4 +1,4 @@
-//! Rules of `spec.lastPodType`: each test's name is one.
+//! Rules for `spec.lastPodType`. The name of each test is the rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::node_maintenance::NodeMaintenanceKind;
@@ -20,7 +20,8 @@ fn update(new: &Object, old: &Object) -> Vec<String> {
     kind().validate_update(new, old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
 }
 
-/// As the server would see it, with a last pod type; none is an object that was stored before there was one.
+/// A maintenance with defaults, as the server has it, and this last pod type. `None` gives an object that was stored
+/// before the field existed.
 fn up_to(last: Option<&str>, plan: Value) -> Object {
     let value = json!({
         "metadata": { "name": "m", "generation": 1 },
@@ -72,7 +73,7 @@ fn the_last_pod_type_is_immutable_and_static_where_it_is_absent() {
              {new} for the same nodes, then delete this one, in this order, so that the nodes stay cordoned"
         );
         assert_eq!(update(&of(Some(new)), &of(old)), std::slice::from_ref(&words), "{old:?}");
-        // A patch leaves the plan with the entries that were inserted for the old one: that is not said as well.
+        // A patch keeps the entries that were inserted for the old type. They give no additional error.
         let mut patched = of(old);
         patched.0["spec"]["lastPodType"] = new.into();
         kind().default(&mut patched);

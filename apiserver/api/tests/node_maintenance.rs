@@ -1,4 +1,4 @@
-//! Rules of design/api.md on a NodeMaintenance: each test's name is the rule.
+//! Rules of design/api.md for NodeMaintenance. The name of each test is the rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenanceKind};
@@ -17,7 +17,7 @@ fn object(value: Value) -> Object {
     Object::from(map)
 }
 
-/// As the server would see it: defaulted.
+/// A maintenance with defaults, as the server has it.
 fn maintenance(stage: &str, plan: Value) -> Object {
     let mut object = object(json!({
         "metadata": { "name": "m", "generation": 1 },
@@ -118,7 +118,8 @@ fn the_finalizer_is_added_with_the_stage_and_never_again() {
     }
 }
 
-/// The controller took a maintenance that went through Drain unseen for one that came straight from Idle.
+/// Regression: the controller did not see that a maintenance went through Drain, and treated it as if it came
+/// directly from Idle.
 #[test]
 fn every_stage_is_noted_in_the_write_that_sets_it() {
     let noted = |object: &Object| object.0["status"]["stageStatuses"].clone();

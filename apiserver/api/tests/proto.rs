@@ -1,4 +1,4 @@
-//! The `.proto` files in `proto/` say what the schemas make of objects: same messages, fields, numbers and types.
+//! Tests that the `.proto` files in `proto/` match the schemas: same messages, fields, numbers and types.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const EVICTION_REQUEST: &str =
 const NODE_MAINTENANCE: &str =
     include_str!("../../../proto/k8s.io/api/coordination/v1alpha1/node_maintenance.proto");
 
-/// Message by name, field by number: `optional string name`.
+/// For each message, the fields by number, for example `optional string name`.
 type Messages = BTreeMap<String, BTreeMap<u32, String>>;
 
 #[test]
@@ -39,7 +39,7 @@ fn of_schema(schema: &Schema, kind: &str) -> Messages {
     messages
 }
 
-/// Messages of the package; those of others have files of their own.
+/// Messages of this package. Those of other packages have their own files.
 fn collect(schema: &Schema, messages: &mut Messages) {
     match &schema.shape {
         Shape::Object(object) => {
@@ -83,7 +83,7 @@ fn type_of(schema: &Schema) -> String {
     }
 }
 
-/// Reads as much of the language as the files use: a declaration a line, comments on lines of their own.
+/// Parses the part of the language that the files use: one declaration per line, comments on their own lines.
 fn of_text(text: &str) -> Messages {
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("//"));
     assert!(lines.clone().any(|line| line == format!("package {PACKAGE};")));

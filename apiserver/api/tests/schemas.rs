@@ -1,4 +1,5 @@
-//! Both kinds' schemas: every field is documented, protobuf numbers are unique, and the structs write nothing else.
+//! Tests the schemas of both kinds: every field has a description, protobuf numbers are unique, and the structs have
+//! exactly the same fields.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
@@ -97,7 +98,7 @@ fn an_apply_sends_what_is_set_and_nothing_else() {
     assert_eq!(serde_json::to_value(&request).unwrap(), wanted);
 }
 
-/// Where people look them up.
+/// The guide, in which operators look up the reasons.
 const GUIDE: &str = include_str!("../../../controllers/README.md");
 
 #[test]

@@ -1,9 +1,10 @@
-//! Bytes to objects by a schema: what is unknown is dropped and reported, what has the wrong type is refused.
+//! Decodes bytes as objects of a schema: unknown fields are dropped and reported, values of the wrong type are
+//! refused.
 //!
-//! Outcomes and words are those of Kubernetes' serializer for compiled-in types (sigs.k8s.io/json and
-//! k8s.io/apimachinery/pkg/runtime/serializer/json). One pass, driven by the schema; a body cannot make it use more
-//! memory than a small multiple of its length, whatever YAML aliases it holds. MicroTime is read more generously than
-//! Go reads it: any RFC 3339 time is taken, with or without six digits of fraction.
+//! Outcomes and messages are those of Kubernetes' serializer for compiled-in types (sigs.k8s.io/json and
+//! k8s.io/apimachinery/pkg/runtime/serializer/json). Decoding is one pass, driven by the schema; it cannot use more
+//! memory than a small multiple of the length of the body, even for YAML aliases. MicroTime is accepted in more forms
+//! than Go accepts: any RFC 3339 time, with or without six digits of fraction.
 
 mod bytes;
 mod context;
@@ -31,7 +32,7 @@ use crate::object::managed_fields::Fields;
 use crate::quote::go_quote;
 use crate::schema::Schema;
 
-/// Encodings of a body that this module reads.
+/// The encodings of a body that this module decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `application/json`
@@ -43,21 +44,21 @@ pub enum Format {
 /// An object that fits its schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// The object: known fields of the right type, `apiVersion` and `kind` always set.
+    /// The object: known fields of the right type; `apiVersion` and `kind` are always set.
     pub object: Object,
     /// `unknown field "spec.foo"`, `duplicate field "spec.bar"`; at most 100.
     pub strict_errors: Vec<String>,
 }
 
 impl Decoded {
-    /// The 400 that fieldValidation=Strict answers, if there is anything to answer.
+    /// Returns the 400 of fieldValidation=Strict, if there is an unknown or duplicate field.
     pub fn strict_error(&self, names: &Names) -> Option<ApiError> {
         let why = format!("strict decoding error: {}", self.strict_errors.join(", "));
         (!self.strict_errors.is_empty()).then(|| cannot_be_handled(names, names.kind, names.version, &why))
     }
 }
 
-/// Decodes a body that must be an object of this kind; absent `apiVersion` and `kind` are filled in.
+/// Decodes a body that must be an object of this kind. Fills in `apiVersion` and `kind` if they are absent.
 pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Result<Decoded, ApiError> {
     let unrecognized = |why: String| {
         let (kind, body) = (names.kind, identity::summary(body));
@@ -68,8 +69,8 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     depth::check_marks(body, format)?;
     let mut context = Context::new(body.len());
     let value = read(body, format, Node::new(&mut context, schema));
-    // Whether it is of another kind matters more than whether it can be read as ours, and need only be asked where there
-    // is something to refuse.
+    // If the body is of another kind, that error matters more than a decoding error. It is checked only if there is
+    // something to refuse.
     if !value.as_ref().is_ok_and(|value| identity::is_of(value.as_ref(), names)) {
         identity::check(body, format, names, unrecognized)?;
     }
@@ -79,7 +80,7 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     }
     let value =
         value.map_err(|why| cannot_be_handled(names, names.kind, names.version, &context.fatal(why)))?;
-    // A body of null says nothing, like one of no fields.
+    // A body of null is treated like one without fields.
     let mut object = into_object(value.or_else(|| Some(zero::zero(schema)))).map_err(unrecognized)?;
     object.0.insert("apiVersion".into(), names.api_version().into());
     object.0.insert("kind".into(), names.kind.into());
@@ -89,18 +90,19 @@ pub fn decode(body: &[u8], format: Format, names: &Names, schema: &Schema) -> Re
     Ok(Decoded { object, strict_errors: context.into_strict_errors() })
 }
 
-/// Decodes a body of free form: a JSON value of bounded size and depth, the last of duplicate keys winning.
+/// Decodes a free-form body: a JSON value of bounded size and depth. Of duplicate keys, the last one wins.
 pub fn decode_value(body: &[u8], format: Format) -> Result<Value, ApiError> {
     free_form(body, format, Context::new(body.len())).map(|(value, _)| value)
 }
 
-/// The same, and what fieldValidation has to say of keys that stand twice; at most 100 of them.
+/// As [`decode_value`]; also returns the strict errors for duplicate keys, at most 100.
 pub fn decode_value_strictly(body: &[u8], format: Format) -> Result<(Value, Vec<String>), ApiError> {
     free_form(body, format, Context::strict(body.len(), format))
 }
 
-/// Decodes YAML of free form and tells what stands twice in it. Most of it is JSON, and a body that is JSON is read as
-/// such, at a fraction of the cost; YAML knows fewer escapes of characters, and decides on those.
+/// Decodes free-form YAML and returns the strict errors for duplicate keys. Most bodies are JSON, which is read as
+/// JSON at a fraction of the cost. YAML has fewer character escapes than JSON, so a body with one of those is read as
+/// YAML.
 pub fn decode_yaml_strictly(body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     let context = || Context::strict(body.len(), Format::Yaml);
     let escapes = body.windows(2).any(|pair| pair == b"\\u" || pair == b"\\/");
@@ -118,7 +120,7 @@ fn free_form(body: &[u8], format: Format, mut context: Context) -> Result<(Value
     Ok((value, context.into_strict_errors()))
 }
 
-/// A JSON body of free form, of bounded size.
+/// Decodes a free-form JSON body of bounded size.
 pub(crate) fn json_value(body: &[u8]) -> Result<Value, Refusal> {
     read_raw(body, Format::Json, &mut Context::new(body.len()))
 }
@@ -133,17 +135,17 @@ fn read_raw(body: &[u8], format: Format, context: &mut Context) -> Result<Value,
     value.map(Option::unwrap_or_default).map_err(|why| Refusal::Why(context.fatal(why)))
 }
 
-/// Why a body or what a patch made of an object is refused.
+/// Why a body, or the result of a patch, is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// It does not fit; whoever asked words the answer.
+    /// The value does not fit the schema; the caller puts the reason into an error.
     Why(String),
-    /// It fits, but is too large: 413, or 422 with the lists that are too long.
+    /// The value fits but is too large: a 413, or a 422 that names the lists that are too long.
     Answer(ApiError),
 }
 
 impl Refusal {
-    /// The answer, where this has none the one that is worded from the reason.
+    /// Returns the error: the complete one, or the one that `worded` makes from the reason.
     pub fn or(self, worded: impl FnOnce(String) -> ApiError) -> ApiError {
         match self {
             Self::Why(why) => worded(why),
@@ -152,12 +154,12 @@ impl Refusal {
     }
 }
 
-/// 422
+/// The 422 for lists that are too long.
 fn too_many_items(names: &Names, object: &Object, errors: field::ErrorList) -> ApiError {
     ApiError::invalid(names.group, names.kind, object.name(), errors)
 }
 
-/// Makes an object that a patch produced fit the schema; returns what fieldValidation has to say.
+/// Makes the object that a patch produced fit the schema. Returns the strict errors for fieldValidation.
 pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Vec<String>, ApiError> {
     let patched = std::mem::take(object).into_value();
     let (conformed, strict_errors) = conformed(&patched, names, schema).map_err(|refusal| {
@@ -170,9 +172,9 @@ pub fn conform(object: &mut Object, names: &Names, schema: &Schema) -> Result<Ve
     Ok(strict_errors)
 }
 
-/// Makes what a strategic merge patch produced fit the schema, in the ways and words in which Kubernetes restores a
-/// struct from a map (k8s.io/apimachinery/pkg/runtime/converter.go): they are not those of its JSON decoder. Returns
-/// what fieldValidation has to say, or why the value does not fit.
+/// Makes the result of a strategic merge patch fit the schema. Rules and messages are those of Kubernetes' conversion
+/// from a map to a struct (k8s.io/apimachinery/pkg/runtime/converter.go), which differ from those of its JSON
+/// decoder. Returns the strict errors for fieldValidation; fails if the value does not fit.
 pub fn restore(mut value: Value, names: &Names, schema: &Schema) -> Result<(Object, Vec<String>), Refusal> {
     let unknown = restore::restore(&mut value, schema).map_err(Refusal::Why)?;
     let (object, _) = conformed(value, names, schema)?;
@@ -198,10 +200,10 @@ fn conformed<'de>(
     }
 }
 
-/// Bytes that an error shows of what a patch made.
+/// Maximum number of bytes of a patch's result that an error shows.
 const PATCHED_SHOWN: usize = 4096;
 
-/// The object as Go has it before anything is set: structs that are no pointers, and what is always written.
+/// Returns the zero value of the object in Go: structs that are not pointers, and fields that are always written.
 pub fn zero_object(schema: &Schema) -> Object {
     match zero::zero(schema) {
         Value::Object(map) => Object::raw(map),
@@ -215,7 +217,7 @@ fn cannot_be_handled(names: &Names, kind: &str, version: &str, why: &str) -> Api
     ApiError::bad_request(format!("{kind} in version {version} cannot be handled as a {}: {why}", names.kind))
 }
 
-/// Runs a seed over a whole body: trailing data is an error.
+/// Runs a seed over a whole body. Fails if data follows the value.
 fn read<S, T>(body: &[u8], format: Format, seed: S) -> Result<T, String>
 where
     S: for<'de> DeserializeSeed<'de, Value = T>,
@@ -224,7 +226,7 @@ where
     match format {
         Format::Json => read_json(body, seed).map_err(|e| go_json::words(body, &e)),
         Format::Yaml => read_yaml(body, seed).map_err(|error| {
-            // The words are those of Go's reader, but for the place.
+            // The message is that of Go's reader, without the position.
             let told = error.to_string();
             let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);
             format!("error converting YAML to JSON: yaml: {what}")

@@ -1,4 +1,5 @@
-//! Discovery documents: which groups, versions and resources there are (k8s.io/apiserver/pkg/endpoints/discovery).
+//! Discovery documents: the groups, versions and resources that are served
+//! (k8s.io/apiserver/pkg/endpoints/discovery).
 
 #[cfg(test)]
 mod tests;
@@ -11,12 +12,12 @@ use sha2::{Digest, Sha256};
 use crate::document::Document;
 use crate::kind::{Kind, Names};
 
-/// What every resource takes.
+/// The verbs of every resource.
 pub const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// What a status subresource takes.
+/// The verbs of a status subresource.
 pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
-/// Content type of [`api_group_discovery_list`], without the encoding: the aggregator looks for its parameters.
+/// Content type of [`api_group_discovery_list`] without the encoding: the aggregator looks for its parameters.
 pub const AGGREGATED_CONTENT_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -48,7 +49,7 @@ pub fn api_resource_list(kinds: &[&dyn Kind], group: &str, version: &str) -> Opt
     (!resources.is_empty()).then_some(list)
 }
 
-/// `/apis` for those who ask for all in one: APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
+/// `/apis` in the aggregated form: APIGroupDiscoveryList of apidiscovery.k8s.io/v2.
 pub fn api_group_discovery_list(kinds: &[&dyn Kind]) -> Document {
     let items: Vec<_> = groups(kinds).into_iter().map(|group| group_discovery(kinds, group)).collect();
     Document::new(&json!({
@@ -59,7 +60,7 @@ pub fn api_group_discovery_list(kinds: &[&dyn Kind]) -> Document {
     }))
 }
 
-/// Which version objects are stored in, as a hash that clients compare.
+/// Returns the hash of the version in which objects are stored; clients compare it.
 pub fn storage_version_hash(names: &Names) -> String {
     let hash = Sha256::digest(format!("{}/{}/{}", names.group, names.version, names.kind));
     STANDARD.encode(&hash[..8])
@@ -78,7 +79,7 @@ fn group_fields(kinds: &[&dyn Kind], group: &str) -> Map<String, Value> {
     fields
 }
 
-/// The resource, and its status if it has one.
+/// Returns the resource, and its status subresource if it has one.
 fn api_resources(kind: &dyn Kind) -> Vec<Value> {
     let names = kind.names();
     let mut resource = json!({
@@ -159,7 +160,7 @@ fn of_version<'k>(
     kinds.iter().copied().filter(move |kind| is_of(kind.names()))
 }
 
-/// Each once, in the order of the kinds.
+/// Returns each name once, in the order of the kinds.
 fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut seen = Vec::new();
     for name in names {

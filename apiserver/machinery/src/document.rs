@@ -1,10 +1,10 @@
-//! A document that is made once and served many times.
+//! A document that is encoded once and served many times.
 
 use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha512};
 
-/// JSON with the hash by which clients know it again.
+/// JSON, and a hash by which clients recognize it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// Compact JSON.
@@ -21,7 +21,7 @@ impl Document {
         Self { body, hash }
     }
 
-    /// The hash in double quotes: the value of an `ETag` header, to be compared with `If-None-Match` as it is.
+    /// The hash in double quotes: the value of the `ETag` header, which is compared unchanged with `If-None-Match`.
     pub fn etag(&self) -> String {
         format!("\"{}\"", self.hash)
     }

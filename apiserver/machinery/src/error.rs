@@ -1,4 +1,4 @@
-//! Errors of an API, as metav1.Status.
+//! API errors as metav1.Status.
 
 mod constructors;
 #[cfg(test)]
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// An error that is answered to the client as a `Status`.
+/// An error that the client receives as a `Status`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", status.message)]
 pub struct ApiError {
-    /// The answer.
+    /// The response.
     pub status: Box<Status>,
 }
 
@@ -28,11 +28,11 @@ impl ApiError {
     pub fn reason(&self) -> &str {
         &self.status.reason
     }
-    /// Seconds for a `Retry-After` header, when the client should wait.
+    /// Seconds for a `Retry-After` header; `None` if the client need not wait.
     pub fn retry_after(&self) -> Option<u32> {
         self.status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0)
     }
-    /// The answer's body: a `Status` object in JSON.
+    /// Returns the body of the response: a `Status` object in JSON.
     pub fn to_json(&self) -> Bytes {
         self.status.to_json()
     }
@@ -44,29 +44,29 @@ impl ApiError {
 pub struct Status {
     /// `Success` or `Failure`.
     pub status: String,
-    /// For people.
+    /// A message for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// For machines: `NotFound`, `Conflict`, ...
+    /// A reason for programs: `NotFound`, `Conflict`, ...
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What it is about.
+    /// The object that the status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
     /// HTTP status; 0 is left out.
     #[serde(default, skip_serializing_if = "is_zero_code")]
     pub code: u16,
-    /// `metadata.continue`: where a list that expired may go on.
+    /// `metadata.continue`: the token with which an expired list can be continued.
     #[serde(skip)]
     pub continue_token: String,
 }
 
 impl Status {
-    /// What a finished delete answers.
+    /// The response to a completed delete.
     pub fn success(details: StatusDetails) -> Self {
         Self { status: "Success".into(), details: Some(details), code: 0, ..Self::default() }
     }
-    /// A `Status` object in JSON: `kind`, `apiVersion` and `metadata` first, as Kubernetes writes it.
+    /// Returns a `Status` object in JSON: `kind`, `apiVersion` and `metadata` first, as Kubernetes writes it.
     pub fn to_json(&self) -> Bytes {
         let token = Some(self.continue_token.as_str()).filter(|token| !token.is_empty());
         let metadata = token.map(|token| ("continue", token)).into_iter().collect();
@@ -96,13 +96,13 @@ pub struct StatusDetails {
     /// Object's group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Resource, or kind for Invalid.
+    /// The resource; the kind if the reason is Invalid.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Object's uid.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// One per field.
+    /// One cause for each invalid field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
     /// Seconds after which the client may try again.
@@ -116,10 +116,10 @@ pub struct StatusCause {
     /// `FieldValueInvalid`, ...
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// A message for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Path.
+    /// The path of the field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub field: String,
 }

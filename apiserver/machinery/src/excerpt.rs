@@ -1,4 +1,5 @@
-//! Some fields of an object, read without the rest: whoever looks at a label should not pay for a whole object.
+//! Reads some fields of an object's JSON and skips the rest, so that a check of a label need not decode the whole
+//! object.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,27 +9,27 @@ use serde_json::{Map, Value};
 
 use crate::object::Object;
 
-/// Which fields: a tree of names.
+/// A set of fields, as a tree of names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excerpt {
-    /// All that is below is wanted.
+    /// Whether everything below is included.
     whole: bool,
     fields: BTreeMap<String, Excerpt>,
 }
 
 impl Excerpt {
-    /// The fields at some dotted paths, each with everything below it; nothing without any.
+    /// The fields at some dotted paths, each with everything below it; no fields without paths.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let mut excerpt = Self::default();
         paths.into_iter().for_each(|path| excerpt.include(path.split('.')));
         excerpt
     }
 
-    /// One more field, by the names that lead to it.
+    /// Adds a field, given by the names from the root to it.
     pub fn include<'p>(&mut self, path: impl IntoIterator<Item = &'p str>) {
         let mut at = self;
         for name in path {
-            // Below what is wanted whole there is nothing to add.
+            // Everything below is included already.
             if at.whole {
                 return;
             }
@@ -37,8 +38,7 @@ impl Excerpt {
         *at = Self { whole: true, fields: BTreeMap::new() };
     }
 
-    /// Reads these fields from an object's JSON, and looks at the rest only to pass over it. What is no JSON object
-    /// has none.
+    /// Reads these fields from an object's JSON and skips the rest. Returns an empty object if the JSON is no object.
     pub fn read(&self, json: &[u8]) -> Object {
         let read = Fields { wanted: self }.deserialize(&mut serde_json::Deserializer::from_slice(json));
         match read {
@@ -48,7 +48,7 @@ impl Excerpt {
     }
 }
 
-/// Reads a value: of an object, the wanted fields.
+/// Reads a value; of an object, only the wanted fields.
 struct Fields<'e> {
     wanted: &'e Excerpt,
 }

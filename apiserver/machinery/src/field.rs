@@ -1,4 +1,4 @@
-//! Field paths and validation errors as Kubernetes words them (k8s.io/apimachinery/pkg/util/validation/field).
+//! Field paths and validation errors with Kubernetes' messages (k8s.io/apimachinery/pkg/util/validation/field).
 
 mod kind;
 mod path;
@@ -17,17 +17,17 @@ pub use shown::{ERRORS_MAX, SHOWN_MAX, Shown, beginning, cut, is_full};
 /// One validation error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
-    /// What is wrong.
+    /// The type of the error.
     pub kind: ErrorType,
-    /// Where.
+    /// The path of the field.
     pub path: Path,
-    /// The offending value, where the message shows it.
+    /// The invalid value, if the message shows it.
     pub value: Option<Shown>,
-    /// Why.
+    /// The explanation.
     pub detail: String,
 }
 
-/// Validation accumulates: the errors of an object in field order, as long as they are not [too many](is_full).
+/// The validation errors of an object, in field order, up to [a limit](is_full).
 pub type ErrorList = Vec<Error>;
 
 impl Error {
@@ -44,7 +44,7 @@ impl Error {
             detail: cut(detail.into(), SHOWN_MAX),
         }
     }
-    /// The same of a value that several errors show.
+    /// As [`Self::invalid`], for a value that several errors show.
     pub fn invalid_shown(path: Path, value: Shown, detail: impl Into<String>) -> Self {
         let detail = cut(detail.into(), SHOWN_MAX);
         Self { kind: ErrorType::Invalid, path, value: Some(value), detail }
@@ -106,7 +106,7 @@ impl Error {
         Self { kind: ErrorType::Internal, path, value: None, detail: cut(detail.into(), SHOWN_MAX) }
     }
 
-    /// The message without the path, as it stands in a cause.
+    /// Returns the message without the path, as in a cause.
     pub fn body(&self) -> String {
         let mut body = self.kind.title().to_owned();
         let value = match (&self.kind, &self.value) {
@@ -141,7 +141,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The errors in one line, without repeats, in brackets if more than one; `None` if there are none.
+/// Joins the errors in one line, without duplicates; in brackets if there are several. `None` if there are none.
 pub fn aggregate(errors: &[Error]) -> Option<String> {
     let mut seen = std::collections::HashSet::new();
     let messages: Vec<_> = errors.iter().map(Error::to_string).filter(|m| seen.insert(m.clone())).collect();

@@ -1,4 +1,4 @@
-//! Values as Go's fmt prints them, which some of Kubernetes' messages do.
+//! Formats values like Go's fmt package, as some of Kubernetes' messages do.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ pub fn plain(value: &Value) -> String {
     out
 }
 
-/// `%s`, which is at odds with all but text: `%!s(int64=1)`.
+/// `%s`, which prints an error for everything but text: `%!s(int64=1)`.
 pub(crate) fn as_text(value: &Value) -> String {
     if value.is_null() {
         return "%!s(<nil>)".to_owned();
@@ -44,7 +44,7 @@ pub(crate) fn syntax(value: &Value) -> String {
     }
 }
 
-/// The Go type that a JSON value is decoded into.
+/// Returns the Go type that a JSON value is decoded into.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -90,7 +90,7 @@ fn plain_scalar(value: &Value) -> String {
     }
 }
 
-/// The shortest digits; an exponent below -4 and from 6 on.
+/// Formats the shortest digits, with an exponent below -4 and from 6 on.
 fn float(number: &Number) -> String {
     let value = number.as_f64().unwrap_or_default();
     let scientific = format!("{value:e}");

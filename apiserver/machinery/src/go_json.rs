@@ -1,16 +1,16 @@
-//! What Go says of text that is no JSON (encoding/json, scanner.go): kube-apiserver's answers repeat it.
+//! Go's error messages for invalid JSON (encoding/json, scanner.go), which kube-apiserver's responses repeat.
 
 use serde_json::error::Category;
 
 use crate::quote::go_quote;
 
-/// The words of Go for an error of ours; those of ours where the text is JSON and the error another.
+/// Returns Go's message for a syntax error; for any other error, ours without the position.
 pub fn words(body: &[u8], error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Syntax | Category::Eof => {
             Scanner::new(body).whole().err().unwrap_or_else(|| error.to_string())
         }
-        // Go says what is wrong, and not where.
+        // Go's message does not contain the position.
         Category::Data | Category::Io => {
             let told = error.to_string();
             told.rsplit_once(" at line ").map_or(told.clone(), |(what, _)| what.to_owned())
@@ -18,7 +18,7 @@ pub fn words(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// What an error calls a value of this type.
+/// Returns the name of a value's type in error messages.
 pub fn kind_of(value: &serde_json::Value) -> &'static str {
     use serde_json::Value;
     match value {
@@ -40,7 +40,7 @@ type Scanned = Result<(), String>;
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether each open container is an object.
+    /// For each open container, whether it is an object.
     open: Vec<bool>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Scanner<'a> {
         if self.at < self.bytes.len() { Err(self.invalid("after top-level value")) } else { Ok(()) }
     }
 
-    /// A scalar, or the begin of a container with its first value.
+    /// Scans a scalar, or the start of a container with its first value.
     fn value(&mut self) -> Scanned {
         loop {
             self.spaces();
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What follows a value within a container: its end, or the next value.
+    /// Scans what follows a value in a container: its end, or the next value.
     fn more(&mut self, object: bool) -> Scanned {
         self.spaces();
         let (end, context) =
@@ -240,7 +240,7 @@ impl<'a> Scanner<'a> {
 mod tests {
     use super::*;
 
-    /// As `json.Unmarshal` of Go 1.26 words them.
+    /// The messages of `json.Unmarshal` in Go 1.26.
     #[test]
     fn the_words_are_those_of_go() {
         for (text, words) in [

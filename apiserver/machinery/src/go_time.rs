@@ -1,13 +1,13 @@
-//! Texts that are times or not, as Go's time.Parse takes them by the two layouts of metav1, in its words.
+//! Checks times as Go's time.Parse does for the two layouts of metav1, with its error messages.
 
 use crate::quote::go_quote;
 
-/// The layout of metav1.Time, which takes a fraction after the seconds too.
+/// The layout of metav1.Time, which also accepts a fraction after the seconds.
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 /// The layout of metav1.MicroTime: six digits of fraction.
 const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// Why Go takes a text for no time; None if it does.
+/// Returns Go's error for a text that is not a time; `None` if it is one.
 pub fn refusal(text: &str, micro: bool) -> Option<String> {
     let mut parser = Parser { rest: text, micro };
     let out_of_range = match parser.parse() {
@@ -25,9 +25,9 @@ pub fn refusal(text: &str, micro: bool) -> Option<String> {
 }
 
 enum Wrong {
-    /// The rest does not begin with this element of the layout.
+    /// The rest of the text does not begin with this element of the layout.
     Element(&'static str),
-    /// A number that no time has there.
+    /// A number outside its range.
     Range(&'static str),
 }
 
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(refusal("2020-01-02T03:04:05.123456-07:30", true), None);
     }
 
-    /// As time.Parse of Go 1.26 words them.
+    /// The messages of time.Parse in Go 1.26.
     #[test]
     fn the_words_are_those_of_go() {
         let micro = |text: &str| refusal(text, true).unwrap_or_default();

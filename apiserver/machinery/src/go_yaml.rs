@@ -1,12 +1,12 @@
-//! JSON values as YAML, as sigs.k8s.io/yaml writes them: block style, keys in Go's natural order, texts quoted that a
-//! YAML 1.1 reader would take for something else.
+//! Writes JSON values as YAML, like sigs.k8s.io/yaml: block style, keys in Go's natural order, and quotes around
+//! texts that a YAML 1.1 reader would take for another type.
 
 mod order;
 mod text;
 
 use serde_json::{Map, Value};
 
-/// A whole document.
+/// Returns a whole document.
 pub fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
     match value {
@@ -20,7 +20,7 @@ pub fn to_yaml(value: &Value) -> String {
     out
 }
 
-/// Lines of `key: value`, the first of which begins where the cursor is.
+/// Writes lines of `key: value`; the first begins at the cursor.
 fn object(out: &mut String, map: &Map<String, Value>, indent: usize) {
     let mut keys: Vec<&String> = map.keys().collect();
     keys.sort_by(|a, b| order::natural(a, b));
@@ -50,7 +50,7 @@ fn object(out: &mut String, map: &Map<String, Value>, indent: usize) {
     }
 }
 
-/// Lines of `- item`, as far to the left as the key that they belong to.
+/// Writes lines of `- item`, with the indentation of the key that they belong to.
 fn array(out: &mut String, items: &[Value], indent: usize) {
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// As sigs.k8s.io/yaml 1.6 marshals it.
+    /// The output of sigs.k8s.io/yaml 1.6.
     #[test]
     fn a_document_is_written_as_go_writes_it() {
         let value = json!({

@@ -1,4 +1,4 @@
-//! A kind: names, schema and strategy (Kubernetes: registry/rest strategies). All of it pure.
+//! A kind: names, schema and strategy (Kubernetes: registry/rest strategies). All methods are pure.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::object::Object;
 use crate::schema::Schema;
 use crate::table;
 
-/// Names of a kind, as discovery gives them.
+/// The names of a kind in discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// API group.
@@ -39,92 +39,92 @@ impl Names {
 /// A printer column (metav1.TableColumnDefinition).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Header.
+    /// Name in the header.
     pub name: &'static str,
     /// OpenAPI type: `string`, `integer`, `date`.
     pub type_: &'static str,
     /// OpenAPI format; `name` marks the identifying column.
     pub format: &'static str,
-    /// What it shows.
+    /// Description of the column.
     pub description: &'static str,
     /// 0 is always shown, 1 with `-o wide`.
     pub priority: i32,
 }
 
-/// Limits on what a namespace may have of a kind, as a ResourceQuota would set them: on the number of objects in a state
-/// that their makers can bring about at will, and on the bytes of all.
+/// Limits on the objects of a kind in a namespace, like a ResourceQuota: on the number of objects in a state that
+/// their authors can cause at will, and on the bytes of all objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Quota {
-    /// What a refusal calls it.
+    /// The name of the limit in an error.
     pub name: &'static str,
-    /// Most objects of a namespace that count.
+    /// Maximum number of counted objects of a namespace.
     pub hard: usize,
-    /// Dotted paths to the fields that `counts` looks at.
+    /// Dotted paths of the fields that `counts` reads.
     pub looks_at: &'static [&'static str],
-    /// Whether an object that has these fields at least counts.
+    /// Returns whether an object counts. The object has at least the fields in `looks_at`.
     pub counts: fn(&Object) -> bool,
-    /// What a refusal says that can be done.
+    /// The remedy that an error suggests.
     pub mend: &'static str,
-    /// Bytes of all objects of a namespace, from which on it gets no more.
+    /// The limit on the bytes of all objects of a namespace.
     pub bytes: BytesQuota,
 }
 
-/// The part of a [`Quota`] that is about bytes.
+/// The limit of a [`Quota`] on bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesQuota {
-    /// What a refusal calls it.
+    /// The name of the limit in an error.
     pub name: &'static str,
-    /// As many are enough; requests in flight may go beyond it by what they add.
+    /// Bytes at which further objects are refused; requests in flight may exceed it by what they add.
     pub hard: u64,
-    /// What a refusal says that can be done.
+    /// The remedy that an error suggests.
     pub mend: &'static str,
 }
 
-/// The moment of a request, injected (UTC).
+/// The time of a request, passed in (UTC).
 pub type Now = jiff::Timestamp;
 
-/// A kind's strategy; what a kind does not say, any simple kind with `spec` and `status` would. Methods named `validate_*`
-/// do not change the object and return every error.
+/// The strategy of a kind. The default methods fit any simple kind with `spec` and `status`. Methods named
+/// `validate_*` do not change the object and return all errors.
 pub trait Kind: Send + Sync + 'static {
-    /// Names and scope.
+    /// Returns names and scope.
     fn names(&self) -> &Names;
-    /// Schema of the whole object (`apiVersion`, `kind`, `metadata`, ...).
+    /// Returns the schema of the whole object (`apiVersion`, `kind`, `metadata`, ...).
     fn schema(&self) -> &Schema;
     /// Fills in defaults; runs after decoding, before admission, and before managed fields are tracked.
     fn default(&self, _object: &mut Object) {}
-    /// Before a create is validated: takes back what a client may not set (status).
+    /// Called before a create is validated: resets the fields that a client may not set (status).
     fn prepare_for_create(&self, object: &mut Object) {
         if self.has_status() {
             reset_status(object);
         }
     }
-    /// Errors of a new object, beyond those of its metadata.
+    /// Returns the errors of a new object, except those of its metadata.
     fn validate_create(&self, _object: &Object, _now: Now) -> ErrorList {
         ErrorList::new()
     }
-    /// Before a main-resource update is validated: keeps the old status and the like.
+    /// Called before an update of the main resource is validated: restores the old status and the like.
     fn prepare_for_update(&self, new: &mut Object, old: &Object) {
         keep(new, old, "status");
     }
-    /// Errors of a main-resource update, beyond those of its metadata.
+    /// Returns the errors of an update of the main resource, except those of its metadata.
     fn validate_update(&self, new: &Object, _old: &Object, now: Now) -> ErrorList {
         self.validate_create(new, now)
     }
-    /// Before a status update is validated: keeps the old spec (metadata is reset by the server).
+    /// Called before a status update is validated: restores the old spec (the server resets the metadata).
     fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
         keep(new, old, "spec");
     }
-    /// Errors of a status update.
+    /// Returns the errors of a status update.
     fn validate_status_update(&self, _new: &Object, _old: &Object, _now: Now) -> ErrorList {
         ErrorList::new()
     }
-    /// A last word before an object that is to be deleted is marked (`deletionTimestamp` set, finalizers pending).
+    /// Called before an object is marked for deletion (`deletionTimestamp` set, finalizers pending).
     fn prepare_for_delete(&self, _object: &mut Object) {}
-    /// What names must be, beside what every name must.
+    /// Returns the rule for names, in addition to that of every object.
     fn name_rule(&self) -> NameRule {
         names::name_is_dns_subdomain
     }
-    /// Whether names may be made of `generateName`.
+    /// Whether names may be generated from `generateName`.
     fn allows_generate_name(&self) -> bool {
         true
     }
@@ -140,37 +140,38 @@ pub trait Kind: Send + Sync + 'static {
     fn status_keeps_metadata(&self) -> bool {
         true
     }
-    /// Whether an update of what is not there creates it.
+    /// Whether an update of an object that does not exist creates it.
     fn allows_create_on_update(&self) -> bool {
         false
     }
-    /// Whether an update without resourceVersion is taken.
+    /// Whether an update without resourceVersion is accepted.
     fn allows_unconditional_update(&self) -> bool {
         true
     }
-    /// Most bytes of JSON that an object may have without its status, managed fields included, after a write to the object
-    /// itself. A write that makes a larger object smaller passes, and one to the status is not looked at: the status has
-    /// room of its own.
+    /// Maximum number of bytes of JSON that an object may have without its status, including managed fields, after a
+    /// write to the main resource. A write that makes a larger object smaller is accepted, and writes to the status
+    /// are not checked: the status has limits of its own.
     fn max_bytes_without_status(&self) -> Option<usize> {
         None
     }
-    /// The limit on objects in a namespace; creates beyond it are refused.
+    /// Returns the quota of a namespace; creates beyond it are refused.
     fn quota(&self) -> Option<Quota> {
         None
     }
-    /// Dotted paths to strings that field selectors may name, beside `metadata.name` and `metadata.namespace`.
+    /// Returns dotted paths to strings that field selectors may use, besides `metadata.name` and
+    /// `metadata.namespace`.
     fn selectable_fields(&self) -> &[&'static str] {
         &[]
     }
-    /// Warnings for the client.
+    /// Returns warnings for the client.
     fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
         Vec::new()
     }
-    /// Printer columns, the first being the name.
+    /// Returns the printer columns; the first one is the name.
     fn columns(&self) -> &[Column] {
         &NAME_AND_AGE
     }
-    /// One cell per column.
+    /// Returns the cells of an object, one for each column.
     fn cells(&self, object: &Object, now: Now) -> Vec<Value> {
         vec![object.name().into(), table::age(object, now).into()]
     }
@@ -194,8 +195,8 @@ pub const NAME_AND_AGE: [Column; 2] = [
     },
 ];
 
-/// A new object's status: there, and empty, as the Go struct is that nobody has written to. A JSON patch of one of its
-/// fields finds where to put it.
+/// Sets the status of a new object to an empty object, as an unset Go struct is written. A JSON patch of one of its
+/// fields then finds the parent.
 pub fn reset_status(object: &mut Object) {
     object.0.insert("status".to_owned(), Value::Object(Map::new()));
 }

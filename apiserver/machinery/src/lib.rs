@@ -1,7 +1,7 @@
-//! The machinery of a Kubernetes API, without I/O: anything that can be decided from bytes and objects alone.
+//! The machinery of a Kubernetes API, without I/O: everything that depends only on bytes and objects.
 //!
-//! Nothing here knows which kinds are served. A kind is a [`kind::Kind`]: a schema and a strategy; everything else
-//! (decoding, pruning, defaults, OpenAPI, tables, patches, managed fields, protobuf) is driven by the schema.
+//! Nothing here knows which kinds are served. A kind is a [`kind::Kind`], a schema and a strategy; the schema drives
+//! everything else (decoding, pruning, defaults, OpenAPI, tables, patches, managed fields, protobuf).
 
 pub mod decode;
 pub mod discovery;

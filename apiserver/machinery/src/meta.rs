@@ -1,5 +1,5 @@
-//! Object metadata: rules of every object (k8s.io/apimachinery/pkg/api/validation/objectmeta.go) and the fields that
-//! the server keeps (k8s.io/apiserver/pkg/registry/rest).
+//! Object metadata: the rules for every object (k8s.io/apimachinery/pkg/api/validation/objectmeta.go) and the fields
+//! that the server sets (k8s.io/apiserver/pkg/registry/rest).
 
 mod managed;
 mod owners;
@@ -20,16 +20,17 @@ use crate::field::{ERRORS_MAX, Error, ErrorList, Path, is_full};
 use crate::names::{self, NameRule};
 use crate::object::Object;
 
-/// All annotations of an object together: keys and values in bytes.
+/// Maximum number of bytes of the keys and values of all annotations of an object together.
 pub const ANNOTATIONS_MAX: usize = 256 << 10;
 
-/// Errors of any object's metadata, new or changed (ValidateObjectMeta). The name must have been generated.
+/// Validates the metadata of any object, new or changed (ValidateObjectMeta). The name must have been generated
+/// before.
 pub fn validate_object_meta(object: &Object, namespaced: bool, name_rule: NameRule) -> ErrorList {
     let path = Path::new("metadata");
     validate_with(object, namespaced, name_rule, &Parts::of(object, &path), &path)
 }
 
-/// The errors of what an update is told of twice.
+/// The errors that an update reports twice.
 struct Parts {
     maps_and_lists: ErrorList,
     managed: ErrorList,
@@ -63,7 +64,7 @@ fn validate_with(
     errors
 }
 
-/// Errors of new metadata, under the rule that every name must keep and the kind's own.
+/// Validates new metadata, with the rule for every name and that of the kind.
 pub fn validate_object_meta_create(object: &Object, namespaced: bool, name_rule: NameRule) -> ErrorList {
     let mut errors = validate_object_meta(object, namespaced, name_rule);
     let path = Path::new("metadata").child("name");
@@ -76,7 +77,7 @@ pub fn validate_object_meta_create(object: &Object, namespaced: bool, name_rule:
     errors
 }
 
-/// Errors of an update of metadata (validateCommonFields): the rules of any object, then those of a change.
+/// Validates an update of metadata (validateCommonFields): the rules for any object, then those for a change.
 pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool) -> ErrorList {
     let path = Path::new("metadata");
     let parts = Parts::of(new, &path);
@@ -91,7 +92,7 @@ pub fn validate_object_meta_update(new: &Object, old: &Object, namespaced: bool)
         errors.push(Error::invalid(path.child("generation"), new.generation(), "must not be decremented"));
     }
     errors.extend(validate_immutable(new, old, &path));
-    // A second time, as there: each error has two causes, and is told once in the message.
+    // Repeated as in Kubernetes: each error has two causes, and appears once in the message.
     errors.extend(parts.maps_and_lists);
     errors.extend(parts.managed);
     errors
@@ -134,7 +135,7 @@ fn validate_maps_and_lists(object: &Object, path: &Path) -> ErrorList {
     errors
 }
 
-/// Keys and values of labels (also those of a selector's matchLabels).
+/// Validates keys and values of labels (also those of a selector's matchLabels).
 pub fn validate_labels<'a>(
     labels: impl IntoIterator<Item = (&'a String, &'a Value)>,
     path: &Path,
@@ -150,12 +151,12 @@ pub fn validate_labels<'a>(
     errors
 }
 
-/// A label's key.
+/// Validates the key of a label.
 pub fn validate_label_name(key: &str, path: &Path) -> ErrorList {
     names::qualified_name(key).into_iter().map(|e| Error::invalid(path.clone(), key, e)).collect()
 }
 
-/// A label's value.
+/// Validates the value of a label.
 pub fn validate_label_value(value: &str, path: &Path) -> ErrorList {
     names::label_value(value).into_iter().map(|e| Error::invalid(path.clone(), value, e)).collect()
 }
@@ -166,7 +167,7 @@ fn validate_annotations<'a>(
 ) -> ErrorList {
     let (mut errors, mut size) = (ErrorList::new(), 0);
     for (key, value) in annotations {
-        // What is too long as a whole need not be looked at to its end.
+        // Annotations that are too long as a whole need not be checked to the end.
         if !is_full(&errors) && size <= ANNOTATIONS_MAX {
             let wrong = names::qualified_name(&key.to_lowercase());
             errors.extend(wrong.into_iter().map(|e| Error::invalid(path.clone(), key.as_str(), e)));
@@ -219,7 +220,7 @@ fn validate_immutable(new: &Object, old: &Object, path: &Path) -> ErrorList {
     changed.map(|field| immutable(path.child(field), value(new, field).unwrap_or(empty(field)))).collect()
 }
 
-/// What an absent field shows as: Go's empty strings and nil pointers.
+/// Returns what an error shows for an absent field: Go's empty strings and nil pointers.
 fn empty(field: &str) -> Value {
     if matches!(field, "name" | "namespace" | "uid") { Value::from("") } else { Value::Null }
 }

@@ -1,10 +1,10 @@
-//! Rules on names, labels and annotation keys, with Kubernetes' messages (k8s.io/apimachinery/pkg/util/validation).
+//! Rules for names, labels and annotation keys, with Kubernetes' messages (k8s.io/apimachinery/pkg/util/validation).
 //!
-//! Each check returns what is wrong with the value, in words that follow `Invalid value: "x": `; empty is fine.
+//! Each check returns the errors of a value, as texts that follow `Invalid value: "x": `; none if it is valid.
 
 use crate::field::{Error, ErrorList, Path};
 
-/// Whether a name is fit for a kind; the flag says that a generated suffix will be appended to it.
+/// The rule for the names of a kind. The flag says that a generated suffix will be appended.
 pub type NameRule = fn(name: &str, prefix: bool) -> Vec<String>;
 
 const LABEL_RE: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -23,7 +23,7 @@ pub const LABEL_MAX: usize = 63;
 /// Longest DNS subdomain.
 pub const SUBDOMAIN_MAX: usize = 253;
 
-/// A DNS label (RFC 1123).
+/// Validates a DNS label (RFC 1123).
 pub fn dns1123_label(value: &str) -> Vec<String> {
     let mut errors = too_long(value, LABEL_MAX);
     if !is_label(value) {
@@ -37,7 +37,7 @@ pub fn dns1123_label(value: &str) -> Vec<String> {
     errors
 }
 
-/// A DNS subdomain (RFC 1123).
+/// Validates a DNS subdomain (RFC 1123).
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     let mut errors = too_long(value, SUBDOMAIN_MAX);
     if !is_subdomain(value) {
@@ -46,7 +46,7 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
-/// A domain of at least two labels; one trailing dot is accepted (IsFullyQualifiedDomainName).
+/// Validates a domain of at least two labels; one trailing dot is allowed (IsFullyQualifiedDomainName).
 pub fn fully_qualified_domain_name(path: &Path, name: &str) -> ErrorList {
     if name.is_empty() {
         return vec![Error::required(path.clone(), "")];
@@ -65,7 +65,7 @@ pub fn fully_qualified_domain_name(path: &Path, name: &str) -> ErrorList {
     bad.map(|(label, errors)| Error::invalid(path.clone(), label, errors.join(","))).into_iter().collect()
 }
 
-/// A label key, annotation key (in lower case) or finalizer: an optional `subdomain/`, then a name.
+/// Validates a label key, an annotation key (in lower case) or a finalizer: an optional `subdomain/`, then a name.
 pub fn qualified_name(value: &str) -> Vec<String> {
     let (prefix, name) = match value.splitn(3, '/').collect::<Vec<_>>().as_slice() {
         [name] => (None, *name),
@@ -92,7 +92,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     errors
 }
 
-/// A label's value: empty, or like the name part of a key.
+/// Validates the value of a label: empty, or like the name part of a key.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut errors = too_long(value, LABEL_MAX);
     if !value.is_empty() && !is_key_name(value) {
@@ -102,7 +102,7 @@ pub fn label_value(value: &str) -> Vec<String> {
     errors
 }
 
-/// A name that can stand in a URL path and nothing more (the rule of every object).
+/// Validates a name that must be one segment of a URL path (the rule for every object).
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -110,17 +110,18 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// The usual rule on an object's name: a DNS subdomain.
+/// The usual rule for an object's name: a DNS subdomain.
 pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     dns1123_subdomain(&mask_trailing_dash(name, prefix))
 }
 
-/// The rule on a namespace's name: a DNS label.
+/// The rule for a namespace's name: a DNS label.
 pub fn name_is_dns_label(name: &str, prefix: bool) -> Vec<String> {
     dns1123_label(&mask_trailing_dash(name, prefix))
 }
 
-/// `must consist of ... (e.g. 'a',  or 'b', regex used for validation is '...')`, the doubled space included.
+/// Returns `must consist of ... (e.g. 'a',  or 'b', regex used for validation is '...')`, with Kubernetes' double
+/// space.
 pub fn regex_error(rule: &str, regex: &str, examples: &[&str]) -> String {
     let examples: Vec<_> = examples.iter().map(|e| format!("'{e}', ")).collect();
     if examples.is_empty() {
@@ -129,7 +130,7 @@ pub fn regex_error(rule: &str, regex: &str, examples: &[&str]) -> String {
     format!("{rule} (e.g. {}regex used for validation is '{regex}')", examples.join(" or "))
 }
 
-/// A suffix will follow a trailing dash, so it counts as a letter there.
+/// Replaces a trailing dash by a letter, because a suffix will follow.
 fn mask_trailing_dash(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(rest) if prefix && !rest.is_empty() => format!("{}a", drop_last(rest)),
@@ -137,7 +138,7 @@ fn mask_trailing_dash(name: &str, prefix: bool) -> String {
     }
 }
 
-/// Kubernetes drops two characters for the one it adds; the length counts.
+/// Kubernetes removes two characters and adds one, which matters for the length.
 fn drop_last(text: &str) -> &str {
     let mut chars = text.chars();
     chars.next_back();

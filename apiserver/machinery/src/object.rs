@@ -1,4 +1,4 @@
-//! An API object as the server handles it: a JSON object with typed access to its metadata.
+//! An API object in the server: a JSON object with typed access to its metadata.
 
 pub(crate) mod canonical;
 pub(crate) mod fields_v1;
@@ -19,12 +19,12 @@ use serde_json::{Map, Value};
 use inserted::Inserted;
 use managed_fields::{FIELD, Fields};
 
-/// Bytes that hold most objects.
+/// Initial capacity of the buffer; most objects fit.
 const USUAL_SIZE: usize = 4096;
 
-/// A decoded object, with `apiVersion` and `kind`: its fields as a tree, but for `metadata.managedFields`, which are
-/// kept beside it. Those that are no list of entries stay in the tree, as do those of an object that is still
-/// [raw](Self::raw).
+/// A decoded object with `apiVersion` and `kind`: its fields as a tree, except for `metadata.managedFields`, which
+/// are stored separately. Managed fields that are not a list of entries stay in the tree, and so do those of an
+/// object that is still [raw](Self::raw).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(pub Map<String, Value>, Option<Arc<[ManagedFieldsEntry]>>, Inserted);
 
@@ -35,38 +35,38 @@ impl From<Map<String, Value>> for Object {
 }
 
 impl Object {
-    /// A tree that is yet to be decoded: its managed fields stay in it.
+    /// An object that is yet to be decoded: its managed fields stay in the tree.
     pub fn raw(tree: Map<String, Value>) -> Self {
         Self(tree, None, Inserted::default())
     }
     /// Reads an object's JSON.
     ///
     /// # Errors
-    /// What is no JSON object.
+    /// If the text is no JSON object.
     pub fn from_json(json: &[u8]) -> serde_json::Result<Self> {
-        // What has managed fields of another form is read as a tree.
+        // An object with managed fields of another form is read as a tree.
         json::read(json).or_else(|_| serde_json::from_slice::<Map<_, _>>(json).map(Self::from))
     }
-    /// The whole object as a tree.
+    /// Returns the whole object as a tree.
     pub fn to_tree(&self) -> Map<String, Value> {
         self.clone().into_tree()
     }
-    /// The same as a value.
+    /// As [`Self::to_tree`], as a value.
     pub fn to_value(&self) -> Value {
         Value::Object(self.to_tree())
     }
-    /// The whole of an object that nobody else needs.
+    /// Converts the whole object to a tree.
     pub fn into_tree(mut self) -> Map<String, Value> {
         if let Some(entries) = self.1.take() {
             managed_fields::put(&entries, self.meta_mut());
         }
         self.0
     }
-    /// The same as a value.
+    /// As [`Self::into_tree`], as a value.
     pub fn into_value(self) -> Value {
         Value::Object(self.into_tree())
     }
-    /// `metadata` as a tree, with the managed fields; empty if absent.
+    /// Returns `metadata` as a tree, with the managed fields; empty if absent.
     pub fn metadata(&self) -> Map<String, Value> {
         let mut metadata = self.meta().cloned().unwrap_or_default();
         if let Some(entries) = &self.1 {
@@ -74,11 +74,11 @@ impl Object {
         }
         metadata
     }
-    /// `metadata.managedFields`; `None` if they are absent, or no list of entries.
+    /// `metadata.managedFields`; `None` if absent or not a list of entries.
     pub fn managed_fields(&self) -> Option<&[ManagedFieldsEntry]> {
         self.1.as_deref()
     }
-    /// Whether there is anything where managed fields should be.
+    /// Whether `metadata.managedFields` is present in any form.
     pub fn has_managed_fields(&self) -> bool {
         self.1.is_some() || self.meta().is_some_and(|meta| meta.contains_key(FIELD))
     }
@@ -91,11 +91,11 @@ impl Object {
             self.1 = Some(entries);
         }
     }
-    /// Sets `metadata.managedFields` to those of another object.
+    /// Sets `metadata.managedFields` to those of another object, without copying them.
     pub fn share_managed_fields(&mut self, of: &Self) {
         self.set_managed_fields(of.1.clone().unwrap_or_default());
     }
-    /// Takes `metadata.managedFields` out; an empty list if they were absent, or no list of entries.
+    /// Removes and returns `metadata.managedFields`; an empty list if they were absent or not a list of entries.
     pub fn take_managed_fields(&mut self) -> Arc<[ManagedFieldsEntry]> {
         let entries = self.1.take();
         self.remove_managed_fields();
@@ -156,7 +156,7 @@ impl Object {
     pub fn meta(&self) -> Option<&Map<String, Value>> {
         self.0.get("metadata").and_then(Value::as_object)
     }
-    /// `metadata`, made if absent or not an object.
+    /// `metadata`, created if absent or not an object.
     pub fn meta_mut(&mut self) -> &mut Map<String, Value> {
         let slot = self.0.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         if !slot.is_object() {
@@ -177,7 +177,7 @@ impl Object {
             self.1 = managed_fields::take(self.meta_mut(), Fields::AsTree);
         }
     }
-    /// Compact JSON, in no more memory than it needs: it may be kept for long.
+    /// Returns compact JSON in exactly the memory that it needs, because it may be kept for long.
     pub fn to_json(&self) -> Bytes {
         let mut text = Vec::with_capacity(USUAL_SIZE);
         // Writing to memory cannot fail, and every key is a string.

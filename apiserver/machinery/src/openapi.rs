@@ -1,8 +1,8 @@
 //! OpenAPI documents of the kinds: v2 for the aggregator's merged document, v3 for kubectl.
 //!
-//! Only JSON is made: the aggregator asks for nothing else, and kubectl reads v3 as JSON and v2 from the aggregator,
-//! which encodes it anew. The v3 document is the v2 document rewritten, as the aggregator itself rewrites for servers
-//! that have no v3.
+//! They are made only as JSON: the aggregator asks for nothing else, and kubectl reads v3 as JSON and v2 from the
+//! aggregator, which encodes it again. The v3 document is converted from the v2 document, as the aggregator itself
+//! does for servers without v3.
 
 mod definitions;
 mod operations;
@@ -18,19 +18,19 @@ use serde_json::{Map, Value, json};
 use crate::document::Document;
 use crate::kind::Kind;
 
-/// Every OpenAPI document of a server, made once.
+/// All OpenAPI documents of a server, encoded once.
 #[derive(Clone, Debug)]
 pub struct OpenApi {
     /// `/openapi/v2`
     pub v2: Document,
-    /// `/openapi/v3`: where the documents below are.
+    /// `/openapi/v3`: the index of the documents below.
     pub v3_index: Document,
     /// The key in the index (`apis/GROUP/VERSION`) and the document at `/openapi/v3/KEY`.
     pub v3: Vec<(String, Document)>,
 }
 
 impl OpenApi {
-    /// Documents of these kinds; title and version are the server's.
+    /// Creates the documents of these kinds; title and version are those of the server.
     pub fn new(kinds: &[&dyn Kind], title: &str, version: &str) -> Self {
         let v3: Vec<_> = group_versions(kinds)
             .into_iter()
@@ -46,7 +46,7 @@ impl OpenApi {
     }
 }
 
-/// Path and query of a v3 document: clients may keep what they get there for ever.
+/// Returns the path and query of a v3 document. Clients may cache the response for ever.
 pub fn v3_url(key: &str, document: &Document) -> String {
     format!("/openapi/v3/{key}?hash={}", document.hash)
 }
@@ -65,7 +65,7 @@ pub fn v2_document(kinds: &[&dyn Kind], title: &str, version: &str) -> Value {
     })
 }
 
-/// The OpenAPI 3.0 document of these kinds, which should be those of one group and version.
+/// Returns the OpenAPI 3.0 document of these kinds, which should have one group and version.
 pub fn v3_document(kinds: &[&dyn Kind], title: &str, version: &str) -> Value {
     v3::from_v2(v2_document(kinds, title, version))
 }
@@ -78,7 +78,7 @@ fn v3_index(documents: &[(String, Document)]) -> Value {
     json!({"paths": paths})
 }
 
-/// The kinds by `apis/GROUP/VERSION`.
+/// Returns the kinds by `apis/GROUP/VERSION`.
 fn group_versions<'k>(kinds: &[&'k dyn Kind]) -> Vec<(String, Vec<&'k dyn Kind>)> {
     let mut versions: Vec<(String, Vec<&dyn Kind>)> = Vec::new();
     for kind in kinds {

@@ -1,6 +1,6 @@
-//! Go's `%q`, which Kubernetes uses in messages.
+//! Go's `%q`, which Kubernetes' messages use.
 
-/// The text in double quotes, escaped as Go's strconv.Quote does.
+/// Returns the text in double quotes, escaped like Go's strconv.Quote.
 pub fn go_quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -30,12 +30,13 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Whether Go's unicode.IsPrint takes it: letters, marks, numbers, punctuation, symbols and the ASCII space.
+/// Whether Go's unicode.IsPrint accepts the character: letters, marks, numbers, punctuation, symbols and the ASCII
+/// space.
 pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
     }
-    // A leading letter, because a mark is escaped at the start of a string only.
+    // Preceded by a letter, because `escape_debug` escapes a mark only at the start of a string.
     let mut with_letter = String::from("a");
     with_letter.push(c);
     !c.is_whitespace() && with_letter.escape_debug().count() == 2

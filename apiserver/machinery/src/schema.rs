@@ -1,36 +1,36 @@
-//! The schema of a kind: one description of every field from which decoding, OpenAPI, strategic merge, managed
-//! fields and the protobuf form all follow.
+//! The schema of a kind: one description of every field, from which decoding, OpenAPI, strategic merge, managed
+//! fields and the protobuf encoding are derived.
 
 pub mod common;
 
 /// A value's schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// What kubectl explain prints.
+    /// The text of `kubectl explain`.
     pub description: &'static str,
-    /// Shape.
+    /// The type and structure of the value.
     pub shape: Shape,
-    /// Default that OpenAPI shows and decoding fills in, as JSON text.
+    /// The default as JSON text: OpenAPI shows it, and decoding fills it in.
     pub default: Option<&'static str>,
-    /// Accepted strings, shown in OpenAPI; enforced by validation, not by decoding.
+    /// Accepted strings: OpenAPI shows them, and validation, not decoding, enforces them.
     pub enumeration: &'static [&'static str],
-    /// What a strategic merge patch does with it.
+    /// How a strategic merge patch changes the value.
     pub patch: PatchStrategy,
-    /// Most items of a list; decoding reads no more, and refuses the object (422, `Too many`).
+    /// Maximum number of items of a list; decoding stops there and refuses the object (422, `Too many`).
     pub max_items: Option<usize>,
 }
 
-/// What a strategic merge patch does with a value (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
+/// How a strategic merge patch changes a value (`x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PatchStrategy {
-    /// Nothing is said: structs and maps merge, lists are replaced.
+    /// The default: structs and maps are merged, lists are replaced.
     #[default]
     Unset,
-    /// The patch's value takes its place, even that of a struct.
+    /// The patch's value replaces it, also a struct.
     Replace,
-    /// The patch's scalars are added to it.
+    /// The scalars of the patch are added.
     Merge,
-    /// The patch's items are merged into those with the same value of this field.
+    /// Each item of the patch is merged into the item that has the same value in this field.
     MergeBy(&'static str),
 }
 
@@ -68,9 +68,9 @@ pub enum Shape {
 pub struct ObjectShape {
     /// OpenAPI definition name (`io.k8s.api.coordination.v1.LeaseSpec`); empty inlines it.
     pub definition: &'static str,
-    /// In the order of the Go struct.
+    /// In the order of the Go struct's fields.
     pub fields: Vec<Field>,
-    /// Whether managed fields treat it as one value (`+structType=atomic`).
+    /// Whether managed fields treat the struct as one value (`+structType=atomic`).
     pub atomic: bool,
 }
 
@@ -83,31 +83,31 @@ pub struct Field {
     pub number: u32,
     /// Listed under `required` in OpenAPI.
     pub required: bool,
-    /// A Go field without `omitempty` that is no pointer: protobuf and JSON always write it.
+    /// Whether the Go field has no `omitempty` and is not a pointer: protobuf and JSON always write it.
     pub always: bool,
-    /// Whether the Go field is a pointer, which is written whenever it is set, even to nothing; None if it is as most of
-    /// its shape are: numbers, booleans and structs are pointers, texts are not.
+    /// Whether the Go field is a pointer, which is written whenever it is set, even to the zero value. `None` if it
+    /// is like most fields of its shape: numbers, booleans and structs are pointers, strings are not.
     pub pointer: Option<bool>,
     /// Its schema.
     pub schema: Schema,
 }
 
 impl Field {
-    /// The same, a pointer in Go.
+    /// Returns the field as a Go pointer.
     #[must_use]
     pub const fn pointer(mut self) -> Self {
         self.pointer = Some(true);
         self
     }
 
-    /// The same, no pointer in Go: left out when it is zero.
+    /// Returns the field as a Go value, which is omitted if it is zero.
     #[must_use]
     pub const fn by_value(mut self) -> Self {
         self.pointer = Some(false);
         self
     }
 
-    /// Whether it is written when it is set to nothing.
+    /// Whether the field is written when it is set to the zero value.
     pub fn is_pointer(&self) -> bool {
         let usual =
             !matches!(self.schema.shape, Shape::String | Shape::Bytes | Shape::List(..) | Shape::Map(_));
@@ -115,20 +115,20 @@ impl Field {
     }
 }
 
-/// `x-kubernetes-list-type`: what a list is to managed fields.
+/// `x-kubernetes-list-type`: how managed fields treat a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
     /// Replaced as a whole.
     Atomic,
     /// Unique scalars.
     Set,
-    /// Items identified by these keys.
+    /// Items identified by these fields.
     Map(&'static [&'static str]),
 }
 
 impl Schema {
-    /// A schema without default or enumeration. Of lists, those of type map merge by their first key under strategic
-    /// merge, as nearly all of Kubernetes' do, and the others are replaced.
+    /// A schema without default and enumeration. Lists of type map merge by their first key under strategic merge, as
+    /// nearly all of Kubernetes' do; other lists are replaced.
     pub const fn new(description: &'static str, shape: Shape) -> Self {
         let patch = match &shape {
             Shape::List(_, ListType::Map([key, ..])) => PatchStrategy::MergeBy(key),
@@ -137,14 +137,14 @@ impl Schema {
         Self { description, shape, default: None, enumeration: &[], patch, max_items: None }
     }
 
-    /// The same list with at most so many items.
+    /// Returns the list with a limit on the number of items.
     #[must_use]
     pub const fn at_most(mut self, items: usize) -> Self {
         self.max_items = Some(items);
         self
     }
 
-    /// The schema of a struct's field.
+    /// Returns the schema of a struct's field, or of a map's values.
     pub fn field(&self, name: &str) -> Option<&Schema> {
         match &self.shape {
             Shape::Object(o) => o.fields.iter().find(|f| f.name == name).map(|f| &f.schema),

@@ -1,4 +1,4 @@
-//! Selectors of lists and watches: on labels (k8s.io/apimachinery/pkg/labels) and on fields (pkg/fields).
+//! Selectors of lists and watches: label selectors (k8s.io/apimachinery/pkg/labels) and field selectors (pkg/fields).
 
 mod fields;
 mod labels;
@@ -12,7 +12,8 @@ pub use fields::{FieldSelector, FieldTerm};
 pub use labels::{LabelSelector, Operator, Requirement};
 pub use object::validate_label_selector;
 
-/// More terms than this in one selector are refused: each is asked of each object and event. Kubernetes has no such bound.
+/// Maximum number of terms in a selector. Limited because each term is evaluated for each object and event.
+/// Kubernetes has no such limit.
 pub const TERMS_MAX: usize = 100;
 
 fn too_many_terms() -> String {

@@ -1,4 +1,4 @@
-//! Objects as kubectl prints them (meta.k8s.io Table) and as controllers of any kind read them
+//! Objects as kubectl prints them (meta.k8s.io Table) and as controllers for any kind read them
 //! (PartialObjectMetadata).
 
 mod duration;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::kind::{Column, Kind, Now};
 use crate::object::Object;
 
-/// What a row carries beside its cells (`includeObject`).
+/// What a row contains besides its cells (`includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludeObject {
     /// Nothing.
@@ -25,7 +25,7 @@ pub enum IncludeObject {
 }
 
 impl IncludeObject {
-    /// The option's value; empty is the default. `None` is what Kubernetes refuses.
+    /// Parses the option; the empty value is the default. `None` for a value that Kubernetes refuses.
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "" | "Metadata" => Self::Metadata,
@@ -36,20 +36,20 @@ impl IncludeObject {
     }
 }
 
-/// How a table is written.
+/// Options of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableOptions<'a> {
-    /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`: what the client asked for.
+    /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`, as the client requested.
     pub api_version: &'a str,
-    /// What each row carries.
+    /// What each row contains besides its cells.
     pub include: IncludeObject,
-    /// Whether the columns are told: not on a watch's events after the first.
+    /// Whether the column definitions are included: not in a watch's events after the first.
     pub headers: bool,
-    /// Ages count from here.
+    /// The time from which ages are computed.
     pub now: Now,
 }
 
-/// ListMeta: empty and absent parts are left out.
+/// Returns a ListMeta without empty and absent parts.
 pub fn list_meta(resource_version: &str, next: &str, remaining: Option<u64>) -> Map<String, Value> {
     let mut meta = Map::new();
     for (field, value) in [("resourceVersion", resource_version), ("continue", next)] {
@@ -63,7 +63,7 @@ pub fn list_meta(resource_version: &str, next: &str, remaining: Option<u64>) -> 
     meta
 }
 
-/// A Table of these objects.
+/// Returns a Table of these objects.
 pub fn table<'o>(
     kind: &dyn Kind,
     objects: impl IntoIterator<Item = &'o Object>,
@@ -81,7 +81,7 @@ pub fn table<'o>(
     })
 }
 
-/// An object's metadata as PartialObjectMetadata of this version of meta.k8s.io.
+/// Returns an object's metadata as PartialObjectMetadata of this version of meta.k8s.io.
 pub fn partial_object_metadata(object: &Object, api_version: &str) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
@@ -90,7 +90,7 @@ pub fn partial_object_metadata(object: &Object, api_version: &str) -> Value {
     })
 }
 
-/// PartialObjectMetadataList of these objects.
+/// Returns a PartialObjectMetadataList of these objects.
 pub fn partial_object_metadata_list<'o>(
     objects: impl IntoIterator<Item = &'o Object>,
     meta: Map<String, Value>,
@@ -101,7 +101,7 @@ pub fn partial_object_metadata_list<'o>(
     json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": items})
 }
 
-/// One row.
+/// Returns one row.
 pub fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value {
     let carried = match options.include {
         IncludeObject::None => Value::Null,
@@ -111,7 +111,7 @@ pub fn row(kind: &dyn Kind, object: &Object, options: TableOptions<'_>) -> Value
     json!({"cells": kind.cells(object, options.now), "object": carried})
 }
 
-/// The column definitions.
+/// Returns the column definitions.
 pub fn columns(kind: &dyn Kind) -> Value {
     kind.columns().iter().map(column).collect()
 }

@@ -13,12 +13,13 @@ pub fn format_micro_time(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// RFC 3339 as Go's time.Parse(time.RFC3339) takes it, with any fraction; metav1.Time and MicroTime both do.
+/// Parses RFC 3339 as Go's time.Parse(time.RFC3339) does, with any fraction, which both metav1.Time and MicroTime
+/// accept.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     is_rfc3339(text.as_bytes()).then(|| text.parse().ok()).flatten()
 }
 
-/// jiff also takes other ISO 8601 spellings; the API does not.
+/// jiff accepts other ISO 8601 forms too; the API does not.
 fn is_rfc3339(text: &[u8]) -> bool {
     let Some((date, rest)) = text.split_at_checked(19) else { return false };
     if !matches_pattern(date, b"0000-00-00T00:00:00") {

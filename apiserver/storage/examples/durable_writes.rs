@@ -1,6 +1,6 @@
-//! What a durable write costs: `durable_writes FOLDER` measures the embedded backend in a new file there,
-//! `durable_writes http://HOST:PORT` measures etcd. Each line is one number of callers, each of which has one
-//! write on its way at a time. CPU is this process's; for etcd add the server's.
+//! Measures what a durable write costs: `durable_writes FOLDER` measures the embedded backend in a new file in the
+//! folder, `durable_writes http://HOST:PORT` measures etcd. Each output line is for one number of concurrent callers,
+//! each of which has one write in flight at a time. CPU is that of this process; for etcd, add the server's.
 
 use std::io::{Error, Result};
 use std::sync::Arc;

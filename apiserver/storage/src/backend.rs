@@ -1,8 +1,8 @@
-//! The byte-level seam: ordered keys, one global revision, compare-and-swap, watch from a revision.
+//! The byte-level backend interface: ordered keys, one global revision, compare-and-swap, watch from a revision.
 //!
-//! Semantics are those of etcd's MVCC store, because that is what Kubernetes' resourceVersion means:
-//! every committed write gets the next revision; a read can ask for the state at an earlier revision until
-//! that revision is compacted; a watch delivers every event after a revision, in order, exactly once.
+//! The semantics are those of etcd's MVCC store, because Kubernetes' resourceVersion is defined by them: every
+//! committed write gets the next revision; a read can ask for the state at an earlier revision until that revision is
+//! compacted; a watch delivers every event after a revision, in order, exactly once.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// A store revision: it grows with each committed write. There is no revision 0.
+/// A revision of the store. It grows with each committed write. There is no revision 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
@@ -19,9 +19,10 @@ pub struct Revision(pub u64);
 pub struct KeyValue {
     /// The key, `/`-separated, without the installation's prefix.
     pub key: String,
-    /// The bytes that were written; none if what the backend has is something else, which it noticed.
+    /// The bytes that were written; empty if the backend found that the stored bytes are damaged (a checksum
+    /// differs).
     pub value: Bytes,
-    /// The revision of the write that made the key exist.
+    /// The revision of the write that created the key.
     pub create_revision: Revision,
     /// The revision of the last write of the key.
     pub mod_revision: Revision,
@@ -32,9 +33,9 @@ pub struct KeyValue {
 pub struct RangeResult {
     /// The revision that the whole result is consistent with.
     pub revision: Revision,
-    /// The pairs in key order, at most `limit`.
+    /// The pairs in key order, at most `limit` of them.
     pub items: Vec<KeyValue>,
-    /// Number of keys in the range from the start on, whatever the limit.
+    /// Number of keys in the range, including those beyond `limit`.
     pub count: u64,
 }
 
@@ -47,50 +48,50 @@ pub struct Write {
     pub expected: Option<Revision>,
     /// The new value; `None` deletes the key.
     pub value: Option<Bytes>,
-    /// Another key that must stand where the writer believes it does.
+    /// Another key that the write depends on: the write happens only if that key is unchanged.
     pub guard: Option<Guard>,
-    /// How far it may go into the reserve of a store that is full.
+    /// How far the write may use the reserve of a full store.
     pub priority: Priority,
 }
 
-/// How far a write may go into the reserve of a store that is full. A delete goes further than any of these.
+/// How far a write may use the reserve of a full store. Deletes may use more of it than any priority here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// It is refused at the quota, or a little later if it makes its value smaller.
+    /// Refused at the quota; a write that makes its value smaller is refused a little later.
     #[default]
     Ordinary,
-    /// A little further: whoever fills the store should not stop it.
+    /// May go a little beyond the quota: a write that must not fail because somebody else has filled the store.
     Needed,
-    /// Further than whoever is not trusted with the whole store.
+    /// May go further beyond the quota: a write of a caller that is trusted with the whole store.
     System,
 }
 
-/// What every write of a caller has in common.
+/// What all writes of one caller have in common.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteContext<'a> {
-    /// What each of them depends on.
+    /// The guard that each write depends on.
     pub guard: Option<&'a Guard>,
-    /// How far each may go into the reserve.
+    /// How far each write may use the reserve.
     pub priority: Priority,
 }
 
-/// A key on which a write depends without writing it.
+/// A key that a write depends on but does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// The key.
     pub key: String,
-    /// Its mod revision.
+    /// The mod revision that the key must have.
     pub revision: Revision,
 }
 
 /// Outcome of [`Backend::write`].
 #[derive(Clone, Debug)]
 pub enum WriteOutcome {
-    /// Durable at this revision.
+    /// The write is durable; its revision.
     Committed(Revision),
-    /// The comparison failed: nothing was written; here is what stands there now (and the store's revision).
+    /// The comparison failed and nothing was written: the pair that is stored now, and the store's revision.
     Conflict(Option<KeyValue>, Revision),
-    /// The guard has moved: nothing was written.
+    /// The guard key has another mod revision; nothing was written.
     Guarded,
 }
 
@@ -103,7 +104,7 @@ pub struct BackendEvent {
     pub key: String,
     /// The new value; `None` for a deletion.
     pub value: Option<Bytes>,
-    /// The value before, when there was one and it is not compacted.
+    /// The value before the event; `None` if there was none or if it is compacted.
     pub previous: Option<KeyValue>,
     /// The revision at which the key was created (equal to `revision` for a create).
     pub create_revision: Revision,
@@ -116,56 +117,56 @@ pub enum WatchItem {
     Events(Vec<BackendEvent>),
     /// Every event up to this revision has been delivered.
     Progress(Revision),
-    /// The watch ended and delivers nothing more; a new one may start after the last revision seen,
-    /// or nowhere if that is compacted.
+    /// The watch has ended and delivers nothing more. A new watch may start after the last revision received, unless
+    /// that revision is compacted.
     Failed(BackendError),
 }
 
-/// What a replica remembers from one [`Backend::compaction_turn`] to the next; the default before the first.
+/// What a replica remembers between two calls of [`Backend::compaction_turn`]. The first call gets the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// How many turns all replicas together had.
+    /// The logical time of the compaction protocol: the number of turns of all replicas together.
     pub time: u64,
-    /// The revision that was current.
+    /// The revision that was current during this turn.
     pub revision: Revision,
 }
 
-/// Errors of a backend. The retryable ones are told apart because callers act differently on them.
+/// Errors of a backend. Retryable errors have variants of their own, because callers handle them differently.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
-    /// The revision asked for is no longer held.
+    /// The requested revision is compacted.
     #[error("revision {requested:?} has been compacted; the oldest is {oldest:?}")]
     Compacted {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
-        /// The oldest that can be read.
+        /// The oldest revision that can be read.
         oldest: Revision,
     },
-    /// The revision asked for lies in the future.
+    /// The requested revision is in the future.
     #[error("revision {requested:?} is in the future; the current one is {current:?}")]
     FutureRevision {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
-        /// The newest there is.
+        /// The current revision.
         current: Revision,
     },
-    /// The queue of writes is full: try again later. Nothing was written.
+    /// The write queue is full. Nothing was written; the caller may retry later.
     #[error("too many writes are waiting")]
     Overloaded,
-    /// The value is larger than the backend takes.
+    /// The value is larger than the backend accepts.
     #[error("request is too large")]
     TooLarge,
-    /// No space is left to write. Nothing was written; reads go on.
+    /// There is no space for the write. Nothing was written; reads still work.
     #[error("no space left to store the write: {0}")]
     NoSpace(String),
-    /// Objects are being moved elsewhere, or were, or the store cannot keep what is written to it: no write is taken any
-    /// more. Nothing was written; reads go on.
+    /// The store accepts no more writes: its objects are being moved or were moved to another store, or it cannot
+    /// keep what is written to it. Nothing was written; reads still work.
     #[error("this store takes no writes: {0}")]
     Closed(String),
     /// The backend cannot be reached or did not answer in time. A write may or may not have happened.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),
-    /// The stored data is damaged or foreign.
+    /// The stored data is damaged, or was not written by this server.
     #[error("storage is damaged: {0}")]
     Corrupt(String),
 }
@@ -173,74 +174,81 @@ pub enum BackendError {
 /// A backend's result.
 pub type Result<T, E = BackendError> = std::result::Result<T, E>;
 
-/// The seam that SQLite and etcd implement.
+/// The interface that SQLite and etcd implement.
 ///
-/// Guarantees: a committed write is durable before `write` returns and before any watcher sees it; operations
-/// are strictly serializable; dropping a future of `write` does not tell whether it was written.
+/// Guarantees: a committed write is durable before `write` returns and before any watcher receives its event;
+/// operations are strictly serializable. If a future of `write` is dropped, the write may or may not have happened.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// The newest committed revision, read from the authority (not from a cache of it).
+    /// Returns the newest committed revision, read from the database itself and not from a cache.
     async fn current_revision(&self) -> Result<Revision>;
 
-    /// The same, of a backend that is the authority itself and knows it without asking anybody.
+    /// As [`Backend::current_revision`], but without a request: for a backend that always knows its current revision.
+    /// `None` for any other backend.
     fn local_revision(&self) -> Option<Revision> {
         None
     }
 
-    /// One key at a revision, or at the latest.
+    /// Returns one key at revision `at`, or at the latest revision, and the revision that was read.
     async fn get(&self, key: &str, at: Option<Revision>) -> Result<(Option<KeyValue>, Revision)>;
 
-    /// The keys in `keys` (half open, byte order) at a revision or at the latest; `limit` 0 is no limit.
+    /// Returns the keys in `keys` (half open, byte order) at revision `at`, or at the latest revision. A `limit` of 0
+    /// means no limit.
     async fn range(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<RangeResult>;
 
-    /// The first `limit` pairs of [`Backend::range`], for whoever need not know how many follow: to count them may
-    /// take as long as to read them all.
+    /// Returns the first `limit` pairs of [`Backend::range`] without counting the rest: counting may take as long as
+    /// reading all pairs.
     async fn page(&self, keys: Range<String>, limit: usize, at: Option<Revision>) -> Result<Vec<KeyValue>> {
         Ok(self.range(keys, limit, at).await?.items)
     }
 
-    /// Compare-and-swap of one key.
+    /// Compares and swaps one key.
     async fn write(&self, write: Write) -> Result<WriteOutcome>;
 
-    /// Events in `keys` with a revision above `after`, into a bounded channel. A start below the compaction
-    /// boundary delivers `Failed(Compacted)`; a start above the current revision waits for it.
-    /// Dropping the receiver ends the watch. A slow receiver holds up this watch only, never a writer.
+    /// Sends the events in `keys` with a revision above `after` into a bounded channel. A start below the compaction
+    /// boundary delivers `Failed(Compacted)`; a start above the current revision waits for it. Dropping the receiver
+    /// ends the watch. A slow receiver delays only its own watch, never a writer.
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>>;
 
-    /// Why writes are refused at present, while reads go on; `None` where they are taken, as far as is known.
+    /// Returns why writes are refused at present, while reads still work; `None` if writes are accepted, as far as is
+    /// known.
     fn refuses_writes(&self) -> Option<String> {
         None
     }
 
-    /// Bytes that history may take within half a minute, where space runs short; `None` while there is enough.
+    /// Returns how many bytes history may grow by in half a minute when space is short; `None` if there is enough
+    /// space.
     fn history_room(&self) -> Option<u64> {
         None
     }
 
-    /// Why reads are refused too, and have been for so long that they should be sent elsewhere; `None` where they are
-    /// answered, as far as is known.
+    /// Returns why reads fail too, once they have failed for so long that clients should use another replica; `None`
+    /// if reads are answered, as far as is known.
     fn refuses_reads(&self) -> Option<String> {
         None
     }
 
-    /// Why it works no more, and what to do: a part of it that ended by a fault comes back by nothing but a restart.
+    /// Returns why the backend has stopped and what to do, if one of its tasks or threads has ended because of a fault;
+    /// only a restart of the process helps then. `None` while it works.
     fn ended(&self) -> Option<String> {
         None
     }
 
-    /// Asks for a `Progress` on every running watch of this handle, as soon as it can be told.
+    /// Requests a `Progress` item on every running watch of this handle. Each watch sends it as soon as it knows its
+    /// progress.
     async fn request_progress(&self) -> Result<()>;
 
-    /// Forgets revisions below `at`; the state at `at` stays readable.
+    /// Compacts: discards the history below `at`. The state at `at` stays readable.
     async fn compact(&self, at: Revision) -> Result<()>;
 
-    /// Gives up history before its time where space runs short, for ever; a backend that does it by itself waits.
+    /// Compacts earlier than the interval when space is short. Runs until it is dropped; a backend that compacts by
+    /// itself only waits.
     async fn relieve(&self) {
         std::future::pending().await
     }
 
-    /// One turn of keeping history short: forgets what is below the last turn's revision, unless another replica
-    /// on the same store does so. Between two turns lies the interval for which history is kept.
+    /// Makes one periodic compaction: discards the history below the revision of the last turn, unless another
+    /// replica on the same store does. History is kept for at least the interval between two turns.
     async fn compaction_turn(&self, last: Turn) -> Result<Turn> {
         let revision = self.current_revision().await?;
         if last.revision > Revision(0) {
@@ -250,11 +258,11 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// The key range of everything that starts with `prefix`.
+/// Returns the key range of all keys that start with `prefix`.
 pub fn prefix_range(prefix: &str) -> Range<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
-        // The next character; UTF-8 sorts as its characters do, and a range of them skips the surrogates.
+        // The next character. UTF-8 sorts as its characters do, and a range of characters skips the surrogates.
         if let Some(next) = (last..=char::MAX).nth(1) {
             end.push(next);
             return prefix.to_owned()..end;

@@ -1,5 +1,5 @@
-//! Keeping history short: every few minutes, what was current one interval ago may be forgotten. A backend that runs short
-//! of space forgets more (retention.rs).
+//! Periodic compaction: at each interval, discards the history that is older than one interval. A backend that is
+//! short of space compacts earlier (retention.rs).
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Backend, Turn};
 
-/// How long history is kept at least (kube-apiserver: --etcd-compaction-interval).
+/// The least time for which history is kept (kube-apiserver: --etcd-compaction-interval).
 pub const INTERVAL: Duration = Duration::from_secs(300);
 
-/// Takes a turn every `interval`, and relieves the backend in between, until `stop`.
+/// Compacts every `interval`, and concurrently runs the backend's early compaction (`relieve`), until `stop`.
 pub async fn run(backend: &dyn Backend, interval: Duration, stop: CancellationToken) {
     stop.run_until_cancelled(async { tokio::join!(take_turns(backend, interval), backend.relieve()) }).await;
 }
 
-/// Never returns. A turn that fails is logged and made up for by the next.
+/// Never returns. Logs a turn that fails; the next turn discards what it left.
 async fn take_turns(backend: &dyn Backend, interval: Duration) {
     let mut last = Turn::default();
     loop {

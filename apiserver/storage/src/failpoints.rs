@@ -1,22 +1,24 @@
-//! Named points around a commit, at which a test stops the process. Without the feature `failpoints` they are nothing.
+//! Named points around a commit at which a test can stop the process. They do nothing without the feature
+//! `failpoints`.
 
 #[cfg(feature = "failpoints")]
 use std::sync::OnceLock;
 
-/// Is told the name of each point that is passed.
+/// Called with the name of each failpoint that the process passes.
 #[cfg(feature = "failpoints")]
 pub type Hook = Box<dyn Fn(&'static str) + Send + Sync>;
 
 #[cfg(feature = "failpoints")]
 static HOOK: OnceLock<Hook> = OnceLock::new();
 
-/// Calls `hook` at each point from now on, in the thread that passes it; once in a process.
+/// Sets the hook that each failpoint calls from now on, in its own thread. Only the first call in a process has an
+/// effect.
 #[cfg(feature = "failpoints")]
 pub fn install(hook: Hook) {
     let _ = HOOK.set(hook);
 }
 
-/// A point.
+/// A failpoint.
 pub(crate) fn pass(_name: &'static str) {
     #[cfg(feature = "failpoints")]
     if let Some(hook) = HOOK.get() {

@@ -1,9 +1,9 @@
-//! Terms of writers who take turns, as leaders do: the newest term that was seen of each stands in the backend, every
-//! write of a term depends on it, and so no replica carries out a write of an older one, however late it comes.
+//! Fencing of writers that take turns, such as leaders. The backend stores the newest term of each writer, and every
+//! write of a term depends on it. So no replica carries out a write of an older term, however late it arrives.
 //!
 //! ```text
 //!   /fences/<writer> -> term      raised by the first write of a newer term
-//!   a write of a term             only while that key is as it was when the term was admitted
+//!   a write of a term             only if that key has not changed since the term was admitted
 //! ```
 
 use std::collections::HashMap;
@@ -13,20 +13,20 @@ use parking_lot::Mutex;
 
 use crate::backend::{Backend, BackendError, Guard, KeyValue, Revision, Write, WriteOutcome};
 
-/// Before a writer's name.
+/// The prefix of the keys; a writer's name follows.
 pub(crate) const PREFIX: &str = "/fences/";
-/// Writers that are remembered; beyond that all are looked up again.
+/// Maximum number of writers in the memory cache; beyond it the cache is emptied, and each is read again.
 const REMEMBERED: usize = 1024;
 
-/// Why a term is not admitted.
+/// Why a term is refused.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FenceError {
-    /// A newer one has begun.
+    /// A newer term has begun.
     #[error("its term {term} is over: {newest} has begun")]
     Over {
-        /// The term that asked.
+        /// The term of the request.
         term: u64,
-        /// The newest one.
+        /// The newest term.
         newest: u64,
     },
     /// The backend failed.
@@ -34,13 +34,13 @@ pub enum FenceError {
     Backend(#[from] BackendError),
 }
 
-/// The terms of all writers.
+/// The fencing terms of all writers.
 pub struct Fences {
     backend: Arc<dyn Backend>,
     known: Mutex<HashMap<String, Known>>,
 }
 
-/// A writer's newest term, and the guard that stands for it.
+/// A writer's newest term, and the revision of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     term: u64,
@@ -48,12 +48,13 @@ struct Known {
 }
 
 impl Fences {
-    /// Terms that are kept in `backend`.
+    /// Creates fences whose terms are stored in `backend`.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self { backend, known: Mutex::default() }
     }
 
-    /// Admits a writer in its term, and ends its older ones. The guard belongs into each of its writes.
+    /// Starts or continues the term of a writer, which ends its older terms. Returns the guard for each of its
+    /// writes. Fails if a newer term has begun.
     pub async fn enter(&self, writer: &str, term: u64) -> Result<Guard, FenceError> {
         let key = format!("{PREFIX}{writer}");
         let remembered = self.known.lock().get(writer).copied();
@@ -76,12 +77,12 @@ impl Fences {
         }
     }
 
-    /// Forgets what is remembered of a writer: its guard has moved.
+    /// Removes a writer from the memory cache, because its guard has changed.
     pub fn forget(&self, writer: &str) {
         self.known.lock().remove(writer);
     }
 
-    /// Writes the term; returns what stands there then, by whomever.
+    /// Writes the term. Returns the term that is stored afterwards: this one, or that of a concurrent writer.
     async fn raise(&self, key: &str, older: Option<Known>, term: u64) -> Result<Option<Known>, FenceError> {
         let expected = older.map(|known| known.revision);
         let value = Some(term.to_string().into());
@@ -108,7 +109,7 @@ fn read(pair: KeyValue) -> Result<Known, BackendError> {
     Ok(Known { term, revision: pair.mod_revision })
 }
 
-/// The term that a value holds.
+/// Parses the term in a stored value.
 pub(crate) fn term(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }

@@ -6,18 +6,18 @@ use crate::cache::KeyRange;
 use crate::pinned::{Age, Pinned, json_bytes};
 use crate::stored::Stored;
 
-/// Objects in key order. A long list is not put together before it is read: whoever sends it begins at once, and holds
-/// the snapshot that it is read from.
+/// Objects in key order. A long list is not collected before it is read: its reader starts at once, and holds the
+/// snapshot that it reads from.
 #[derive(Clone)]
 pub struct Items {
     source: Source,
-    /// Of the state that they are of; absent where they are shared with nobody.
+    /// The age of the state that the objects belong to; `None` if they are not shared.
     age: Option<Age>,
 }
 
 #[derive(Clone)]
 enum Source {
-    /// With the bytes of their JSON.
+    /// The objects, and the bytes of their JSON.
     Held(Arc<[Arc<Stored>]>, usize),
     Snapshot(KeyRange),
 }
@@ -28,13 +28,13 @@ impl Items {
         Self { source: Source::Snapshot(range), age: None }
     }
 
-    /// They are of a cache's state of this age.
+    /// Sets the age of the state that the objects belong to.
     #[must_use]
     pub(crate) fn aged(self, age: Age) -> Self {
         Self { age: Some(age), ..self }
     }
 
-    /// The objects, one after another.
+    /// Iterates over the objects.
     pub fn iter(&self) -> Box<dyn Iterator<Item = Arc<Stored>> + Send> {
         match &self.source {
             Source::Held(held, _) => {
@@ -62,7 +62,7 @@ impl Pinned for Items {
         }
     }
 
-    /// A list is of one state, and goes on in it.
+    /// Does nothing: a list must come from one state, and continues in it.
     fn let_go(&self) {}
 }
 

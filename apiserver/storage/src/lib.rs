@@ -1,10 +1,11 @@
-//! Storage of an aggregated API server: one byte-level seam, and everything that is written once above it.
+//! Storage of an aggregated API server: a byte-level interface ([`backend`]), and the layers above it that both
+//! backends share.
 //!
 //! ```text
 //!   server verbs
 //!        │  Storage (objects, selectors, preconditions)
 //!   ┌────┴─────┐
-//!   │  cache   │  snapshot, ring, one cursor a watcher   (reads, watches)
+//!   │  cache   │  snapshot, ring, one cursor per watcher   (reads, watches)
 //!   └────┬─────┘
 //!   ┌────┴─────┐
 //!   │  store   │  objects <-> bytes, compare-and-swap loops (writes)
@@ -14,7 +15,7 @@
 //!   │ sqlite  │  etcd  │
 //! ```
 //!
-//! Nothing here knows which kinds are stored.
+//! Nothing in this crate knows which kinds are stored.
 
 pub mod backend;
 pub mod storage;

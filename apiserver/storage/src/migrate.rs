@@ -1,13 +1,13 @@
-//! Objects moved from the embedded store to etcd, and back. No API server runs on the embedded store meanwhile; those on
-//! etcd take no more writes from the moment at which objects are read.
+//! Moves the objects from the embedded store to etcd, and back. During a move no API server may run on the embedded
+//! store; API servers on etcd accept no writes from the moment at which the objects are read.
 //!
-//! The store that they come to goes on with revisions above all that the other one gave out, and tells whoever names
-//! an older one that it is gone (410): clients list again, and none is told of the new store's events as if they
-//! followed what it saw. The embedded store can take the revisions as they are, so there each object keeps its
-//! resourceVersion, and a watch resumes from the last revision; in etcd each object gets a new one. What they come from
-//! stays as it is, but for a mark that says where they go, and at the end that all of them are there and were read back: no
-//! server starts on a marked store. A move that was broken off is made again by the same command, which finds out how far
-//! it came; `reclaim` takes the mark away.
+//! The target store continues with revisions above all that the source gave out, and answers 410 for an older one:
+//! clients list again, and no client receives the target's events as if they followed what it had seen. The embedded
+//! store can use the revisions as they are, so there each object keeps its resourceVersion, and a watch resumes from
+//! the last revision; in etcd each object gets a new one. The source does not change, except for a mark that says
+//! where the objects go and, at the end, that all of them are there and were read back: no server starts on a marked
+//! store. A move that was aborted is repeated with the same command, which finds out how far it got; `reclaim`
+//! removes the mark.
 
 use std::fs;
 use std::path::Path;
@@ -18,28 +18,28 @@ use crate::progress::Progress;
 use crate::sqlite::{self, SqliteBackend, SqliteOptions};
 use crate::values;
 
-/// Pairs that are read at a time.
+/// Pairs read at a time.
 const PAGE: usize = 500;
 
 /// What was moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// How many keys.
+    /// Number of keys.
     pub keys: u64,
-    /// The last revision of the store that they came from.
+    /// The last revision of the source.
     pub from: Revision,
-    /// The first one of the store that they came to.
+    /// The first revision of the target.
     pub to: Revision,
-    /// Why the store that they came from could not be marked, if it could not.
+    /// Why the source could not be marked as moved; `None` if it was.
     pub unmarked: Option<String>,
 }
 
-/// Moves what is in the file `from` to a prefix of etcd that nobody has used.
+/// Moves the pairs in the file `from` to an unused prefix of etcd.
 pub async fn to_etcd(from: &Path, to: &EtcdConfig, progress: &Progress) -> Result<Moved> {
     if !fs::exists(from).unwrap_or(true) {
         return Err(BackendError::Unavailable(format!("{} does not exist", from.display())));
     }
-    // Held to the end: no server starts on it meanwhile.
+    // The store stays open to the end, so no server can start on it meanwhile.
     let source = SqliteBackend::open(from, SqliteOptions { leaving: true, ..SqliteOptions::default() })?;
     sqlite::check(from, progress)?;
     let at = source.current_revision().await?;
@@ -78,11 +78,11 @@ async fn fill_etcd(
         told(sqlite::undo_move(from));
         return Err(error);
     }
-    // Whoever is not told whether it is open to servers leaves the mark: servers may have started there.
+    // If it is unknown whether the prefix is open, the mark stays: servers may have started there.
     target.finish().await
 }
 
-/// Moves what is under a prefix of etcd to a new file `to`.
+/// Moves the pairs under a prefix of etcd to a new file `to`.
 pub async fn to_embedded(from: &EtcdConfig, to: &Path, progress: &Progress) -> Result<Moved> {
     let target = sqlite::Import::begin(to);
     let source = match etcd::Source::look(from).await {
@@ -116,7 +116,7 @@ async fn fill_embedded(
 ) -> Result<(etcd::Leaving, u64, Revision)> {
     // From here on no server writes.
     let leaving = source.close(place).await?;
-    // One more: a watch from there on has missed nothing, and one from before must be told so.
+    // One more: a watch from this revision has missed nothing, and one from before it must get an error.
     let first = Revision(leaving.at().0 + 1);
     let filled = async {
         let mut pages = Pages::new(source.backend(), leaving.at());
@@ -141,26 +141,27 @@ async fn fill_embedded(
     }
 }
 
-/// All objects are moved, whatever became of the mark.
+/// All objects were moved, even if the mark could not be written.
 fn unmarked(marked: Result<()>) -> Option<String> {
     marked.err().map(|error| error.to_string())
 }
 
-/// The move failed, for a reason of its own; the mark of it is taken away by `reclaim` if it stays.
+/// Logs that the mark of a failed move could not be removed; `reclaim` removes it. The move itself returns its own
+/// error.
 fn told(undone: Result<()>) {
     if let Err(error) = undone {
         tracing::warn!(%error, "what objects were to be moved from stays marked: run `migrate` again, or `reclaim`");
     }
 }
 
-/// Why no server starts on a store that is marked.
+/// The error of a server that starts on a store whose objects were moved.
 pub(crate) fn has_moved(place: &str) -> BackendError {
     BackendError::Unavailable(format!(
         "its objects were moved to {place}: start servers there, or `reclaim` this store to go on with it as it was left"
     ))
 }
 
-/// Why no server starts or writes on a store that is being left.
+/// The error of a server that starts on, or writes to, a store that is being moved.
 pub(crate) fn leaves(place: &str) -> BackendError {
     BackendError::Unavailable(format!(
         "its objects are being moved to {place}, or were and it was broken off: let `migrate` end, or run it again, or \
@@ -168,12 +169,12 @@ pub(crate) fn leaves(place: &str) -> BackendError {
     ))
 }
 
-/// Whoever moves nothing has named the wrong place.
+/// The error for a source without objects: its flag is probably wrong.
 fn nothing(place: &str, flag: &str) -> BackendError {
     BackendError::Unavailable(format!("there is nothing to move in {place}: is {flag} right?"))
 }
 
-/// All pairs of a store at one revision.
+/// Reads all pairs of a store at one revision, page by page.
 struct Pages<'s> {
     source: &'s dyn Backend,
     at: Revision,
@@ -188,7 +189,7 @@ impl<'s> Pages<'s> {
         Self { source, at, start: Some(values::ALL.to_owned()), ahead: None, read: 0, total: 0 }
     }
 
-    /// Whether there are any; the first are then kept for [`Pages::next`]. They are counted once, here.
+    /// Returns whether there are any pairs. Counts them, once, and keeps the first page for [`Pages::next`].
     async fn any(&mut self, progress: &Progress) -> Result<bool> {
         let first = self.source.range(prefix_range(values::ALL), PAGE, Some(self.at)).await?;
         self.total = first.count;
@@ -207,7 +208,7 @@ impl<'s> Pages<'s> {
         Ok(Some(self.turn(pairs, progress)))
     }
 
-    /// Goes on behind these.
+    /// Continues after these pairs, and reports progress.
     fn turn(&mut self, pairs: Vec<KeyValue>, progress: &Progress) -> Vec<KeyValue> {
         self.read += pairs.len() as u64;
         progress.tell("moving", self.read, self.total);
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
     use crate::backend::{RangeResult, WatchItem, Write, WriteOutcome};
 
-    /// Of a store, how often all of it was counted.
+    /// A store, and how often all of its keys were counted.
     struct Counting(SqliteBackend, AtomicUsize);
 
     #[async_trait]
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// With each page of 500 all that follow it were counted: of 100,000 objects, ten million.
+    /// Regression: with each page of 500, all following keys were counted: ten million for 100,000 objects.
     #[tokio::test]
     async fn objects_are_counted_once_and_each_is_read_once() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Past states that readers hold on to: what they cost, and letting go of them from outside.
+//! Past states that readers keep in memory: how much they cost, and how to release them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,13 +10,15 @@ use crate::stored::Stored;
 
 /// Memory that one reader keeps alive.
 pub trait Pinned: Send + Sync {
-    /// An upper bound of the bytes that would be freed without the reader. Asked for often: takes constant time.
+    /// Returns an upper bound of the bytes that would be freed without the reader. Takes constant time, because it is
+    /// called often.
     fn bytes(&self) -> usize;
-    /// Frees them, if the reader can do without: it makes them again when it reads on, or says that they are gone.
+    /// Frees the memory if the reader can continue without it: the reader makes the objects again, or fails with an
+    /// error that they are gone.
     fn let_go(&self);
 }
 
-/// The age of a cache's state, in bytes that the cache has taken in since.
+/// The age of a cache's state, in bytes that the cache has received since.
 #[derive(Clone)]
 pub(crate) struct Age {
     metrics: Arc<Metrics>,
@@ -24,42 +26,43 @@ pub(crate) struct Age {
 }
 
 impl Age {
-    /// Of a state before which the cache had taken in so many bytes.
+    /// Creates the age of a state; before it, the cache had received `taken_in` bytes.
     pub(crate) fn new(metrics: Arc<Metrics>, taken_in: u64) -> Self {
         Self { metrics, taken_in }
     }
 
-    /// An upper bound of what the state keeps alive beyond the cache: an object that only the state has was replaced
-    /// since, so that they are together no larger than what was taken in since; what the cache's ring holds of that,
-    /// the ring keeps anyway. Readers of one state are each counted in full.
+    /// Returns an upper bound of what the state keeps alive beyond the cache. An object that only this state holds
+    /// was replaced later, so all such objects are no larger than what was received since; what is in the cache's
+    /// ring does not count, because the ring keeps it anyway. If several readers hold one state, each is counted in
+    /// full.
     pub(crate) fn bytes(&self) -> usize {
         let since = self.metrics.taken_in.load(Relaxed).saturating_sub(self.taken_in);
         usize::try_from(since.saturating_sub(self.metrics.ring_bytes.load(Relaxed))).unwrap_or(usize::MAX)
     }
 }
 
-/// Objects that have been read from the store for one reader.
+/// Objects that were read from the store for one reader.
 #[derive(Default)]
 pub(crate) struct Fetched(Mutex<Left>);
 
-/// Those that the reader has not taken yet.
+/// The objects that the reader has not taken yet.
 #[derive(Default)]
 struct Left {
-    /// The next one last.
+    /// In reverse order.
     objects: Vec<Arc<Stored>>,
     /// Bytes of their JSON.
     bytes: usize,
 }
 
 impl Fetched {
-    /// `objects`, in the order in which they are taken.
+    /// `objects` are in the order in which they are taken.
     pub(crate) fn new(mut objects: Vec<Arc<Stored>>) -> Self {
         objects.reverse();
         let bytes = json_bytes(&objects);
         Self(Mutex::new(Left { objects, bytes }))
     }
 
-    /// The next objects, at most `most`; nothing when there are none left, or were let go.
+    /// Returns the next objects, at most `most`; none when all were taken or released.
     pub(crate) fn next(&self, most: usize) -> Vec<Arc<Stored>> {
         let mut left = self.0.lock();
         let keep = left.objects.len().saturating_sub(most);
@@ -76,12 +79,12 @@ impl Pinned for Fetched {
     }
 
     fn let_go(&self) {
-        // Dropped without the lock.
+        // Drop it after the lock is released.
         let _left = std::mem::take(&mut *self.0.lock());
     }
 }
 
-/// Bytes of the JSON of all objects.
+/// Returns the bytes of the JSON of all objects.
 pub(crate) fn json_bytes(objects: &[Arc<Stored>]) -> usize {
     objects.iter().map(|stored| stored.json_len()).sum()
 }

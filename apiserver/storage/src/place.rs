@@ -1,4 +1,4 @@
-//! Where a server's objects are, by its settings: the backend, and a kind's cached storage above it.
+//! Opens the backend that a server's flags select, and the cached storage of a kind above it.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ const FILE: &str = "drydock.db";
 /// Where objects are kept.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In a file below a folder, which is made if it is not there.
+    /// In a file in a folder, which is created if it does not exist.
     Embedded {
         /// The folder.
         folder: PathBuf,
-        /// Bytes beyond which creates are refused; `None` is no limit but the disk's.
+        /// Bytes beyond which creates are refused; `None` is limited by the disk only.
         quota: Option<u64>,
     },
     /// In etcd.
     Etcd(EtcdConfig),
 }
 
-/// Why a place cannot be used, by the flag that names it.
+/// Why a place cannot be used, with the flag that names it.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The folder cannot be made.
@@ -49,7 +49,7 @@ impl Place {
     /// Opens the backend.
     ///
     /// # Errors
-    /// For a place that cannot be used.
+    /// If the place cannot be used.
     pub async fn open(&self) -> Result<Arc<dyn Backend>, PlaceError> {
         let (folder, quota) = match self {
             Self::Etcd(config) => {
@@ -64,7 +64,7 @@ impl Place {
         Ok(Arc::new(opened.map_err(|why| PlaceError::File(file, why))?))
     }
 
-    /// The same place with another quota, 0 for none. etcd has a quota of its own.
+    /// Returns the same place with another quota; 0 means none. etcd has a quota of its own.
     #[must_use]
     pub fn with_quota(self, bytes: u64) -> Self {
         match self {
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    /// What a log calls it.
+    /// Returns the name for logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Embedded { .. } => "embedded",
@@ -82,26 +82,27 @@ impl Place {
     }
 }
 
-/// The embedded store's file in its folder.
+/// Returns the path of the embedded store's file.
 pub fn file(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
-/// Makes the embedded store's folder, and makes that durable, as what is written in it will be. The objects are for the
-/// server alone; a folder that is there already is its owner's business.
+/// Creates the embedded store's folder, readable by the server alone, and syncs its parents, so that it is as durable
+/// as what is written in it. The permissions of an existing folder are not changed.
 ///
 /// # Errors
-/// If it cannot be made.
+/// If the folder cannot be created.
 pub fn make_folder(folder: &Path) -> Result<(), PlaceError> {
     let absent = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let new: Vec<_> = folder.ancestors().take_while(absent).collect();
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    // Each stands in the one above it.
+    // A new folder is an entry in its parent, which is synced.
     let durable = made.and_then(|()| new.into_iter().try_for_each(sync_directory));
     durable.map_err(|why| PlaceError::Folder(folder.to_owned(), why))
 }
 
-/// A kind's storage: the watch cache over the typed store over `backend`. Of a kind with a quota its use is counted.
+/// Returns the storage of a kind: the watch cache over the typed store over `backend`. With a quota, its use is
+/// counted.
 pub fn cached(backend: &Arc<dyn Backend>, names: &Names, quota: Option<Quota>) -> Arc<Cache> {
     let config = Config { quota, ..Config::default() };
     Arc::new(Cache::start(Store::new(backend.clone(), names.group, names.plural), config))

@@ -1,34 +1,34 @@
-//! What long work on a store tells of how far it is.
+//! Progress reports of long operations on a store.
 
 use std::sync::Arc;
 
-/// How far one stage of the work is.
+/// The progress of one stage of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What is being done.
+    /// The name of the stage.
     pub name: &'static str,
     /// How much of it is done.
     pub done: u64,
-    /// How much there is; 0 where nobody knows.
+    /// How much there is to do; 0 if unknown.
     pub total: u64,
 }
 
-/// Is told of each stage, now and then.
+/// Receives a progress report from time to time.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(Stage) + Send + Sync>);
 
 impl Progress {
-    /// Tells `told`.
+    /// Passes each report to `told`.
     pub fn new(told: impl Fn(Stage) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }
 
-    /// Tells nobody.
+    /// Ignores all reports.
     pub fn silent() -> Self {
         Self::new(|_| ())
     }
 
-    /// So much of a stage is done.
+    /// Reports how much of a stage is done.
     pub fn tell(&self, name: &'static str, done: u64, total: u64) {
         (self.0)(Stage { name, done, total });
     }

@@ -1,29 +1,30 @@
 //! How long history is kept where space is short, and which revision was current that long ago.
 //!
-//! Compaction by time alone keeps five to ten minutes of history, whatever that takes. Whoever rewrites one object again
-//! and again would fill the store with it. So a store that fills up keeps less: those who resume a watch within what is
-//! kept notice nothing, and what is older is worth less than room for the writes of everybody.
+//! Compaction by time alone keeps five to ten minutes of history, however large it is. A client that rewrites one
+//! object again and again would fill the store with history. So a fuller store keeps less: a client that resumes a
+//! watch within the kept history notices nothing, and older history matters less than space for the writes of all
+//! clients.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::backend::Revision;
 
-/// Most marks that are kept.
+/// Maximum number of marks kept.
 const MARKS: usize = 64;
-/// The part of the quota that a compaction before its time has to be worth, unless the store is full.
+/// A compaction before its time must free 1/WORTH of the quota, unless the store is full.
 const WORTH: u64 = 64;
-/// The part of the quota that the history of half a minute may take.
+/// The history of half a minute may take 1/HISTORY of the quota.
 const HISTORY: u64 = 8;
 
-/// How long history is kept by a store that is at least so full.
+/// How long history is kept, by how full the store is.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// From half of the quota on.
+    /// From half of the quota.
     pub half: Duration,
-    /// From three quarters on.
+    /// From three quarters of the quota.
     pub three_quarters: Duration,
-    /// From the quota on. Not less: the watches that feed caches should not be overtaken.
+    /// From the whole quota. It is long enough that compaction does not overtake the watches that fill caches.
     pub full: Duration,
 }
 
@@ -34,17 +35,17 @@ impl Default for Retention {
     }
 }
 
-/// What a store has to give up at present.
+/// What a store has to discard at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Demand {
     /// History younger than this is kept.
     keep: Duration,
-    /// Bytes that a compaction has to be worth.
+    /// Bytes that a compaction must free at least.
     worth: u64,
 }
 
 impl Retention {
-    /// What is demanded of a store that holds `used` of `quota` bytes; nothing as long as less than half is used.
+    /// Returns the demand on a store that holds `used` of `quota` bytes; `None` while less than half is used.
     pub(crate) fn demand(&self, used: u64, quota: u64) -> Option<Demand> {
         let worth = quota / WORTH;
         match used {
@@ -56,39 +57,40 @@ impl Retention {
     }
 }
 
-/// Bytes that history may take, within the time for which it is kept, in a store that holds `used` of `quota` bytes;
-/// `None` as long as less than half is used.
+/// Returns how many bytes the history may take, within the time for which it is kept, in a store that holds `used` of
+/// `quota` bytes; `None` while less than half is used.
 pub(crate) fn history_room(used: u64, quota: u64) -> Option<u64> {
     is_short(used, quota).then_some(quota / HISTORY)
 }
 
-/// Whether a store begins to keep less history.
+/// Whether the store is so full that it keeps less history.
 fn is_short(used: u64, quota: u64) -> bool {
     used >= quota / 2
 }
 
-/// Which revision was current when. It grows with the time for which history is kept, not with what is written.
+/// Which revision was current when. Its size depends on the time for which history is kept, not on the number of
+/// writes.
 #[derive(Debug)]
 pub(crate) struct Marks {
     marks: VecDeque<Mark>,
-    /// Up to where history is forgotten.
+    /// The mark up to which history has been discarded.
     forgotten: Mark,
     spacing: Duration,
     longest: Duration,
 }
 
-/// A moment in the life of a store.
+/// A moment, with the revision that was current.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     at: Instant,
     /// The revision that was current.
     pub revision: Revision,
-    /// Bytes that had been written.
+    /// Bytes written by then.
     written: u64,
 }
 
 impl Marks {
-    /// Of a store that is opened `now` at `revision`.
+    /// Creates the marks of a store that is opened at the time `now` at `revision`.
     pub fn new(retention: &Retention, now: Instant, revision: Revision) -> Self {
         let start = Mark { at: now, revision, written: 0 };
         let longest = retention.half.max(retention.three_quarters).max(retention.full);
@@ -102,31 +104,31 @@ impl Marks {
         }
     }
 
-    /// The store is at `revision` now, after `written` bytes in all.
+    /// Records that the store is at `revision`, after `written` bytes in all.
     pub fn note(&mut self, now: Instant, revision: Revision, written: u64) {
         let last = self.marks.back().copied();
         if last.is_some_and(|last| last.revision >= revision || last.at + self.spacing > now) {
             return;
         }
         self.marks.push_back(Mark { at: now, revision, written });
-        // The first one that is old enough for every demand stays.
+        // Keep the first mark that is old enough for every demand.
         while self.marks.get(1).is_some_and(|next| next.at + self.longest <= now) {
             self.marks.pop_front();
         }
     }
 
-    /// Up to where a demand is to be met now.
+    /// Returns the mark up to which to discard history now, if the demand is due.
     pub fn due(&self, now: Instant, demand: Demand) -> Option<Mark> {
         let due = self.marks.iter().rev().find(|mark| mark.at + demand.keep <= now)?;
         self.is_worth(due, demand).then_some(*due)
     }
 
-    /// When the next demand is to be met, if nothing more is written; `None` where there is nothing to forget.
+    /// Returns when the demand is due if nothing more is written; `None` if there is nothing to discard.
     pub fn next(&self, demand: Demand) -> Option<Instant> {
         self.marks.iter().find(|mark| self.is_worth(mark, demand)).map(|mark| mark.at + demand.keep)
     }
 
-    /// What was before `mark` is forgotten.
+    /// Records that the history before `mark` was discarded.
     pub fn forgot(&mut self, mark: Mark) {
         self.forgotten = mark;
     }

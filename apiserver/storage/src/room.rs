@@ -1,19 +1,20 @@
-//! Memory for what a read is about to hold.
+//! Memory that a read requests before it uses it.
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 
-/// Where a read asks for memory before it reads objects from the backend that no cache holds: nobody shares them with it.
+/// Grants memory to a read before it reads objects from the backend that no cache holds, and which are therefore not
+/// shared.
 #[async_trait]
 pub trait Room: Send + Sync {
-    /// Makes room for so many bytes more, and waits for it if need be.
+    /// Reserves `bytes` more, and waits for them if necessary.
     ///
     /// # Errors
-    /// What the client is told where there is none.
+    /// If there is not enough memory: the error for the client.
     async fn take(&mut self, bytes: usize) -> Result<(), ApiError>;
 }
 
-/// Room without an end, for what a program reads for itself.
+/// Grants any amount: for reads that a program makes for itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Endless;
 

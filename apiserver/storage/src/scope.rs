@@ -1,4 +1,4 @@
-//! Which keys and objects a [`Scope`] selects, and what a change means to a watcher of it.
+//! Which keys and objects a [`Scope`] selects, and how a change looks to a watcher of it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Scope {
         Self { prefix: key.to_owned(), single: true, matches: None }
     }
 
-    /// Narrows the scope to the objects that `accepts` accepts, which looks at the fields at some dotted paths.
+    /// Narrows the scope to the objects that `accepts` returns `true` for; it reads the fields at the dotted `paths`.
     pub fn matching(
         mut self,
         paths: &[&str],
@@ -36,18 +36,18 @@ impl Scope {
         self
     }
 
-    /// Whether an object under this key (relative to the resource) can be in the scope.
+    /// Whether an object with this key (relative to the resource) may be in the scope.
     pub fn contains(&self, key: &str) -> bool {
         if self.single { key == self.prefix } else { key.starts_with(&self.prefix) }
     }
 
-    /// Whether the label and field selection accepts the object.
+    /// Whether the label and field selection includes the object.
     pub fn selects(&self, stored: &Stored) -> bool {
         let selected = |selection: &Selection| (selection.accepts)(&stored.excerpt(&selection.looks_at));
         self.matches.as_ref().is_none_or(selected)
     }
 
-    /// The scope's keys, with `base` before each.
+    /// Returns the range of the scope's keys, each prefixed with `base`.
     pub(crate) fn keys(&self, base: &str) -> Range<String> {
         let start = format!("{base}{}", self.prefix);
         if self.single { start.clone()..next_key(&start) } else { prefix_range(&start) }
@@ -59,10 +59,11 @@ pub(crate) fn next_key(key: &str) -> String {
     format!("{key}\0")
 }
 
-/// What one change looks like from within a scope whose keys contain it; `None` if it stays outside.
+/// Returns the event that a change causes within a scope whose keys contain it; `None` if the object is outside the
+/// selection before and after.
 ///
-/// A change that leaves the selection is a deletion, one that enters it an addition (Kubernetes: etcd3
-/// watcher.go, `transform`). `departed` makes the last state within, stamped with the change's revision.
+/// A change that leaves the selection is a deletion, one that enters it an addition (Kubernetes: etcd3 watcher.go,
+/// `transform`). `departed` makes the last state in the selection, with the change's revision.
 pub(crate) fn transition(
     scope: &Scope,
     current: Option<&Arc<Stored>>,

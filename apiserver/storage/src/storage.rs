@@ -1,7 +1,7 @@
-//! What the verbs of a server ask of storage: objects, revisions, preconditions, watches.
+//! The storage interface that the verbs of a server use: objects, revisions, preconditions, watches.
 //!
-//! The store implements it over a [`crate::backend::Backend`]; the watch cache implements it over the store, so
-//! that either can stand behind a server (Kubernetes: storage/interfaces.go and cacher/delegator.go).
+//! The typed store implements it over a [`crate::backend::Backend`], and the watch cache implements it over the
+//! store, so a server can use either (Kubernetes: storage/interfaces.go and cacher/delegator.go).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -24,35 +24,35 @@ pub use crate::stored::Stored;
 pub enum ReadAt {
     /// At least as new as every write acknowledged before the read began.
     Latest,
-    /// Any state at least this new; 0 is any state at all.
+    /// Any state at least this new; 0 accepts any state.
     NotOlderThan(Revision),
-    /// Exactly this state.
+    /// The state at exactly this revision.
     Exact(Revision),
 }
 
-/// Label and field selection of objects.
+/// A label and field selection of objects.
 #[derive(Clone)]
 pub struct Selection {
-    /// What it looks at: of an object that is kept as bytes, the rest is not decoded.
+    /// The fields that the selection reads. The other fields of an object that is kept as bytes are not decoded.
     pub looks_at: Arc<Excerpt>,
-    /// What every object that it selects has, if there is such a thing: watchers are woken by it.
+    /// A field value that every selected object has, if the selection requires one. Watchers are indexed by it.
     pub requires: Option<Term>,
-    /// About how many bytes it takes in memory.
+    /// The approximate size of the selection in memory, in bytes.
     pub bytes: usize,
-    /// Whether it selects an object that has these fields at least.
+    /// Returns whether the selection includes an object. The object has at least the fields in `looks_at`.
     pub accepts: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
 }
 
-/// A field with its value; an absent one is the empty string.
+/// A field and its value; an absent field has the value "".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// The names that lead to the field.
+    /// The field names from the root of the object to the field.
     pub path: Arc<[String]>,
-    /// Its text.
+    /// The text that the field holds.
     pub value: String,
 }
 
-/// Which objects a list or a watch is about.
+/// The objects that a list or a watch selects.
 #[derive(Clone)]
 pub struct Scope {
     /// `namespace/` for one namespace, empty for all, or a whole key for one object.
@@ -67,11 +67,11 @@ pub struct Scope {
 pub struct Page {
     /// Objects in key order.
     pub items: Items,
-    /// The revision of the whole list.
+    /// The revision at which the whole list is read.
     pub revision: Revision,
-    /// Where the next page starts, when there is more.
+    /// The key at which the next page starts; `None` for the last page.
     pub next: Option<String>,
-    /// How many objects follow this page; `None` where a selection makes it unknown.
+    /// The number of objects after this page; `None` if a selection makes it unknown.
     pub remaining: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ pub struct Page {
 pub struct ListOptions {
     /// Freshness.
     pub at: ReadAt,
-    /// Most items in the page; 0 is no limit.
+    /// Maximum number of items in the page; 0 means no limit.
     pub limit: usize,
     /// Key to start at (inclusive), from a continue token.
     pub start: Option<String>,
@@ -91,7 +91,7 @@ pub struct ListOptions {
 pub enum WatchFrom {
     /// Events above this revision.
     After(Revision),
-    /// The present objects as ADDED (state at least this new), then a bookmark that says so if asked for, then events.
+    /// The existing objects as ADDED (state at least this new), then a bookmark that marks their end, then events.
     InitialEvents(ReadAt),
 }
 
@@ -102,35 +102,36 @@ pub enum WatchEvent {
     Added(Arc<Stored>),
     /// The object changed within the selection.
     Modified(Arc<Stored>),
-    /// The object was deleted or left the selection: its last state within, carrying the event's revision.
+    /// The object was deleted or left the selection: its last state in the selection, with the event's revision.
     Deleted(Arc<Stored>),
-    /// Every event up to here was sent; `initial` ends the initial events.
+    /// Every event up to this revision was sent; `initial` marks the end of the initial events.
     Bookmark {
         /// The revision.
         revision: Revision,
-        /// Whether it ends the initial events of a WatchList.
+        /// Whether it marks the end of the initial events of a WatchList.
         initial: bool,
     },
-    /// The watch is over.
+    /// The watch has ended.
     Failed(StorageError),
 }
 
-/// One watcher's cursor. It is polled, so that an event costs each of a thousand watchers no future and no allocation.
+/// A watcher: one cursor into the changes. It is polled, so that an event needs no future and no allocation for each
+/// of a thousand watchers.
 pub trait Watcher: Send {
-    /// Adds the next events, at least one; if there are none yet, the task is woken when there may be. `false` after
-    /// `Failed`.
+    /// Appends the next events, at least one. If there are none yet, returns `Pending` and wakes the task when there
+    /// may be some. Returns `false` after `Failed`.
     fn poll_next(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool>;
-    /// A revision up to which this watcher has been told everything, for a periodic bookmark; 0 while the initial
-    /// events are on their way, when there is no such revision.
+    /// Returns a revision up to which this watcher has sent every event, for a periodic bookmark; 0 before the
+    /// initial events are complete.
     fn progress(&self) -> Revision;
-    /// What the watcher holds for its initial events, where it has them from a past state.
+    /// Returns the memory that the watcher pins for its initial events, if it reads them from a past state.
     fn pinned(&self) -> Option<Arc<dyn Pinned>> {
         None
     }
 }
 
 impl dyn Watcher + '_ {
-    /// The next events, at least one; waits for one. Cancel safe. `None` after `Failed`.
+    /// Returns the next events, at least one, and waits for them. Cancel safe. `None` after `Failed`.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         let mut events = VecDeque::new();
         let more = poll_fn(|context| self.poll_next(context, &mut events)).await;
@@ -138,17 +139,18 @@ impl dyn Watcher + '_ {
     }
 }
 
-/// What an update closure decides.
+/// The decision of an updater.
 pub enum Change {
-    /// Store this object. If it encodes to the same bytes, nothing is written.
+    /// Store this object. If it encodes to the stored bytes, nothing is written.
     Write(Object),
-    /// Remove the key; the object is the last state that watchers see.
+    /// Delete the key; watchers receive this object as the last state.
     Delete(Object),
-    /// Leave it as it is.
+    /// Leave the object unchanged.
     Keep,
 }
 
-/// Decides the next state from the present one (`None` when there is none). May be called again after a lost race.
+/// Computes the next state from the current one (`None` if the object does not exist). It is called again after a
+/// conflict.
 pub type Updater<'a> = &'a mut (dyn FnMut(Option<&Stored>) -> Result<Change, ApiError> + Send);
 
 /// Errors of storage; `server` translates them into Status at its edge.
@@ -160,41 +162,42 @@ pub enum StorageError {
     /// The key is taken.
     #[error("already exists")]
     AlreadyExists,
-    /// The revision asked for is gone.
+    /// The requested revision is too old: it is compacted, or no longer in the cache.
     #[error("too old resource version: {requested} ({oldest})")]
     Expired {
-        /// Asked for.
+        /// The requested revision.
         requested: u64,
-        /// Oldest held.
+        /// The oldest revision that is kept.
         oldest: u64,
     },
-    /// The revision asked for did not come within 3 s.
+    /// The requested revision is above the current one. The cache waits for it for 3 s before it fails.
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLarge {
-        /// Asked for.
+        /// The requested revision.
         requested: u64,
-        /// Newest held.
+        /// The current revision.
         current: u64,
     },
-    /// The object is more than the backend stores; it comes back.
+    /// The object is larger than the backend accepts. It is returned in the error.
     #[error("the object is too large")]
     Oversized(Box<Object>),
-    /// The guard of a write has moved.
+    /// The guard of the write has changed: the writer's fencing term is over.
     #[error("the writer's term is over")]
     Guarded,
-    /// The closure of an update refused, or there was no [`Room`] for a list.
+    /// An updater returned this error, or there was no [`Room`] for a list.
     #[error("{0}")]
     Refused(ApiError),
     /// The cache is not filled yet.
     #[error("storage is (re)initializing")]
     NotReady,
-    /// From below.
+    /// An error of the backend.
     #[error(transparent)]
     Backend(BackendError),
 }
 
 impl From<BackendError> for StorageError {
-    /// The two errors that say something about the revision asked for are the caller's; the rest is the backend's.
+    /// Maps the two errors about the requested revision to variants of their own; every other error stays a backend
+    /// error.
     fn from(error: BackendError) -> Self {
         match error {
             BackendError::Compacted { requested, oldest } => {
@@ -211,7 +214,7 @@ impl From<BackendError> for StorageError {
 /// Objects of one resource.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
-    /// Stores a new object, if the guard of `context` stands.
+    /// Stores a new object. Fails if the key exists or the guard of `context` has changed.
     async fn create(
         &self,
         key: &str,
@@ -220,18 +223,18 @@ pub trait Storage: Send + Sync + 'static {
     ) -> Result<Arc<Stored>, StorageError>;
     /// Reads one object.
     async fn get(&self, key: &str, at: ReadAt) -> Result<Arc<Stored>, StorageError>;
-    /// Reads a page of objects. Those that are not in memory are read as `room` is made for them, and are the reader's
-    /// for as long as it has the page.
+    /// Reads a page of objects. Objects that no cache holds are read from the backend, after `room` has granted
+    /// memory for them; they stay in memory as long as the page does.
     async fn list(
         &self,
         scope: &Scope,
         options: &ListOptions,
         room: &mut dyn Room,
     ) -> Result<Page, StorageError>;
-    /// Compare-and-swap loop: `updater` sees the present state (from the cache at first, then live after a lost
-    /// race or a refusal on possibly stale data) and says what to do. Returns the resulting state (for `Delete` the
-    /// last state at the deletion's revision) and whether something was written. Writes only if the guard of
-    /// `context` stands.
+    /// Runs a compare-and-swap loop: `updater` sees the current state and returns the change to make. The state is
+    /// from the cache at first, and is read from the backend after a conflict or before a refusal that was based on
+    /// cached state is returned. Returns the resulting state (for `Delete` the last state at the deletion's revision)
+    /// and whether something was written. Fails if the guard of `context` has changed.
     async fn update(
         &self,
         key: &str,
@@ -240,12 +243,12 @@ pub trait Storage: Send + Sync + 'static {
     ) -> Result<(Arc<Stored>, bool), StorageError>;
     /// Opens a watch.
     async fn watch(&self, scope: Scope, from: WatchFrom) -> Result<Box<dyn Watcher>, StorageError>;
-    /// The newest revision, as the authority has it.
+    /// Returns the newest revision, read from the database itself.
     async fn current_revision(&self) -> Result<Revision, StorageError>;
-    /// About how many bytes of objects a list of `scope` looks at, counted no further than `enough`; `enough` where
-    /// that is not known at once. It reads nothing from the backend.
+    /// Returns about how many bytes of objects a list of `scope` reads. It stops counting at `enough`, and returns
+    /// `enough` if the number is not known at once. It reads nothing from the backend.
     fn listed_bytes(&self, scope: &Scope, options: &ListOptions, enough: usize) -> usize;
-    /// [`crate::backend::Backend::history_room`].
+    /// See [`crate::backend::Backend::history_room`].
     fn history_room(&self) -> Option<u64>;
     /// Whether reads can be served.
     fn ready(&self) -> bool;

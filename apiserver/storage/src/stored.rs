@@ -1,14 +1,15 @@
 //! One object at one revision, shared by all its readers.
 //!
 //! ```text
-//!   written, or read from a watch ──> fresh: JSON; once asked for, also the decoded object and its protobuf
+//!   written, or read from a watch ──> fresh: JSON; on first use, also the decoded object and its protobuf
 //!                                       │ pack
 //!                                       ▼
-//!                                     packed: JSON alone, compressed; anything else is made for each reader
+//!                                     packed: only compressed JSON; each reader decodes or encodes the rest
 //! ```
 //!
-//! A cache packs all but its newest objects, as a decoded object takes several times the memory of its JSON. The object
-//! of a writer is not kept: memory is freed sooner where it was allocated, and most readers want JSON.
+//! A cache packs all but its newest objects, because a decoded object takes several times the memory of its JSON. The
+//! object that a writer passes in is not kept: memory is freed sooner where it was allocated, and most readers need
+//! JSON.
 
 mod interner;
 mod packed;
@@ -34,7 +35,7 @@ pub struct Stored {
     pub revision: Revision,
     /// Set once, and then read without a lock.
     packed: OnceLock<Packed>,
-    /// Absent once the object is packed.
+    /// `None` once the object is packed.
     fresh: Mutex<Option<Box<Fresh>>>,
 }
 
@@ -46,19 +47,19 @@ struct Fresh {
 }
 
 impl Stored {
-    /// Sets the object's resourceVersion to `revision`.
+    /// Encodes the object with `revision` as its resourceVersion.
     pub fn new(key: String, mut object: Object, revision: Revision) -> Self {
         object.set_resource_version(&revision.0.to_string());
         Self::with(&key, object.to_json(), revision)
     }
 
-    /// An object that has no revision: what would be stored if this were no dry run.
+    /// Encodes an object without a revision: the result of a dry run.
     pub fn without_revision(key: String, mut object: Object) -> Self {
         object.set_resource_version("");
         Self::with(&key, object.to_json(), Revision::default())
     }
 
-    /// The object that is stored as `bytes`, which have no resourceVersion and can be decoded.
+    /// Returns the object that is stored as `bytes`. They have no resourceVersion, and must be decodable.
     pub(crate) fn of_bytes(key: &str, bytes: &[u8], revision: Revision) -> Self {
         match splice::with_resource_version(bytes, &revision.0.to_string()) {
             Some(json) => Self::with(key, json, revision),
@@ -71,12 +72,13 @@ impl Stored {
         Self { key: key.into(), revision, packed: OnceLock::new(), fresh: Mutex::new(Some(Box::new(fresh))) }
     }
 
-    /// The same state with another revision, as those see it whose selection it left.
+    /// Returns the same state with another revision, for watchers whose selection it left.
     pub(crate) fn stamped(&self, revision: Revision) -> Self {
         Self::new(self.key.to_string(), Object::clone(&self.object()), revision)
     }
 
-    /// The object with its resourceVersion. A fresh one is decoded once and kept, a packed one decoded for each call.
+    /// Returns the object with its resourceVersion. A fresh object is decoded once and kept, a packed one is decoded
+    /// for each call.
     pub fn object(&self) -> Arc<Object> {
         self.known().unwrap_or_else(|| {
             let object = self.object_not_kept();
@@ -87,13 +89,13 @@ impl Stored {
         })
     }
 
-    /// As [`Self::object`], but an object that has to be decoded is not kept: for readers of many objects, who need each
-    /// of them only once.
+    /// As [`Self::object`], but does not keep a decoded object: for readers of many objects that need each of them
+    /// only once.
     pub fn object_not_kept(&self) -> Arc<Object> {
         self.known().unwrap_or_else(|| Arc::new(decoded(&self.json())))
     }
 
-    /// Some fields of the object, of which only they are decoded if it is not decoded already; it may have others.
+    /// Returns the object with at least the fields of `excerpt`. If it is not decoded yet, only those are decoded.
     pub fn excerpt(&self, excerpt: &Excerpt) -> Arc<Object> {
         self.known().unwrap_or_else(|| Arc::new(excerpt.read(&self.json())))
     }
@@ -105,7 +107,7 @@ impl Stored {
         self.fresh.lock().as_ref()?.decoded.clone()
     }
 
-    /// Packs the JSON, which shares texts with that of similar objects, and frees everything else.
+    /// Packs the JSON, sharing text with similar objects, and frees everything else.
     pub(crate) fn pack(&self, interner: &Interner) {
         let Some(json) = self.unpacked() else { return };
         self.packed.get_or_init(|| Packed::of(&json, interner));
@@ -113,7 +115,7 @@ impl Stored {
         let _fresh = self.fresh.lock().take();
     }
 
-    /// The text, unless it is packed.
+    /// Returns the JSON, unless it is packed.
     fn unpacked(&self) -> Option<Bytes> {
         if self.packed.get().is_some() {
             return None;
@@ -121,7 +123,7 @@ impl Stored {
         self.fresh.lock().as_ref().map(|fresh| fresh.json.clone())
     }
 
-    /// The object as compact JSON, with apiVersion and kind.
+    /// Returns the object as compact JSON, with apiVersion and kind.
     pub fn json(&self) -> Bytes {
         self.unpacked().unwrap_or_else(|| {
             let mut out = BytesMut::with_capacity(self.packed.get().map_or(0, Packed::len));
@@ -130,12 +132,12 @@ impl Stored {
         })
     }
 
-    /// Whether this is what [`Self::of_bytes`] makes of `bytes`: nothing is decoded to tell.
+    /// Returns whether [`Self::of_bytes`] makes this object of `bytes`, without decoding.
     pub(crate) fn is_of_bytes(&self, bytes: &[u8]) -> bool {
         splice::is_with_resource_version(&self.json(), bytes, &self.revision.0.to_string())
     }
 
-    /// Bytes of the compact JSON.
+    /// Returns the length of the compact JSON in bytes.
     pub fn json_len(&self) -> usize {
         self.packed.get().map_or_else(|| self.unpacked().map_or(0, |json| json.len()), Packed::len)
     }
@@ -149,7 +151,8 @@ impl Stored {
         }
     }
 
-    /// Appends what follows `head` in the object's compact JSON; `false` if it begins with something else.
+    /// Appends the object's compact JSON without its prefix `head`. Returns `false`, and appends nothing, if the JSON
+    /// does not begin with `head`.
     pub fn write_behind(&self, head: &[u8], out: &mut BytesMut) -> bool {
         match (self.unpacked(), self.packed.get()) {
             (Some(json), _) => json.strip_prefix(head).map(|rest| out.put_slice(rest)).is_some(),
@@ -158,8 +161,8 @@ impl Stored {
         }
     }
 
-    /// The object in the protobuf envelope, made by `encode`: once for a fresh object, which keeps it, and for each call
-    /// for a packed one.
+    /// Returns the object in the protobuf envelope, which `encode` makes: once for a fresh object, which keeps it,
+    /// and for each call for a packed one.
     pub fn protobuf(&self, encode: impl FnOnce(&Object) -> Bytes) -> Bytes {
         self.known_protobuf().unwrap_or_else(|| {
             let made = encode(&self.object());
@@ -170,7 +173,7 @@ impl Stored {
         })
     }
 
-    /// As [`Self::protobuf`], but nothing that is made is kept: for readers of many objects.
+    /// As [`Self::protobuf`], but keeps nothing that it makes: for readers of many objects.
     pub fn protobuf_not_kept(&self, encode: impl FnOnce(&Object) -> Bytes) -> Bytes {
         self.known_protobuf().unwrap_or_else(|| encode(&self.object_not_kept()))
     }
@@ -183,7 +186,7 @@ impl Stored {
     }
 }
 
-/// Of bytes that were found to be decodable, or encoded here.
+/// Decodes bytes that were checked to be decodable, or were encoded here.
 fn decoded(json: &[u8]) -> Object {
     Object::from_json(json).unwrap_or_default()
 }
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn bytes_and_object_agree_whichever_came_first() {
-        // Keys as others write them: what is not compact is decoded for its resourceVersion.
+        // Other writers' JSON: if it is not compact, it is decoded to set its resourceVersion.
         for text in [r#"{"data":{"metadata":{}},"metadata":{"name":"a"}}"#, r#"{"metadata" : {"name":"a"}}"#]
         {
             let of_bytes = Stored::of_bytes("a", text.as_bytes(), Revision(7));
@@ -258,7 +261,7 @@ mod tests {
             stored.fresh.lock().as_ref().map(|fresh| (fresh.decoded.is_some(), fresh.protobuf.is_some()))
         };
         assert_eq!(kept(&stored), Some((false, false)));
-        // What is there already is used.
+        // What is kept already is used.
         assert_eq!(stored.protobuf(|_| Bytes::from_static(b"made")), "made");
         assert_eq!(kept(&stored), Some((true, true)));
         assert_eq!(stored.protobuf_not_kept(|_| Bytes::new()), "made");

@@ -1,19 +1,19 @@
-//! What this crate writes under its keys: objects below `/registry/`, terms below `/fences/`.
+//! The values that this crate writes: objects below `/registry/`, fencing terms below `/fences/`.
 
 use crate::backend::{BackendError, Revision};
 use crate::fence;
 use crate::store;
 
-/// Every key begins so.
+/// The prefix of every key.
 pub const ALL: &str = "/";
 
-/// Clients may keep a resourceVersion as a number of JSON: exact up to here.
+/// The highest revision: clients may store a resourceVersion as a JSON number, which is exact up to here.
 const HIGHEST: Revision = Revision(1 << 53);
 
-/// The revision that is `bump` above another one.
+/// Returns the revision that is `bump` above another one.
 ///
 /// # Errors
-/// If there is none.
+/// If it would be above the highest revision.
 pub(crate) fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendError> {
     let raised = revision.0.checked_add(bump).filter(|raised| *raised <= HIGHEST.0);
     let too_high =
@@ -21,16 +21,16 @@ pub(crate) fn raised(revision: Revision, bump: u64) -> Result<Revision, BackendE
     raised.map(Revision).ok_or_else(too_high)
 }
 
-/// Whether a value can be read again, and is that of its key.
+/// Checks that a value can be decoded and belongs to its key.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If not: what is wrong with it.
 pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), String> {
     if key.starts_with(fence::PREFIX) {
         return fence::term(value).map(drop).ok_or_else(|| "it is not a term".to_owned());
     }
     let Some(object) = key.strip_prefix(store::PREFIX) else { return Ok(()) };
-    // The group and the plural stand before the object's namespace, if it has one, and its name.
+    // The group and the plural are before the object's namespace, if it has one, and its name.
     let path: Vec<&str> = object.split('/').skip(2).collect();
     let stored = store::decode(key, value, Revision(0)).map_err(|error| error.to_string())?;
     let object = stored.object();

@@ -1,4 +1,4 @@
-//! The variables of one evaluation, and what may still be spent on them.
+//! The variables of one evaluation, and its remaining cost budget.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::meter::{METER, Meter, OUT_OF_BUDGET, PER_CALL};
 use super::names::VARIABLES;
 use super::value::Variable;
 
-/// A variable that a policy composes from others, and what compiling it came to.
+/// A composed variable of a policy, with its compiled expression or the error.
 pub type Composed = (String, Result<Expression, String>);
 
 /// Evaluates expressions about one request.
@@ -28,7 +28,7 @@ pub struct Activation {
 }
 
 impl Activation {
-    /// With these variables, and `budget` for all expressions together.
+    /// Creates the activation with these variables; `budget` is for all expressions together.
     pub fn new(
         variables: Vec<(&'static str, Variable)>,
         definitions: Arc<[Composed]>,
@@ -44,13 +44,13 @@ impl Activation {
         Ok(Self { context, meter, left: budget, definitions, known })
     }
 
-    /// What is left for further expressions.
+    /// Returns the budget that is left.
     pub fn left(&self) -> i64 {
         self.left
     }
 
-    /// What the expression comes to: the inner error is its own, the outer one ends the evaluation of all of them
-    /// (k8s.io/apiserver pkg/admission/plugin/cel/activation.go).
+    /// Evaluates an expression. The inner error concerns this expression only; the outer one ends the evaluation of
+    /// all expressions (k8s.io/apiserver pkg/admission/plugin/cel/activation.go).
     pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<Answer, String>, String> {
         let all = self.definitions.len();
         let outcome = self.compose(expression.composed(), all).and_then(|()| self.spend_on(expression))?;
@@ -60,7 +60,8 @@ impl Activation {
             .map_err(|why| format!("expression '{source}' resulted in error: {why}")))
     }
 
-    /// Makes those composed variables known that are asked for: the first `before` definitions may be used.
+    /// Evaluates the composed variables in `names` that have no value yet. Only the first `before` definitions may be
+    /// used.
     fn compose(&mut self, names: &BTreeSet<String>, before: usize) -> Result<(), String> {
         let definitions = self.definitions.clone();
         for name in names {
@@ -82,7 +83,7 @@ impl Activation {
     fn spend_on(&mut self, expression: &Expression) -> Result<Result<Variable, String>, String> {
         self.meter.fill(PER_CALL);
         let outcome = expression.evaluate(&self.context);
-        // Of an overdraft nothing else counts.
+        // If the cost limit was exceeded, the meter's value has no meaning.
         self.left -= if outcome.is_some() { PER_CALL - self.meter.left() } else { PER_CALL };
         if self.left < 0 {
             return Err(OUT_OF_BUDGET.to_owned());
@@ -91,7 +92,7 @@ impl Activation {
     }
 }
 
-/// The composed variables that have been evaluated: what `variables` is.
+/// The composed variables with a value: the content of `variables`.
 #[derive(Clone, Debug, Default)]
 struct Known(Arc<Mutex<BTreeMap<String, Result<Variable, String>>>>);
 

@@ -1,4 +1,4 @@
-//! What is wrong with an expression before it runs: names that nobody declared, and depth.
+//! Checks an expression before it runs: undeclared names, and nesting.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,10 +7,10 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, SourceInfo};
 
 use super::names;
 
-/// Deepest nesting: the interpreter descends as deep.
+/// Deepest nesting allowed, because the interpreter recurses as deep.
 const DEEPEST: usize = 400;
 
-/// The composed variables that an expression looks at, or its errors. It may use `variables`.
+/// Returns the composed variables that an expression uses, or its errors. The expression may use `variables`.
 pub fn check(
     expression: &IdedExpr,
     source: &SourceInfo,
@@ -97,7 +97,7 @@ impl Checker<'_> {
         }
     }
 
-    /// As cel-go says it.
+    /// The message of cel-go.
     fn undeclared(&mut self, id: u64, name: &str) {
         self.error(id, &format!("undeclared reference to '{name}' (in container '')"));
     }
@@ -109,7 +109,7 @@ impl Checker<'_> {
         let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count());
         let mut text = format!("ERROR: <input>:{}:{}: {what}", line + 1, column + 1);
         if let Some(snippet) = self.source.source.lines().nth(line) {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "\n | {snippet}\n | {}^", ".".repeat(column));
         }
         self.errors.push(text);

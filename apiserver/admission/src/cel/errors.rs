@@ -1,8 +1,8 @@
-//! What went wrong in an expression, in the words of cel-go: policies are read by people who know those.
+//! Evaluation errors with the messages of cel-go, which the authors of policies know.
 
 use cel::{ExecutionError, Value};
 
-/// The error as the host words it.
+/// Returns the host's message for an error.
 pub fn words(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -16,7 +16,7 @@ pub fn words(error: &ExecutionError) -> String {
         ExecutionError::FunctionError { message, .. } | ExecutionError::InternalError(message) => {
             message.clone()
         }
-        // What is left are operands of types that an operator or function does not take.
+        // The remaining errors are operands whose types an operator or function does not accept.
         _ => "no such overload".to_owned(),
     }
 }

@@ -12,9 +12,10 @@ use super::{check, errors, fields, library, meter, prices, rewrite, stack, two_v
 
 /// Longest text of an expression (cel-go: the default of parser.ExpressionSizeCodePointLimit).
 const LONGEST: usize = 100_000;
-/// Most operators in one expression: the parser descends into a chain of them as deep as it is long.
+/// Maximum number of operators in an expression. Limited because the parser recurses once for each operator of a
+/// chain.
 const MOST: usize = 5_000;
-/// Deepest nesting that the parser follows (cel-go: the default of parser.MaxRecursionDepth).
+/// Deepest recursion of the parser (cel-go: the default of parser.MaxRecursionDepth).
 const DEEPEST: u16 = 250;
 
 /// A compiled expression.
@@ -25,20 +26,20 @@ pub struct Expression {
     composed: Arc<BTreeSet<String>>,
 }
 
-/// What an expression came to.
+/// The result of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A text.
+    /// A string.
     Text(String),
-    /// Nothing.
+    /// Null.
     Null,
-    /// A value of another type, by the type's name.
+    /// A value of another type, given by the name of the type.
     Other(String),
 }
 
-/// The functions and macros of every expression.
+/// The functions and macros of all expressions.
 static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     meter::declare(&mut env)?;
@@ -50,7 +51,7 @@ static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new
 });
 
 impl Expression {
-    /// Compiles `source`, which may use `variables`; the refusal is worded as the host's.
+    /// Compiles `source`, which may use `variables`. Fails with the host's messages.
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
         let size = source.chars().count();
         if size > LONGEST {
@@ -68,17 +69,17 @@ impl Expression {
         stack::deep(|| compile(source, variables))?
     }
 
-    /// Its text.
+    /// The text of the expression.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Composed variables that it looks at (`variables.name`).
+    /// The composed variables that the expression uses (`variables.name`).
     pub fn composed(&self) -> &BTreeSet<String> {
         &self.composed
     }
 
-    /// Evaluates it; `None` if it spent more than it may.
+    /// Evaluates the expression; `None` if it exceeds its cost limit.
     pub(super) fn evaluate(&self, context: &Context<'_, 'static>) -> Option<Result<Box<dyn Val>, String>> {
         let value = meter::within_means(|| {
             Evaluation::resolve_val(&self.tree, context).map(|value| value.into_owned())
@@ -101,7 +102,7 @@ impl Answer {
     }
 }
 
-/// The environment to evaluate in.
+/// Returns the environment for evaluation.
 pub(super) fn environment() -> Result<Arc<Env>, String> {
     ENVIRONMENT.clone().map_err(|error| format!("unexpected error loading CEL environment: {error}"))
 }
@@ -114,7 +115,7 @@ fn compile(source: &str, variables: &[&str]) -> Result<Expression, String> {
     Ok(Expression { source: source.into(), tree, composed: Arc::new(composed) })
 }
 
-/// No fewer than there are: those within texts are counted as well.
+/// Returns an upper bound of the number of operators: operator characters within strings are counted too.
 fn operators(source: &str) -> usize {
     let words = source.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| *word == "in").count();
     source.bytes().filter(|byte| b".[({+-*/%!?<>=&|:".contains(byte)).count() + words

@@ -1,5 +1,5 @@
-//! Fields of what has none: for cel-go they are missing, as in `oldObject.spec` of a create; the interpreter knows no
-//! such selection at all.
+//! Field selection on values without fields. For cel-go such a field is missing, for example `oldObject.spec` on a
+//! create; the interpreter does not support the selection at all.
 
 use cel::common::traits::Indexer;
 use cel::common::types::{CelOptional, CelString, DYN_TYPE};
@@ -8,10 +8,10 @@ use cel::{DeclarationError, Env, ExecutionError};
 
 use super::library::opaque;
 
-/// `@selectable(value)`: the value if it may have fields, otherwise one that lacks each.
+/// `@selectable(value)`: returns the value if it may have fields, otherwise a value that lacks every field.
 pub const SELECTABLE: &str = "@selectable";
 
-/// What has no fields.
+/// A value without fields.
 #[derive(Clone, Debug, PartialEq)]
 struct Fieldless;
 

@@ -1,8 +1,9 @@
-//! What an evaluation may spend, in the units of the host (k8s.io/apiserver pkg/apis/cel/config.go).
+//! The cost limit of an evaluation, in the units of the host (k8s.io/apiserver pkg/apis/cel/config.go).
 //!
-//! The interpreter has no meter of its own: expressions are rewritten so that they call these functions with the
-//! meter, before a loop and around whatever may be large. An error would not end an evaluation, since `||`, `&&` and
-//! the loops of macros go on after one; so what overdraws the meter, or is waited for no more, is unwound.
+//! The interpreter has no cost tracking of its own: expressions are rewritten so that they call these functions with
+//! the meter, before a loop and around values that may be large. An error would not end an evaluation, because `||`,
+//! `&&` and the loops of macros continue after one. So an evaluation that exceeds its limit, or whose caller no
+//! longer waits, is ended by unwinding.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -17,26 +18,26 @@ use cel::{DeclarationError, Env, ExecutionError};
 use super::library::opaque;
 use super::{stack, value};
 
-/// What one expression may spend.
+/// The cost limit of one expression.
 pub const PER_CALL: i64 = 1_000_000;
-/// What is said of an expression that spent more.
+/// The message for an expression that exceeds the budget.
 pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Name of the variable that holds the meter. No expression can write it.
+/// Name of the variable with the meter. Expressions cannot contain this name.
 pub const METER: &str = "@meter";
-/// `@walk(meter, range, weight)`: the range, paid for with a weight for each of its parts.
+/// `@walk(meter, range, weight)`: returns the range after charging `weight` for each of its elements.
 pub const WALK: &str = "@walk";
-/// `@paid(meter, value)`: the value, paid for by its size.
+/// `@paid(meter, value)`: returns the value after charging for its size.
 pub const PAID: &str = "@paid";
 
-/// What is left.
+/// The cost that may still be spent; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<AtomicI64>);
 
-/// What unwinds an evaluation that cannot pay.
+/// The panic payload that ends an evaluation over its limit.
 struct Overdrawn;
-/// What unwinds the thread of an evaluation that nobody waits for.
+/// The panic payload that ends the thread of an evaluation whose caller no longer waits.
 struct Abandoned;
 
 opaque!(Meter, METER_TYPE, "@meter");
@@ -48,17 +49,17 @@ impl PartialEq for Meter {
 }
 
 impl Meter {
-    /// Lets so much be spent, whatever was left.
+    /// Sets the remaining cost budget.
     pub fn fill(&self, amount: i64) {
         self.0.store(amount, Ordering::Relaxed);
     }
 
-    /// What is left.
+    /// Returns the cost that may still be spent.
     pub fn left(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Pays, or ends the evaluation.
+    /// Charges `amount`. Ends the evaluation by unwinding if the limit is exceeded or the caller no longer waits.
     pub fn spend(&self, amount: i64) {
         let left = self.left().saturating_sub(amount.max(0));
         self.0.store(left, Ordering::Relaxed);
@@ -71,7 +72,7 @@ impl Meter {
     }
 }
 
-/// Evaluates with a meter; `None` if it was overdrawn.
+/// Runs an evaluation; `None` if it exceeded its limit.
 pub fn within_means<T>(evaluate: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(evaluate)) {
         Ok(value) => Some(value),

@@ -1,9 +1,9 @@
-//! CEL as Kubernetes has it: the crate `cel` with the functions that the host adds to the language
-//! (k8s.io/apiserver pkg/cel/environment/base.go), checked before it runs and bounded while it does.
+//! CEL as in Kubernetes: the crate `cel` with the functions that the host adds to the language (k8s.io/apiserver
+//! pkg/cel/environment/base.go). Expressions are checked before they run, and their cost is limited while they run.
 //!
 //! ```text
-//!   Expression::compile   text -> parsed -> names checked -> rewritten so that it pays for what it does
-//!   Activation            the variables, and what may still be spent on them
+//!   Expression::compile   text -> parsed -> names checked -> rewritten so that its cost is charged
+//!   Activation            the variables, and the remaining cost budget
 //! ```
 
 mod activation;

@@ -1,5 +1,5 @@
-//! Functions that an expression may call. One that is not here is refused when the expression is compiled: the
-//! interpreter would notice it only when it came to it.
+//! The functions that an expression may call. A call of another function fails when the expression is compiled; the
+//! interpreter would fail only when it reached the call.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
@@ -31,7 +31,7 @@ const OPERATORS: [&str; 22] = [
     "@sortByAssociatedKeys",
 ];
 
-/// Called by name alone, or by a name with a namespace.
+/// Called by name, or by a name with a namespace.
 const GLOBAL: &[&str] = &[
     "bool",
     "bytes",
@@ -87,9 +87,9 @@ const GLOBAL: &[&str] = &[
     "@mergeEntries",
 ];
 
-/// Called on a value.
+/// Called as a method of a value.
 const MEMBER: &[&str] = &[
-    // The language's own, and ext.Strings.
+    // The functions of CEL itself, and of ext.Strings.
     "charAt",
     "contains",
     "endsWith",
@@ -120,7 +120,7 @@ const MEMBER: &[&str] = &[
     "or",
     "orValue",
     "value",
-    // Lists: those of Kubernetes, and ext.Lists.
+    // List functions: those of Kubernetes, and of ext.Lists.
     "isSorted",
     "max",
     "min",
@@ -178,7 +178,7 @@ const MEMBER: &[&str] = &[
     "subresource",
 ];
 
-/// Names of types, which stand where variables do.
+/// Names of types, which may be used like variables.
 pub const TYPES: [&str; 15] = [
     "bool",
     "bytes",
@@ -197,14 +197,14 @@ pub const TYPES: [&str; 15] = [
     "optional_type",
 ];
 
-/// The function that a call names with its namespace, if that is what its target is.
+/// Returns the function with its namespace, if the target of the call is a namespace.
 pub fn qualified(call: &CallExpr) -> Option<String> {
     let Expr::Ident(namespace) = &call.target.as_deref()?.expr else { return None };
     let name = format!("{namespace}.{}", call.func_name);
     GLOBAL.contains(&name.as_str()).then_some(name)
 }
 
-/// Whether a selection from this is a name of its own: a variable's or a type's.
+/// Whether a selection from this operand is a qualified name of a variable or type.
 pub fn is_path(operand: &IdedExpr) -> bool {
     match &operand.expr {
         Expr::Ident(name) => name == "authorizer" || name == "google",
@@ -213,7 +213,7 @@ pub fn is_path(operand: &IdedExpr) -> bool {
     }
 }
 
-/// Whether there is such a function.
+/// Whether the function exists.
 pub fn is_known(call: &CallExpr) -> bool {
     let name = call.func_name.as_str();
     match &call.target {

@@ -1,7 +1,8 @@
-//! What is paid before a function is called, where more is done than its operands or its result are large: one table.
+//! The table of functions that are charged before they are called, because their work may exceed the size of their
+//! operands and result.
 //!
-//! Calls of these functions are rewritten to `@call(meter, name, operands...)`. All others do work in proportion to
-//! what they are given, which has been paid for, and to what they make, which is paid for when it is there.
+//! Calls of these functions are rewritten to `@call(meter, name, operands...)`. All other functions do work
+//! proportional to their operands, which have been charged, and to their result, which is charged afterwards.
 
 use cel::common::traits::Sizer;
 use cel::common::types::{CelInt, CelString, DYN_TYPE, STRING_TYPE};
@@ -13,17 +14,17 @@ use super::library::{argument, regex, strings};
 use super::meter::Meter;
 use super::value;
 
-/// What a call is rewritten to.
+/// The function that such calls are rewritten to.
 pub const CALL: &str = "@call";
-/// What it costs to ask the authorizer (k8s.io/apiserver pkg/cel/library/cost.go).
+/// The cost of an authorizer check (k8s.io/apiserver pkg/cel/library/cost.go).
 const CHECK: i64 = 350_000;
 
 type Operands<'a, 'b, 'v> = &'a [CowVal<'b, 'v>];
 
 struct Row {
-    /// As expressions call it.
+    /// The name in expressions.
     name: &'static str,
-    /// As it is declared, the value that it is called on being its first operand.
+    /// The name of the declared function; its first operand is the receiver of the call.
     function: &'static str,
     price: fn(Operands<'_, '_, '_>) -> i64,
 }
@@ -39,7 +40,7 @@ const TABLE: [Row; 14] = [
     row("lists.range", "lists.range", whole),
     row("matches", "@matches", regex::price),
     row("replace", "@replace", |it| strings::replaced(it) / 10),
-    // cel-go ext/sets.go, trackSetsCost; but what is compared may be large itself.
+    // As cel-go ext/sets.go, trackSetsCost; in addition, the compared items may be large.
     row("sets.contains", "sets.contains", product),
     row("sets.equivalent", "sets.equivalent", |it| product(it).saturating_mul(2)),
     row("sets.intersects", "sets.intersects", product),
@@ -50,7 +51,7 @@ const fn row(name: &'static str, function: &'static str, price: fn(Operands<'_, 
     Row { name, function, price }
 }
 
-/// Whether a function of this name is paid before it is called.
+/// Whether a function of this name is charged before it is called.
 pub fn has(name: &str) -> bool {
     find(name).is_some()
 }
@@ -83,12 +84,12 @@ fn call<'b, 'v>(mut args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     function(operands)
 }
 
-/// The first operand, a number.
+/// Returns the first operand, an integer.
 fn whole(operands: Operands<'_, '_, '_>) -> i64 {
     argument::<CelInt>(operands, 0).map_or(1, |it| *it.inner())
 }
 
-/// Each part of one compared with each of the other.
+/// The cost of comparing each item of one list with each item of the other.
 fn product(operands: Operands<'_, '_, '_>) -> i64 {
     let (one, other) = (count(operands, 0), count(operands, 1));
     let each = one.saturating_mul(size(operands, 1)).min(other.saturating_mul(size(operands, 0)));

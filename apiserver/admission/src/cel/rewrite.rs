@@ -1,7 +1,8 @@
-//! Makes an expression pay for what it does, so that none keeps a request waiting or fills the memory.
+//! Rewrites an expression so that its cost is charged, which keeps it from blocking a request or filling the memory.
 //!
-//! A loop pays before it begins: for each part of its range as much as its body has nodes. What is copied, built or
-//! compared pays by its size. Selecting, arithmetic and logic are free: there are only as many of them as the text has.
+//! A loop is charged before it begins: for each element of its range the number of nodes in its body. Values that are
+//! copied, built or compared are charged by size. Selection, arithmetic and logic are free, because their number is
+//! limited by the length of the text.
 
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, operators,
@@ -11,7 +12,7 @@ use super::fields::SELECTABLE;
 use super::meter::{METER, PAID, WALK};
 use super::{names, prices, value};
 
-/// Calls that hand on what they were given, or give a truth value at once: nothing is copied.
+/// Functions that return an operand or a boolean at once, without copying anything.
 const FREE: [&str; 7] = [
     operators::CONDITIONAL,
     operators::LOGICAL_AND,
@@ -22,7 +23,7 @@ const FREE: [&str; 7] = [
     operators::NEGATE,
 ];
 
-/// The same expression, paying.
+/// Returns the expression with charges.
 pub fn metered(expression: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = expression;
     let expr = match expr {
@@ -71,13 +72,13 @@ fn metered_call(id: u64, call: CallExpr) -> IdedExpr {
         let (func_name, args) = (call.func_name, args.collect());
         return pay(IdedExpr { id, expr: Expr::Call(CallExpr { func_name, target, args }) });
     }
-    // What a namespace is called by is no operand.
+    // The name of a namespace is not an operand.
     let target = target.filter(|_| qualified.is_none()).map(|target| *target);
     let name = literal(id, LiteralValue::String(name.into()));
     self::call(id, prices::CALL, [meter(id), name].into_iter().chain(target).chain(args).collect())
 }
 
-/// What a macro adds to its result in each turn. The interpreter knows this form and appends in place.
+/// Whether the call appends to a macro's result. The interpreter recognizes this form and appends in place.
 fn appends(call: &CallExpr) -> bool {
     let to_result =
         matches!(call.args.first().map(|arg| &arg.expr), Some(Expr::Ident(name)) if name.starts_with('@'));
@@ -114,12 +115,12 @@ fn metered_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
     IdedEntryExpr { id: entry.id, expr }
 }
 
-/// An operand whose value is looked at or copied as a whole.
+/// Rewrites an operand whose value is read or copied as a whole.
 fn paid(operand: IdedExpr) -> IdedExpr {
     let free = match &operand.expr {
         Expr::Ident(name) => name.starts_with('@'),
         Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
-        // It has paid for itself.
+        // It has been charged by itself.
         Expr::Call(call) => !FREE.contains(&call.func_name.as_str()) && !appends(call),
         _ => false,
     };
@@ -144,7 +145,7 @@ fn call(id: u64, name: &str, args: Vec<IdedExpr>) -> IdedExpr {
     IdedExpr { id, expr: Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args }) }
 }
 
-/// The parts of an expression; those of a loop within it are paid for by that loop.
+/// Returns the number of nodes of an expression. The nodes in a nested loop are charged by that loop.
 fn nodes(expression: &IdedExpr) -> i64 {
     1 + match &expression.expr {
         Expr::Call(it) => it.target.as_deref().map_or(0, nodes) + it.args.iter().map(nodes).sum::<i64>(),
@@ -153,7 +154,7 @@ fn nodes(expression: &IdedExpr) -> i64 {
         Expr::Map(it) => it.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
         Expr::Struct(it) => it.entries.iter().map(|entry| entry_nodes(&entry.expr)).sum(),
         Expr::Select(it) => nodes(&it.operand),
-        // A text is read each time that it is come to.
+        // A string is read each time that it is evaluated.
         Expr::Literal(LiteralValue::String(it)) => value::length(it.inner().len()) / 10,
         Expr::Literal(LiteralValue::Bytes(it)) => value::length(it.inner().len()) / 10,
         _ => 0,

@@ -1,5 +1,5 @@
-//! A stack for what descends: the parser and the interpreter go as deep as an expression nests, and nobody asks them
-//! how deep that is.
+//! Runs deep recursion on large stacks: the parser and the interpreter recurse as deep as an expression nests,
+//! without a limit of their own.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,24 +10,25 @@ use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
-/// Enough to evaluate the deepest expression that is compiled; only what is used of it takes memory.
+/// Stack size for evaluating the deepest expression that can be compiled; only the used part takes memory.
 const STACK: usize = 64 << 20;
-/// Enough to parse the longest text that is parsed.
+/// Stack size for parsing the longest text that is parsed.
 const PARSING: usize = 512 << 20;
 
-/// Evaluations under way at a time. Most of one's time is spent waiting for an authorizer, if it asks one.
+/// Maximum number of concurrent evaluations. An evaluation that asks an authorizer spends most of its time waiting
+/// for it.
 const MOST: usize = 64;
 
 static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));
 
 thread_local! {
-    /// Whether this is a thread of `deep`.
+    /// Whether the current thread was started by `deep`.
     static DEEP: Cell<bool> = const { Cell::new(false) };
     static WATCHED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Does `work` on a thread of its own and waits for it; an error if it panicked or there was no thread to have. What does
-/// that within such work stays on the thread that it is on, so that only the outermost can lack one.
+/// Runs `work` on a thread of its own and waits for it. Fails if it panics or no thread can be started. A nested call
+/// runs on the current thread, so only the outermost one can fail to start a thread.
 pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     if DEEP.get() {
         return catch_unwind(AssertUnwindSafe(work)).map_err(|_| unexpected(&"it panicked"));
@@ -43,8 +44,8 @@ pub fn deep<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
     })
 }
 
-/// The same, without keeping the caller's thread, and with the answer there by `deadline`. What spends after nobody waits
-/// for it any more is unwound.
+/// As [`deep`], but without blocking the caller's thread, and with a result by `deadline`. When the caller no longer
+/// waits, the work is ended at its next charge.
 pub async fn deep_aside<T: Send + 'static>(
     deadline: Instant,
     work: impl FnOnce() -> T + Send + 'static,
@@ -58,21 +59,21 @@ pub async fn deep_aside<T: Send + 'static>(
     let evaluating = builder().spawn(move || {
         WATCHED.set(Some(watched));
         let answer = work();
-        // Only now, whoever waits for it: the turn is that of the thread.
+        // Released only now, even if no caller waits for the result: the permit belongs to the thread.
         drop(turn);
-        // Nobody waits any more for the answer to a request that has run out of time.
+        // The caller of a request that has timed out no longer waits.
         let _ = tell.send(answer);
     });
     evaluating.map_err(|error| unexpected(&error))?;
     timeout_at(deadline.into(), told).await.map_err(late)?.map_err(|_| unexpected(&"it panicked"))
 }
 
-/// Whether nobody waits for what this thread evaluates.
+/// Whether the caller of this thread's evaluation no longer waits.
 pub(super) fn is_abandoned() -> bool {
     WATCHED.with_borrow(|watched| watched.as_ref().is_some_and(|gone| gone.load(Ordering::Relaxed)))
 }
 
-/// Of one who waits: true once it is dropped.
+/// The caller's side of an evaluation; dropping it sets the flag.
 #[derive(Default)]
 struct Waiting(Arc<AtomicBool>);
 

@@ -1,7 +1,7 @@
-//! Macros with two variables (cel-go ext.TwoVarComprehensions): the index and the value, or the key and the value.
+//! Macros with two variables (cel-go ext.TwoVarComprehensions): index and value, or key and value.
 //!
-//! The interpreter binds one variable a turn. So `l.all(i, v, p)` becomes a loop over the entries of `l`, in whose body
-//! `i` and `v` are bound to the two halves of an entry.
+//! The interpreter binds one variable in each iteration. So `l.all(i, v, p)` becomes a loop over the entries of `l`,
+//! whose body binds `i` and `v` to the two parts of an entry.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ const ENTRY: &str = "@entry";
 type Helper<'a, 'b> = &'a mut MacroExprHelper<'b>;
 type Expansion = Result<Option<IdedExpr>, ParseError>;
 
-/// Declares the macros and what they expand to.
+/// Declares the macros and the functions that they expand to.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(ENTRIES, "entries_list", vec![LIST_TYPE], entries)?;
     env.add_overload(ENTRIES, "entries_map", vec![MAP_TYPE], entries)?;
@@ -43,7 +43,7 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     Ok(())
 }
 
-/// What a call gives to its macro.
+/// The arguments of a macro call.
 struct Parts {
     range: IdedExpr,
     key: String,
@@ -67,7 +67,7 @@ impl Parts {
         Ok(Self { range, key, value, bodies: args.collect() })
     }
 
-    /// A body in which both variables are bound.
+    /// Returns a body in which both variables are bound.
     fn bound(&self, helper: Helper<'_, '_>, body: IdedExpr) -> IdedExpr {
         let with_value = bind(helper, &self.value, 1, body);
         bind(helper, &self.key, 0, with_value)
@@ -151,7 +151,7 @@ fn transform(
     }))
 }
 
-/// A loop over `range`: the result at first, whether to go on, the result after a turn, and what comes of it.
+/// Returns a loop over `range`, with its initial result, condition, step, and final result.
 fn looped(
     helper: Helper<'_, '_>,
     iter_range: IdedExpr,
@@ -169,7 +169,8 @@ fn looped(
     })))
 }
 
-/// `body` with `name` bound to a half of the entry: a loop of no turns whose result at first is that half.
+/// Returns `body` with `name` bound to one part of the entry: a loop without iterations whose initial result is that
+/// part.
 fn bind(helper: Helper<'_, '_>, name: &str, half: i64, body: IdedExpr) -> IdedExpr {
     let entry = helper.next_expr(Expr::Ident(ENTRY.to_owned()));
     let index = number(helper, half);
@@ -206,7 +207,7 @@ fn number(helper: Helper<'_, '_>, it: i64) -> IdedExpr {
     helper.next_expr(Expr::Literal(LiteralValue::Int(it.into())))
 }
 
-/// A list of pairs: index and item, or key and value.
+/// Returns a list of pairs: index and item, or key and value.
 fn entries<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let of = args.first().ok_or(ExecutionError::MissingArgumentOrTarget)?;
     let pair = |key: Box<dyn Val + 'v>, value: &(dyn Val + 'v)| -> Box<dyn Val + 'v> {

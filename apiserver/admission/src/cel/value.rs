@@ -1,4 +1,4 @@
-//! Values of CEL from JSON, and how much there is of one.
+//! Converts JSON to CEL values, and measures their size.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,11 @@ use cel::common::types::{
 use cel::common::value::Val;
 use serde_json::Value;
 
-/// A value that a variable may have.
+/// The value of a variable.
 pub type Variable = Box<dyn Val>;
 
-/// A JSON value as the host shows it to an expression (unstructured content: whole numbers are `int`, never `uint`).
+/// Converts a JSON value as the host does for expressions (unstructured content: whole numbers are `int`, never
+/// `uint`).
 pub fn of_json(value: &Value) -> Variable {
     match value {
         Value::Null => Box::new(CelNull),
@@ -29,7 +30,7 @@ pub fn of_json(value: &Value) -> Variable {
     }
 }
 
-/// What a copy of the value costs: one for each part, and one for each ten bytes of text, as cel-go counts.
+/// Returns the cost of copying a value: one for each part, and one for each ten bytes of text, as in cel-go.
 pub fn size(value: &dyn Val) -> i64 {
     if let Some(text) = value.downcast_ref::<CelString>() {
         return 1 + length(text.inner().len()) / 10;
@@ -52,7 +53,7 @@ pub fn size(value: &dyn Val) -> i64 {
     1
 }
 
-/// A length as CEL counts.
+/// Converts a length to a CEL integer.
 pub fn length(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! A policy with its bindings, compiled.
+//! A compiled policy with its bindings.
 
 use std::sync::Arc;
 
@@ -12,101 +12,101 @@ use crate::matching::Criteria;
 
 use super::params::Params;
 
-/// What failing to evaluate means.
+/// The effect of an evaluation that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// The request is denied.
     Fail,
-    /// As if there were no policy.
+    /// The policy is ignored.
     Ignore,
 }
 
 impl FailurePolicy {
-    /// As a configuration spells it; the host has defaulted and validated it.
+    /// Parses the value in a configuration, which the host has defaulted and validated.
     pub fn of(text: Option<&str>) -> Self {
         if text == Some("Ignore") { Self::Ignore } else { Self::Fail }
     }
 }
 
-/// A policy.
+/// A compiled policy.
 #[derive(Debug)]
 pub struct Policy {
     /// Its name.
     pub name: String,
-    /// Which state of it this is.
+    /// Its resourceVersion.
     pub version: String,
-    /// Which requests it concerns.
+    /// The requests that it applies to.
     pub criteria: Criteria,
-    /// What failing to evaluate means.
+    /// The effect of an evaluation that fails.
     pub failure: FailurePolicy,
     /// `apiVersion` and `kind` of its parameters.
     pub param_kind: Option<(String, String)>,
-    /// Variables composed of others.
+    /// Composed variables.
     pub composed: Arc<[Composed]>,
-    /// All must hold for the rest to be looked at.
+    /// Conditions, all of which must be true for the policy to apply.
     pub conditions: Vec<Condition>,
-    /// What must hold.
+    /// The validations.
     pub validations: Vec<Validation>,
-    /// Notes for the audit log.
+    /// The audit annotations.
     pub annotations: Vec<(String, Result<Expression, String>)>,
     /// Whether an expression uses `namespaceObject`.
     pub looks_at_namespace: bool,
 }
 
-/// One rule.
+/// One validation.
 #[derive(Debug)]
 pub struct Validation {
-    /// Its text.
+    /// The text of its expression.
     pub source: String,
-    /// What must be true.
+    /// The expression that must be true.
     pub expression: Result<Expression, String>,
-    /// Why it is not, in fixed words.
+    /// The fixed message for a failure.
     pub message: Option<String>,
-    /// Why it is not, in words of this request.
+    /// The expression that computes the message for a failure.
     pub message_expression: Option<Result<Expression, String>>,
-    /// The reason of the answer.
+    /// The reason of the response.
     pub reason: Option<String>,
 }
 
-/// A binding.
+/// A binding of a policy.
 #[derive(Clone, Debug)]
 pub struct Binding {
     /// Its name.
     pub name: String,
-    /// What narrows the policy down.
+    /// Criteria that restrict the policy further.
     pub criteria: Option<Criteria>,
-    /// Where its parameters are.
+    /// The reference to its parameters.
     pub param_ref: Option<ParamRef>,
     /// `Deny`, `Warn`, `Audit`
     pub actions: Vec<String>,
 }
 
-/// Where parameters are.
+/// A reference to parameters.
 #[derive(Clone, Debug)]
 pub struct ParamRef {
-    /// One object.
+    /// The name of one object.
     pub name: String,
-    /// Its namespace, the request's if empty.
+    /// The namespace; that of the request if empty.
     pub namespace: String,
-    /// All objects that it selects.
+    /// Selects several objects.
     pub selector: Option<LabelSelector>,
-    /// Whether it is denied when there are none.
+    /// Whether a request is denied if there are no parameters.
     pub deny_if_missing: bool,
 }
 
-/// A policy with everything that one request needs.
+/// A policy with everything that is needed to evaluate a request.
 pub struct Hook {
     /// The policy.
     pub policy: Arc<Policy>,
     /// Its bindings, by name.
     pub bindings: Vec<Binding>,
-    /// Its parameters.
+    /// The reflector of its parameters.
     pub params: Option<Arc<Params>>,
     /// Why it cannot be evaluated at all.
     pub misconfigured: Option<String>,
 }
 
-/// Compiles a policy. What fails to compile fails each time that it would be evaluated.
+/// Compiles a policy. An expression that does not compile fails at each evaluation.
 pub fn compile(it: &host::ValidatingAdmissionPolicy, criteria: Criteria) -> Policy {
     let spec = it.spec.clone().unwrap_or_default();
     let mut known: Vec<&str> = COMMON.to_vec();
@@ -148,7 +148,7 @@ pub fn compile(it: &host::ValidatingAdmissionPolicy, criteria: Criteria) -> Poli
     }
 }
 
-/// Reads a binding.
+/// Converts a binding.
 pub fn binding(it: &host::ValidatingAdmissionPolicyBinding) -> Binding {
     let spec = it.spec.clone().unwrap_or_default();
     Binding {

@@ -1,4 +1,4 @@
-//! What all policies together say of a request (k8s.io/apiserver
+//! Combines the results of all policies for a request (k8s.io/apiserver
 //! pkg/admission/plugin/policy/validating/dispatcher.go).
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::note;
 const LONGEST_ANNOTATION: usize = 10 * 1024;
 const FAILURE_KEY: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// What the audit log is told of a validation that failed.
+/// The audit annotation for a failed validation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Failure<'a> {
@@ -28,13 +28,13 @@ struct Failure<'a> {
     validation_actions: &'a [String],
 }
 
-/// The denial that counts: the first.
+/// The denial that is returned: the first one.
 pub struct Denied {
     message: String,
     reason: String,
 }
 
-/// Collects what policies say.
+/// Collects the results of policies.
 pub struct Report<'a> {
     request: &'a Attributes<'a>,
     counts: &'a Counts,
@@ -42,12 +42,12 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// About one request.
+    /// Creates the report about one request.
     pub fn new(request: &'a Attributes<'a>, counts: &'a Counts) -> Self {
         Self { request, counts, denied: None }
     }
 
-    /// A policy, or a binding of it, that cannot be evaluated.
+    /// Adds a policy, or a binding of it, that cannot be evaluated.
     pub fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
         if policy.failure == FailurePolicy::Ignore {
             tracing::debug!(policy = policy.name, why, "a policy is misconfigured, which it says to ignore");
@@ -58,7 +58,7 @@ impl<'a> Report<'a> {
         self.deny(policy, binding, Objection { message, reason: String::new() });
     }
 
-    /// What came of a policy with one set of parameters.
+    /// Adds the verdict of a policy with one set of parameters.
     pub fn verdict(
         &mut self,
         policy: &Policy,
@@ -99,14 +99,14 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The audit annotations of a policy, of all its bindings.
+    /// Adds the audit annotations of a policy, for all its bindings.
     pub fn annotate(&self, policy: &Policy, annotations: BTreeMap<String, Vec<String>>) {
         for (key, values) in annotations {
             self.request.audit.annotate(&format!("{}/{key}", policy.name), &values.join(", "));
         }
     }
 
-    /// What is to be answered.
+    /// Returns the first denial as an error.
     pub fn outcome(self) -> Result<(), Denied> {
         self.denied.map_or(Ok(()), Err)
     }
@@ -140,7 +140,7 @@ impl<'a> Report<'a> {
 }
 
 impl Denied {
-    /// The answer.
+    /// Returns the error for the client.
     pub fn status(self, request: &Attributes<'_>) -> ApiError {
         let mut error = request.forbidden(&self.message);
         let (reason, code) = match self.reason.as_str() {

@@ -1,4 +1,4 @@
-//! What a policy says of a request with one set of parameters (k8s.io/apiserver
+//! Evaluates a policy for a request with one set of parameters (k8s.io/apiserver
 //! pkg/admission/plugin/policy/validating/validator.go).
 
 use serde_json::Value;
@@ -8,35 +8,35 @@ use crate::cel::{Activation, Answer, Expression};
 use crate::conditions;
 use crate::input::Input;
 
-/// What all validations of one request may spend, and again all audit annotations.
+/// The cost budget of all validations of one request, and separately of all audit annotations.
 const BUDGET: i64 = 10_000_000;
-/// Longest message that an expression may make, in bytes.
+/// Longest message from an expression, in bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// What came of a policy.
+/// The result of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// Of each validation in turn: nothing, or what speaks against the request.
+    /// For each validation in order: `None`, or the objection to the request.
     pub objections: Vec<Option<Objection>>,
-    /// Notes for the audit log.
+    /// The audit annotations.
     pub annotations: Vec<Annotation>,
 }
 
-/// What speaks against a request.
+/// An objection to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objection {
-    /// Why.
+    /// The message.
     pub message: String,
-    /// The reason of the answer; empty if the validation could not be evaluated.
+    /// The reason of the response; empty if the validation could not be evaluated.
     pub reason: String,
 }
 
-/// A note.
+/// An audit annotation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Annotation {
     /// A key and its value.
     Publish(String, String),
-    /// It could not be made, which denies the request.
+    /// The value could not be computed, which denies the request.
     Failed(String),
 }
 
@@ -59,7 +59,7 @@ pub fn evaluate(policy: &Policy, input: &Input, namespace: &Value, params: Optio
     }
 }
 
-/// The match conditions do not see the namespace.
+/// The match conditions have no access to the namespace.
 fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<bool, String> {
     if policy.conditions.is_empty() {
         return Ok(true);
@@ -69,7 +69,7 @@ fn concerned(policy: &Policy, input: &Input, params: Option<&Value>) -> Result<b
     conditions::hold(&policy.conditions, &mut activation)
 }
 
-/// The policy as a whole could not be evaluated.
+/// The verdict of a policy that could not be evaluated at all.
 fn failed(policy: &Policy, why: String) -> Verdict {
     Verdict { objections: vec![policy.failed(why)], annotations: Vec::new() }
 }
@@ -118,7 +118,7 @@ fn validated(
     Ok(objections)
 }
 
-/// Of an expression that did not compile, that.
+/// Evaluates an expression; fails with the compilation error of one that did not compile.
 fn ask(
     expression: &Result<Expression, String>,
     activation: &mut Activation,
@@ -129,7 +129,7 @@ fn ask(
     }
 }
 
-/// The expression's words, or the fixed ones, or the validation's own text.
+/// Returns the message: from the messageExpression, or the fixed one, or one with the validation's text.
 fn message(validation: &Validation, activation: &mut Activation) -> Result<String, String> {
     if let Some(expression) = &validation.message_expression {
         match ask(expression, activation)? {

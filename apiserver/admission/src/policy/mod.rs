@@ -29,10 +29,10 @@ use compiled::{Binding, Hook, Policy};
 use decision::{Denied, Report};
 use evaluate::Verdict;
 
-/// The policies that may concern our kinds, in order of their names.
+/// The policies that can apply to our kinds, sorted by name.
 type Snapshot = Arc<Vec<Hook>>;
 
-/// Asks the host's policies about writes.
+/// The admission plugin for the host's policies.
 pub struct Policies {
     hooks: Arc<ArcSwapOption<Vec<Hook>>>,
     readiness: Readiness,
@@ -42,7 +42,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Follows the host's policies, bindings and parameters.
+    /// Starts the reflectors of the host's policies, bindings and parameters.
     pub fn follow(host: &Host) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
         let told = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
@@ -50,7 +50,7 @@ impl Policies {
         Self { hooks, readiness: Readiness::new(told), namespaces, asks, counts: host.counts.clone() }
     }
 
-    /// Whether they are known.
+    /// Whether the policies have been read.
     pub fn readiness(&self) -> Readiness {
         self.readiness.clone()
     }

@@ -1,4 +1,4 @@
-//! Parameters of policies: objects of any kind of the host, followed while a policy names that kind
+//! Parameters of policies: objects of any kind of the host, with a reflector for each kind that a policy names
 //! (k8s.io/apiserver pkg/admission/plugin/policy/generic, CollectParams).
 
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::compiled::{Binding, Hook, ParamRef};
 use crate::follow::Followed;
 use crate::matching;
 
-/// Longest wait for the first list of a kind that a policy has begun to name.
+/// Longest wait for the first list of a kind that a policy has just named.
 const SYNC_WAIT: Duration = Duration::from_secs(1);
 
-/// All objects of a kind that is a policy's parameters.
+/// A reflector of a kind that policies use as parameters.
 pub struct Params {
     kind: ApiResource,
     namespaced: bool,
@@ -29,7 +29,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Follows the kind; the error says that the host has no such kind.
+    /// Starts the reflector. Fails if the host does not have the kind.
     pub async fn follow(host: &Client, api_version: &str, kind: &str) -> Result<Self, String> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let wanted = GroupVersionKind::gvk(group, version, kind);
@@ -44,7 +44,7 @@ impl Params {
             format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
         })?;
         let api: Api<DynamicObject> = Api::all_with(host.clone(), &found);
-        // Whoever waits for parameters looks at them with each request: nothing is compiled of them.
+        // Parameters are read for each request and not compiled, so no one needs to be notified of changes.
         let changed = Arc::new(Notify::new());
         let followed = Followed::start_with(found.plural.clone(), api, Writer::new(found.clone()), changed);
         Ok(Self { namespaced: capabilities.scope == Scope::Namespaced, kind: found, followed })
@@ -77,7 +77,8 @@ fn shown(object: &DynamicObject) -> Option<Value> {
     serde_json::to_value(object).ok()
 }
 
-/// The parameters of a request, each evaluated by itself; `None` where a policy takes none.
+/// Returns the parameters for a request; the policy is evaluated with each of them. `None` if the policy has no
+/// parameters.
 pub async fn collect(hook: &Hook, binding: &Binding, namespace: &str) -> Result<Vec<Option<Value>>, String> {
     let (Some(kind), Some(wanted)) = (&hook.policy.param_kind, &binding.param_ref) else {
         return Ok(vec![None]);

@@ -1,4 +1,4 @@
-//! The host's policies and bindings, followed and compiled (k8s.io/apiserver
+//! Reads and compiles the host's policies and bindings (k8s.io/apiserver
 //! pkg/admission/plugin/policy/generic/policy_source.go).
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,10 +18,11 @@ use crate::cel::stack;
 use crate::follow::Followed;
 use crate::matching::{Criteria, Served};
 
-/// How soon a kind is looked for again that the host did not have.
+/// Pause before a kind that the host did not have is looked up again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Keeps `hooks` as the host's policies are; tells when they are known for the first time.
+/// Keeps `hooks` up to date with the host's policies. The returned receiver changes to `true` when they are known for
+/// the first time.
 pub fn follow(
     host: Client,
     served: Vec<(String, String, String)>,
@@ -42,7 +43,7 @@ pub fn follow(
                         tell.send_replace(true);
                         complete
                     }
-                    // What was known stays: a policy that is left out would let through what it denies.
+                    // The known policies stay in force: without a policy, what it denies would be admitted.
                     Err(error) => {
                         tracing::error!(error, "cannot compile a policy, trying again");
                         false
@@ -51,7 +52,8 @@ pub fn follow(
             } else {
                 true
             };
-            // Where a kind was not found, nobody tells when the host has it; nor when there is a thread to compile on.
+            // There is no notification when the host gets a missing kind, or when a thread for compiling can be
+            // started.
             let retry = tokio::time::sleep(if complete { Duration::MAX } else { RETRY });
             tokio::select! {
                 () = changed.notified() => {}
@@ -68,14 +70,14 @@ struct Source {
     served: Vec<(String, String, String)>,
     policies: Followed<ValidatingAdmissionPolicy>,
     bindings: Followed<ValidatingAdmissionPolicyBinding>,
-    /// By name and version.
+    /// By name and resourceVersion.
     compiled: HashMap<(String, String), Arc<Policy>>,
     /// By `apiVersion` and `kind`.
     params: HashMap<(String, String), Arc<Params>>,
 }
 
 impl Source {
-    /// The policies that are bound and may concern a kind that is served, and whether they are all configured well.
+    /// Returns the bound policies that can apply to our kinds, and whether all of them are configured correctly.
     async fn hooks(&mut self) -> Result<(Vec<Hook>, bool), String> {
         let mut by_policy: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
         for it in self.bindings.known.state() {
@@ -97,7 +99,7 @@ impl Source {
         Ok((hooks, complete))
     }
 
-    /// `None` if the policy can concern none of our kinds.
+    /// Returns the compiled policy; `None` if it cannot apply to our kinds.
     async fn compiled(
         &mut self,
         policy: Arc<ValidatingAdmissionPolicy>,
@@ -130,7 +132,7 @@ impl Source {
         }
     }
 
-    /// Drops what no policy uses any more.
+    /// Removes the policies and parameters that are no longer used.
     fn forget(&mut self, hooks: &[Hook]) {
         self.compiled.retain(|(name, version), _| {
             hooks.iter().any(|hook| hook.policy.name == *name && hook.policy.version == *version)
@@ -145,7 +147,8 @@ fn concerned(policy: &ValidatingAdmissionPolicy, served: &Served) -> Option<Crit
     criteria.may_concern(served).then_some(criteria)
 }
 
-/// What the host compiled and we cannot: it denies requests, or lets them through by its failure policy.
+/// Logs expressions that the host compiled and that do not compile here: they deny requests, or are ignored,
+/// according to the failure policy.
 fn log_errors(policy: &Policy) {
     let expressions = policy.validations.iter().map(|it| &it.expression);
     let all = expressions.chain(&policy.conditions).chain(policy.annotations.iter().map(|(_, it)| it));

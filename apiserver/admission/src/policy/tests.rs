@@ -1,4 +1,4 @@
-//! What a policy says, and what comes of it.
+//! Verdicts of policies, and the resulting responses.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ fn verdict(policy: &Policy, request: &Request, params: Option<&Value>) -> Verdic
     stack::deep(|| evaluate(policy, &input, &Value::Null, params)).unwrap()
 }
 
-/// The answer, with what the client is warned of.
+/// Returns the response, and the client's warnings.
 fn answer(policy: &Policy, actions: &[&str], request: &Request) -> (Result<(), ApiError>, Vec<String>) {
     let attributes = request.attributes();
     let counts = Counts::default();
@@ -121,7 +121,7 @@ fn match_conditions_decide_whether_a_policy_is_asked_at_all() {
     assert!(!denies(&with("object.spec.size == 4", "Fail")));
     assert!(denies(&with("object.spec.none == 4", "Fail")));
     assert!(!denies(&with("object.spec.none == 4", "Ignore")));
-    // One that is false decides, even beside one that fails.
+    // A false condition decides, even beside one that fails.
     let conditions =
         json!([{"name": "a", "expression": "object.spec.none == 1"}, {"name": "b", "expression": "false"}]);
     assert!(!denies(&policy(
@@ -178,7 +178,7 @@ fn audit_annotations_are_texts_or_nothing() {
     );
 }
 
-/// Counts who asks for a namespace.
+/// Counts the requests for a namespace.
 #[derive(Default)]
 struct Counted(AtomicUsize);
 
@@ -194,7 +194,7 @@ impl Namespaces for Counted {
     }
 }
 
-/// How often the namespace is asked for where two policies with two bindings each say `expression`.
+/// Returns how often the namespace is fetched if two policies with two bindings each have `expression`.
 async fn asked_for_namespace(expression: &str) -> usize {
     let rule = json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]});
     let constraints = serde_json::from_value(json!({"resourceRules": [rule]})).unwrap();

@@ -1,5 +1,5 @@
-//! One call of a webhook over HTTP, with the errors of the host's own client (k8s.io/client-go rest/request.go,
-//! apimachinery pkg/api/errors, NewGenericServerResponse).
+//! Calls a webhook over HTTP, with the errors of the host's client (k8s.io/client-go rest/request.go, apimachinery
+//! pkg/api/errors, NewGenericServerResponse).
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -13,20 +13,20 @@ use serde_json::Value;
 
 use super::endpoint::Endpoint;
 
-/// Largest answer that is read.
+/// Largest response that is read, in bytes.
 const LARGEST: usize = 3 << 20;
-/// As often as this a webhook that asks for another time is asked again (k8s.io/client-go rest/request.go, maxRetries).
+/// Maximum number of retries of a webhook that asks for one (k8s.io/client-go rest/request.go, maxRetries).
 const RETRIES: usize = 10;
-/// As much of an answer that is none is shown.
+/// Maximum number of bytes of an error response that are shown.
 const SHOWN: usize = 2048;
 
-/// Why there is no answer, and the code that it is counted with: the answer's own, or 503 where there was none
-/// (k8s.io/apiserver pkg/admission/plugin/webhook/validating/dispatcher.go).
+/// Why a call failed, and the code for the metrics: that of the response, or 503 without a response (k8s.io/apiserver
+/// pkg/admission/plugin/webhook/validating/dispatcher.go).
 #[derive(Debug)]
 pub struct Failed {
-    /// In words.
+    /// The message.
     pub why: String,
-    /// As an HTTP status.
+    /// The HTTP status.
     pub code: u16,
 }
 
@@ -36,7 +36,7 @@ impl From<String> for Failed {
     }
 }
 
-/// The body of the answer, if there is one before `deadline`.
+/// Posts a review and returns the body of the response. Fails if there is none before `deadline`.
 pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instant) -> Result<Bytes, Failed> {
     let client = to.client(host).map_err(|why| Failed { why, code: 500 })?;
     let left = deadline.saturating_duration_since(Instant::now());
@@ -70,7 +70,7 @@ pub async fn post(host: &Client, to: &Endpoint, review: &Value, deadline: Instan
     Err(Failed { why: refused(status, is_text, &body), code: status.as_u16() })
 }
 
-/// The answer of a webhook, which may ask for another time (k8s.io/client-go rest/with_retry.go).
+/// Sends the request, and again if the response has a Retry-After (k8s.io/client-go rest/with_retry.go).
 async fn persistently<B, F>(send: impl Fn() -> F) -> Result<Response<B>, String>
 where
     B: BodyExt,
@@ -80,7 +80,7 @@ where
     for _ in 0..RETRIES {
         let answer = send().await?;
         let Some(wait) = retry_after(answer.status(), answer.headers()) else { return Ok(answer) };
-        // Once it is read, the connection serves the next one too.
+        // Reading the body lets the next request reuse the connection.
         drop(Limited::new(answer.into_body(), SHOWN).collect().await);
         tokio::time::sleep(wait).await;
     }
@@ -94,14 +94,14 @@ fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
-/// The webhook is told how long it has, in whole seconds.
+/// Adds the remaining time to the URL, in whole seconds, for the webhook.
 fn with_timeout(url: &str, left: Duration) -> String {
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}timeout={seconds}s")
 }
 
-/// What went wrong on the way, as Go says it.
+/// Returns Go's message for a connection error.
 fn words(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(cause) = cause(innermost) {
@@ -116,7 +116,7 @@ fn words(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// An I/O error holds what caused it without calling it its source.
+/// Returns the cause of an error. An I/O error contains its cause without returning it from `source`.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let held = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     held.map(|held| held as &(dyn Error + 'static)).or_else(|| error.source())
@@ -143,7 +143,7 @@ fn x509(why: &rustls::CertificateError) -> String {
     }
 }
 
-/// Only text is shown to people.
+/// Whether the body may be shown: only text is.
 fn is_text(headers: &HeaderMap) -> bool {
     let type_ = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     type_.is_none_or(|type_| type_.starts_with("text/"))
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// The status that a webhook's answers come to, the last of them for ever, and how often it was asked.
+    /// Returns the final status, and the number of calls, for these responses; the last one repeats.
     async fn asked(answers: &[(u16, Option<&str>)]) -> (u16, usize) {
         let count = AtomicUsize::new(0);
         let send = || async {

@@ -1,4 +1,4 @@
-//! A webhook of the host's configurations, compiled.
+//! A compiled webhook of the host's configurations.
 
 use std::time::Duration;
 
@@ -14,31 +14,32 @@ use crate::policy::FailurePolicy;
 
 /// A webhook.
 pub struct Hook {
-    /// Its place among all webhooks of the host, which notes for the audit log name.
+    /// Its index among all webhooks of the host, which audit annotations contain.
     pub index: usize,
-    /// The configuration that it stands in.
+    /// The name of its configuration.
     pub configuration: String,
     /// Its own name.
     pub name: String,
-    /// Which requests it concerns.
+    /// The requests that it applies to.
     pub criteria: Criteria,
-    /// All must hold for it to be called.
+    /// Conditions, all of which must be true for it to be called.
     pub conditions: Vec<Condition>,
-    /// What failing to call it means.
+    /// The effect of a call that fails.
     pub failure: FailurePolicy,
-    /// What it says of its side effects.
+    /// The side effects that it declares.
     pub side_effects: Option<String>,
-    /// Longest time of a call.
+    /// The timeout of a call.
     pub timeout: Option<Duration>,
-    /// Whether it is asked again when a later webhook changed the object.
+    /// Whether it is called again if a later webhook changed the object.
     pub reinvoked: bool,
-    /// The form in which it is asked; `None` if we know none of those that it reads.
+    /// The AdmissionReview version for its calls; `None` if it accepts no version that we support.
     pub version: Option<ReviewVersion>,
-    /// Where it is.
+    /// Its address.
     pub endpoint: Endpoint,
 }
 
-/// The webhooks of mutating configurations that may concern a kind that is served, in the order in which they are asked.
+/// Compiles the webhooks of mutating configurations that can apply to our kinds, in the order in which they are
+/// called.
 pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
@@ -47,7 +48,7 @@ pub fn mutating(all: &[&host::MutatingWebhookConfiguration], served: &Served) ->
     compiled(hooks, served)
 }
 
-/// The same of validating configurations.
+/// As [`mutating`], for validating configurations.
 pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served) -> Vec<Hook> {
     let hooks = all.iter().flat_map(|configuration| {
         let webhooks = configuration.webhooks.iter().flatten().cloned();
@@ -56,7 +57,7 @@ pub fn validating(all: &[&host::ValidatingWebhookConfiguration], served: &Served
     compiled(hooks, served)
 }
 
-/// A mutating webhook is a validating one that may be asked again.
+/// Converts a validating webhook; a mutating one only adds the reinvocation policy.
 fn as_mutating(webhook: host::ValidatingWebhook) -> host::MutatingWebhook {
     host::MutatingWebhook {
         admission_review_versions: webhook.admission_review_versions,

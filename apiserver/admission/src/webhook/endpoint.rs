@@ -1,4 +1,4 @@
-//! Where a webhook is, and connections to it (k8s.io/apiserver pkg/util/webhook/client.go).
+//! The address of a webhook, and connections to it (k8s.io/apiserver pkg/util/webhook/client.go).
 
 use std::future::Future;
 use std::io;
@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower::Service as Connect;
 
-/// A client of one webhook; it keeps connections for further calls.
+/// A client for one webhook; it reuses connections.
 pub type WebhookClient = HttpClient<HttpsConnector<Dialer>, Full<Bytes>>;
 
 /// A Service of the host, by namespace, name and port.
@@ -34,9 +34,9 @@ struct ServiceRef {
     port: u16,
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 pub struct Endpoint {
-    /// Its URL, or why it has none.
+    /// The URL, or why there is none.
     url: Result<String, String>,
     service: Option<ServiceRef>,
     ca: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// As the configuration says.
+    /// Reads the address from a configuration.
     pub fn of(it: &WebhookClientConfig) -> Self {
         let service = it.service.as_ref().map(|service| ServiceRef {
             namespace: service.namespace.clone(),
@@ -64,12 +64,12 @@ impl Endpoint {
         Self { url, service, ca, client: OnceLock::new() }
     }
 
-    /// Its URL.
+    /// The URL, or why there is none.
     pub fn url(&self) -> Result<&str, String> {
         self.url.as_deref().map_err(Clone::clone)
     }
 
-    /// A client for it.
+    /// Returns the client of this webhook, which is created once.
     pub fn client(&self, host: &Client) -> Result<&WebhookClient, String> {
         let made = self.client.get_or_init(|| {
             let tls = trusting(&self.ca)?;
@@ -81,7 +81,7 @@ impl Endpoint {
     }
 }
 
-/// TLS that believes the bundle, or whom the system believes if there is none.
+/// Returns a TLS configuration that trusts the CA bundle, or the system's CAs if the bundle is empty.
 fn trusting(bundle: &[u8]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     if bundle.is_empty() {
@@ -98,7 +98,7 @@ fn trusting(bundle: &[u8]) -> Result<ClientConfig, String> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Connects to an address, or to where the host says that a Service is.
+/// Connects to the address of a URL, or to the address that the host has for a Service.
 #[derive(Clone)]
 pub struct Dialer {
     service: Option<ServiceRef>,
@@ -142,8 +142,8 @@ impl Dialer {
         Ok(stream)
     }
 
-    /// As kube-apiserver finds Services (k8s.io/kube-aggregator pkg/apiserver/resolvers.go,
-    /// k8s.io/apiserver pkg/util/proxy, ResolveCluster).
+    /// Resolves a Service as kube-apiserver does (k8s.io/kube-aggregator pkg/apiserver/resolvers.go, k8s.io/apiserver
+    /// pkg/util/proxy, ResolveCluster).
     async fn resolve(&self, wanted: &ServiceRef) -> Result<(String, u16), String> {
         let services: Api<Service> = Api::namespaced(self.host.clone(), &wanted.namespace);
         let found = services.get_opt(&wanted.name).await;

@@ -1,4 +1,4 @@
-//! How calling a webhook may end badly, in the words of the host (k8s.io/apiserver pkg/util/webhook/error.go,
+//! The failures of a webhook, with the host's messages (k8s.io/apiserver pkg/util/webhook/error.go,
 //! pkg/admission/plugin/webhook/errors).
 
 use drydock_machinery::ApiError;
@@ -6,24 +6,25 @@ use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::quote::go_quote;
 use serde_json::Value;
 
-/// How it ended.
+/// Why a webhook did not admit a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// It could not be asked, or its answer is no answer: the failure policy decides. The code is counted.
+    /// It could not be called, or its response is invalid: the failure policy decides. The code is for the metrics.
     Calling(String, u16),
-    /// It said no.
+    /// It rejected the request.
     Refused(ApiError),
-    /// It was not to blame: the request cannot be put to it, or what it wants cannot be done.
+    /// An error that the failure policy does not apply to: the webhook cannot be called for this request, or its
+    /// patch cannot be applied.
     Internal(ApiError),
 }
 
 impl Failure {
-    /// Of the webhook `name`, this went wrong.
+    /// The failed call of the webhook `name`.
     pub fn calling(name: &str, code: u16, why: impl std::fmt::Display) -> Self {
         Self::Calling(format!("failed calling webhook {}: {why}", go_quote(name)), code)
     }
 
-    /// It cannot be asked about a request that is only a trial.
+    /// The webhook does not support dry runs.
     pub fn no_dry_run(name: &str) -> Self {
         Self::Internal(ApiError::bad_request(format!(
             "admission webhook {} does not support dry run",
@@ -31,7 +32,7 @@ impl Failure {
         )))
     }
 
-    /// It said no, with a metav1.Status or without.
+    /// A rejection, with a metav1.Status or without.
     pub fn rejection(name: &str, result: Option<&Value>) -> Self {
         let empty = Value::Null;
         let result = result.unwrap_or(&empty);
@@ -52,7 +53,7 @@ impl Failure {
             message,
             reason: text("reason").to_owned(),
             details,
-            // No success goes with a rejection.
+            // A rejection never has a success code.
             code: code.filter(|code| (400..600).contains(code)).unwrap_or(400),
             continue_token: String::new(),
         };

@@ -1,4 +1,4 @@
-//! Webhooks of the host (k8s.io/apiserver pkg/admission/plugin/webhook).
+//! The host's admission webhooks (k8s.io/apiserver pkg/admission/plugin/webhook).
 
 mod call;
 mod configuration;
@@ -37,7 +37,7 @@ use configuration::Hook;
 use failure::Failure;
 use review::Answer;
 
-/// What both kinds of webhooks need.
+/// What mutating and validating webhooks have in common.
 struct Webhooks {
     hooks: Arc<ArcSwapOption<Vec<Arc<Hook>>>>,
     readiness: Readiness,
@@ -48,7 +48,7 @@ struct Webhooks {
 }
 
 impl Webhooks {
-    /// Those that may concern our kinds; waits for the first list from the host.
+    /// Returns the webhooks that can apply to our kinds. Waits for the first list from the host.
     async fn snapshot(&self, request: &Attributes<'_>) -> Result<Arc<Vec<Arc<Hook>>>, ApiError> {
         if let Some(hooks) = self.hooks.load_full() {
             return Ok(hooks);
@@ -57,7 +57,7 @@ impl Webhooks {
         self.hooks.load_full().ok_or_else(|| request.forbidden("not yet ready to handle request"))
     }
 
-    /// Whether a webhook is to be called (generic/webhook.go, ShouldCallHook).
+    /// Whether a webhook has to be called (generic/webhook.go, ShouldCallHook).
     async fn concerns(&self, hook: &Arc<Hook>, request: &Attributes<'_>) -> Result<bool, ApiError> {
         if !hook.criteria.matches(request, self.namespaces.as_ref()).await? {
             return Ok(false);
@@ -80,7 +80,7 @@ impl Webhooks {
         }
     }
 
-    /// Counts what came of a webhook that was asked at `began`.
+    /// Records the outcome of a call that started at `began` in the metrics.
     fn count<T>(
         &self,
         hook: &Hook,
@@ -107,7 +107,7 @@ impl Webhooks {
         }
     }
 
-    /// Calls a webhook about `object`, and takes over what it has to say beside its decision.
+    /// Calls a webhook about `object`, and adds its warnings and audit annotations to the request.
     async fn call(
         &self,
         hook: &Hook,

@@ -1,4 +1,4 @@
-//! Webhooks that may change an object, in order (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
+//! Mutating webhooks, called in order (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,21 +23,21 @@ use crate::readiness::Readiness;
 const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
 const PATCH: &str = "patch.webhook.admission.k8s.io/";
 
-/// Asks the host's mutating webhooks about writes.
+/// The admission plugin for the host's mutating webhooks.
 pub struct MutatingWebhooks(Webhooks);
 
 impl MutatingWebhooks {
-    /// Follows the host's configurations.
+    /// Starts the reflector of the host's configurations.
     pub fn follow(host: &Host) -> Self {
         Self(source::mutating(host))
     }
 
-    /// Whether they are known.
+    /// Whether the configurations have been read.
     pub fn readiness(&self) -> Readiness {
         self.0.readiness.clone()
     }
 
-    /// The object after one webhook, if that changed it.
+    /// Calls one webhook. Returns the object if the webhook changed it.
     async fn ask(
         &self,
         hook: &Arc<Hook>,
@@ -132,7 +132,7 @@ struct Patch<'a> {
     patch_type: &'a str,
 }
 
-/// Notes for the audit log about one call.
+/// The audit annotations of one call.
 struct Note<'a> {
     hook: &'a Hook,
     request: &'a Attributes<'a>,

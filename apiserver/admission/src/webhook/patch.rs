@@ -1,4 +1,4 @@
-//! What a webhook makes of an object.
+//! Applies the patch of a webhook to an object.
 
 use drydock_machinery::decode;
 use drydock_machinery::kind::{Kind, Names};
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::failure::Failure;
 
-/// The object with the patch applied, decoded and defaulted; `None` if the patch is empty. `hook` sent it.
+/// Returns the object with the patch applied, decoded and defaulted; `None` if the patch is empty. `hook` is the name
+/// of the webhook.
 pub fn patched(
     hook: &str,
     kind: &dyn Kind,
@@ -38,14 +39,14 @@ pub fn patched(
     };
     let mut changed = Object::raw(fields);
     identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
-    // What the schema does not know is dropped, as for any client that does not ask for more.
+    // Unknown fields are dropped, as for a client without strict field validation.
     decode::conform(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
     kind.default(&mut changed);
     changed.keep_inserted(object);
     Ok(Some(changed))
 }
 
-/// A patch makes nothing else of an object; what it takes away of the object's identity is filled in
+/// Fails if the patch changed the object's apiVersion or kind; restores them if the patch removed them
 /// (k8s.io/apimachinery pkg/runtime/serializer/json/json.go, Decode).
 fn identify(object: &mut Object, names: &Names) -> Result<(), String> {
     let (version, kind) = (text(object, "apiVersion")?, text(object, "kind")?);

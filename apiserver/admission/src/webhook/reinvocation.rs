@@ -1,9 +1,9 @@
-//! Which webhooks are asked again because a later one changed the object (k8s.io/apiserver
+//! Decides which webhooks are called again because a later one changed the object (k8s.io/apiserver
 //! pkg/admission/plugin/webhook/mutating/reinvocationcontext.go).
 
 use std::collections::BTreeSet;
 
-/// Webhooks by their place.
+/// Webhooks by index.
 #[derive(Debug, Default)]
 pub struct Reinvocation {
     asked: BTreeSet<usize>,
@@ -11,7 +11,7 @@ pub struct Reinvocation {
 }
 
 impl Reinvocation {
-    /// A webhook has been asked. A change concerns those that were asked before it.
+    /// Records the call of a webhook. If it changed the object, the webhooks called before it are called again.
     pub fn asked(&mut self, hook: usize, reinvoked: bool, changed: bool) {
         if changed {
             self.again.append(&mut self.asked);
@@ -21,7 +21,7 @@ impl Reinvocation {
         }
     }
 
-    /// Whether a webhook is asked in the second round.
+    /// Whether a webhook is called in the second round.
     pub fn wants(&self, hook: usize) -> bool {
         self.again.contains(&hook)
     }
@@ -39,7 +39,7 @@ mod tests {
         assert!(!round.wants(0));
         round.asked(2, true, true);
         assert!(round.wants(0) && !round.wants(1) && !round.wants(2));
-        // A change in the second round concerns those that are still to come.
+        // A change in the second round affects the webhooks that are still to be called.
         round.asked(0, true, true);
         assert!(round.wants(2));
     }

@@ -1,4 +1,4 @@
-//! AdmissionReview: what a webhook is asked, and what it may answer (k8s.io/apiserver
+//! AdmissionReview: the request to a webhook, and its response (k8s.io/apiserver
 //! pkg/admission/plugin/webhook/request/admissionreview.go).
 
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::request::admission_request;
 
-/// A version of the form.
+/// A version of AdmissionReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     /// admission.k8s.io/v1
     V1,
-    /// admission.k8s.io/v1beta1, of whose answers less is checked.
+    /// admission.k8s.io/v1beta1, whose responses are checked less strictly.
     V1beta1,
 }
 
 impl ReviewVersion {
-    /// The version of that name.
+    /// Returns the version with this name.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -39,7 +39,7 @@ impl ReviewVersion {
     }
 }
 
-/// The question.
+/// Returns the AdmissionReview for a request.
 pub fn review(version: ReviewVersion, uid: &str, request: &Attributes<'_>, object: Option<&Object>) -> Value {
     let value = |object: Option<&Object>| object.map_or(Value::Null, Object::to_value);
     let mut asked = admission_request(request, uid);
@@ -48,16 +48,16 @@ pub fn review(version: ReviewVersion, uid: &str, request: &Attributes<'_>, objec
     json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": asked})
 }
 
-/// An answer that may be relied on.
+/// A valid response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Whether the request is let through.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// What the client is told if not: a metav1.Status.
+    /// The metav1.Status of a rejection.
     pub result: Option<Value>,
-    /// A JSON patch; empty if nothing changes.
+    /// A JSON patch; empty if the object does not change.
     pub patch: Vec<u8>,
-    /// Notes for the audit log.
+    /// Audit annotations.
     pub annotations: BTreeMap<String, String>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
@@ -87,7 +87,7 @@ struct Response {
     warnings: Option<Vec<String>>,
 }
 
-/// The answer in `body`, or what is wrong with it.
+/// Parses and validates the response in `body`.
 pub fn verify(version: ReviewVersion, uid: &str, mutating: bool, body: &[u8]) -> Result<Answer, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let Some(response) = review.response else { return Err("webhook response was absent".to_owned()) };

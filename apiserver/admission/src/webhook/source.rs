@@ -1,4 +1,4 @@
-//! The host's webhook configurations, followed and compiled (k8s.io/apiserver pkg/admission/configuration).
+//! Reads and compiles the host's webhook configurations (k8s.io/apiserver pkg/admission/configuration).
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -21,18 +21,18 @@ use crate::follow::Followed;
 use crate::matching::Served;
 use crate::readiness::Readiness;
 
-/// How soon it is tried again when there was no thread to compile on.
+/// Pause before the next attempt if no thread for compiling could be started.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The hooks of configurations of one kind.
+/// Compiles the webhooks of configurations of one kind.
 type Compile<K> = fn(&[&K], &Served) -> Vec<Hook>;
 
-/// Follows mutating configurations.
+/// Starts the reflector of mutating configurations.
 pub fn mutating(host: &Host) -> Webhooks {
     follow::<MutatingWebhookConfiguration>(host, "mutating webhooks", configuration::mutating)
 }
 
-/// Follows validating configurations.
+/// Starts the reflector of validating configurations.
 pub fn validating(host: &Host) -> Webhooks {
     follow::<ValidatingWebhookConfiguration>(host, "validating webhooks", configuration::validating)
 }
@@ -64,7 +64,7 @@ where
                             kept.store(Some(Arc::new(known.take(version, compiled))));
                             tell.send_replace(true);
                         }
-                        // What was known stays.
+                        // The known webhooks stay in force.
                         Err(error) => {
                             tracing::error!(error, "cannot compile {what}, trying again");
                             again = RETRY;
@@ -89,12 +89,12 @@ where
     }
 }
 
-/// Which states of which configurations these are.
+/// Returns the names and resourceVersions of configurations.
 fn versions<K: Resource>(all: &[Arc<K>]) -> Vec<(String, String)> {
     all.iter().map(|it| (it.name_any(), it.resource_version().unwrap_or_default())).collect()
 }
 
-/// What was compiled last: hooks of a configuration that has not changed keep their connections.
+/// The webhooks compiled last: those of an unchanged configuration are reused, with their connections.
 #[derive(Default)]
 struct Known {
     version: Option<Vec<(String, String)>>,

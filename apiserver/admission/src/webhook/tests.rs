@@ -1,4 +1,4 @@
-//! What webhooks are shown, and what their answers come to.
+//! The requests to webhooks, and the effects of their responses.
 #![allow(clippy::unwrap_used)]
 
 use base64::Engine;
@@ -79,7 +79,7 @@ fn an_answer_is_checked_before_it_is_believed() {
         answered(json!({"uid": "u"})).iter().map(|b| *b as char).collect::<String>().replace("/v1", "/v9");
     let wrong = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v9, Kind=AdmissionReview";
     assert_eq!(verify(ReviewVersion::V1, "u", false, other.as_bytes()).unwrap_err(), wrong);
-    // The older version's answers are taken as they are.
+    // Responses of the older version are not checked.
     let older =
         verify(ReviewVersion::V1beta1, "u", true, &answered(json!({"allowed": true, "patch": patch})))
             .unwrap();
@@ -119,7 +119,7 @@ fn a_patched_object_fits_the_schema_and_is_defaulted() {
     assert_eq!(apply(&json!([]), attributes.new), Ok(None));
     assert_eq!(apply(&Value::Null, attributes.new), Ok(None));
     assert!(matches!(apply(&json!({}), attributes.new), Err(Failure::Calling(_, 503))));
-    // What is no patch is for the failure policy to judge; one that does not apply is not.
+    // The failure policy applies to an invalid patch, but not to one that cannot be applied.
     assert!(matches!(apply(&json!([1]), attributes.new), Err(Failure::Calling(_, 503))));
     let missing = apply(&json!([{"op": "replace", "path": "/status/x", "value": 1}]), attributes.new);
     let Err(Failure::Internal(error)) = missing else { panic!("{missing:?}") };

@@ -1,5 +1,4 @@
-//! Webhooks that only say yes or no, side by side (k8s.io/apiserver
-//! pkg/admission/plugin/webhook/validating/dispatcher.go).
+//! Validating webhooks, called concurrently (k8s.io/apiserver pkg/admission/plugin/webhook/validating/dispatcher.go).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,16 +18,16 @@ use crate::readiness::Readiness;
 
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
-/// Asks the host's validating webhooks about writes.
+/// The admission plugin for the host's validating webhooks.
 pub struct ValidatingWebhooks(Webhooks);
 
 impl ValidatingWebhooks {
-    /// Follows the host's configurations.
+    /// Starts the reflector of the host's configurations.
     pub fn follow(host: &Host) -> Self {
         Self(source::validating(host))
     }
 
-    /// Whether they are known.
+    /// Whether the configurations have been read.
     pub fn readiness(&self) -> Readiness {
         self.0.readiness.clone()
     }
@@ -73,7 +72,7 @@ impl Admission for ValidatingWebhooks {
         let asked = concerned.into_iter().enumerate();
         let mut asked: FuturesUnordered<_> =
             asked.map(|(place, hook)| self.ask(place, hook, request)).collect();
-        // The first refusal is the answer; the others have been asked all the same.
+        // The first rejection is returned, but all webhooks are called.
         let mut answer = Ok(());
         while let Some(outcome) = asked.next().await {
             answer = answer.and(outcome);

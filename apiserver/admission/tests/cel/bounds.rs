@@ -1,4 +1,4 @@
-//! What an expression may spend, and that nothing is done beyond it.
+//! The cost limit of expressions, and that nothing runs beyond it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ fn no_expression_takes_more_than_its_share() {
         "{many}.all(a, {many}.all(b, {many}.all(c, {many}.all(d, {many}.all(e, {many}.all(f, true))))))"
     );
     fails(&nested, "operation cancelled: actual cost limit exceeded");
-    // Doubling: each turn makes a text twice as long.
+    // Doubling: each iteration makes a string twice as long.
     let doubled = format!("['xxxxxxxxxxxxxxxx']{}.size() == 1", ".map(t, t + t)".repeat(40));
     fails(&doubled, "operation cancelled: actual cost limit exceeded");
     let replaced =
         format!("'{0}'.replace('x', '{0}').replace('x', '{0}').replace('x', '{0}') == ''", "x".repeat(400));
     fails(&replaced, "operation cancelled: actual cost limit exceeded");
-    // The host asks its authorizer as often within one expression, and no more.
+    // The host too allows this many authorizer checks in one expression, and no more.
     let ask = "authorizer.path('/').check('get').allowed()";
     holds(&format!("!{ask} && !{ask}"));
     fails(&format!("{ask} || {ask} || {ask}"), "operation cancelled: actual cost limit exceeded");
@@ -41,7 +41,7 @@ fn no_expression_takes_more_than_its_share() {
     assert_eq!(poor.evaluate(&walk), Err(OUT_OF_BUDGET.to_owned()));
 }
 
-/// Counts how often it is asked.
+/// Counts authorizer checks.
 struct Counts(AtomicUsize);
 
 impl Ask for Counts {
@@ -93,7 +93,7 @@ fn what_takes_more_than_its_operands_are_large_is_paid_before_it_is_done() {
         fails(&text, "operation cancelled: actual cost limit exceeded");
     }
     holds("sets.contains(lists.range(300), lists.range(300)) && lists.range(300).distinct().size() == 300");
-    // Each sum would be a longer text than the one before.
+    // Each sum would be a longer string than the one before.
     fails("['a', 'b'].sum() == 'ab'", "no such overload");
     holds("[duration('1s'), duration('2s')].sum() == duration('3s') && [1.5, 2.0].sum() == 3.5");
 }

@@ -1,4 +1,4 @@
-//! Functions beside the language itself.
+//! Functions that are not part of CEL itself.
 
 use super::{fails, holds};
 

@@ -1,4 +1,4 @@
-//! What expressions come to, as on the host: each is one that k8s.io/apiserver documents or tests.
+//! Results of expressions, as on the host: each expression is documented or tested by k8s.io/apiserver.
 #![allow(clippy::unwrap_used)]
 
 mod bounds;
@@ -132,7 +132,7 @@ fn what_this_server_does_not_have_is_refused_before_it_runs() {
     assert!(evaluate("1 +").unwrap_err().contains("Syntax error"));
     holds(&format!("{}1 == 391", "1 + ".repeat(390)));
     holds(&format!("{}true{}", "(".repeat(120), ")".repeat(120)));
-    // As deep as may be, in each way that goes deep.
+    // The deepest nesting allowed, in each way that nests.
     holds(&format!("['x']{} == ['x']", ".map(t, t)".repeat(390)));
     holds(&format!("{}true", "true ? true : ".repeat(120)));
     holds(&format!("!object{}.hasValue()", ".?a".repeat(390)));

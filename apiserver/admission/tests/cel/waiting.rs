@@ -1,4 +1,4 @@
-//! Evaluations beside the request that waits for them.
+//! Evaluations on threads of their own, while the request waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,7 +12,7 @@ use drydock_server::request::user::User;
 
 use super::VARIABLES;
 
-/// Says that it was asked, and waits to be allowed to answer.
+/// Reports each check, and waits for permission to answer.
 struct Slow(SyncSender<()>, Mutex<Receiver<()>>, Arc<AtomicUsize>);
 
 impl Ask for Slow {
@@ -24,7 +24,7 @@ impl Ask for Slow {
     }
 }
 
-/// Says when it is dropped.
+/// Reports when it is dropped.
 struct Ends(SyncSender<()>);
 
 impl Drop for Ends {

@@ -1,4 +1,4 @@
-//! The bodies.
+//! The cases that are measured.
 
 use drydock_machinery::decode::Format;
 use serde_json::json;
@@ -55,7 +55,7 @@ fn maps() -> Cases {
     ]
 }
 
-/// YAML of one mark, again and again.
+/// YAML that repeats one indicator or token.
 fn marks() -> Cases {
     let marks = [
         ("yaml: [a,a,...]", "[a,"),

@@ -1,5 +1,6 @@
-//! What the worst bodies cost: `cargo run --release -p drydock-api --example body_cost`. Each is about as long as a body
-//! may be, and runs in a process of its own, whose growth of memory is shown beside its CPU time.
+//! Measures the most expensive request bodies: `cargo run --release -p drydock-api --example body_cost`. Each body
+//! has about the maximum length and runs in its own process. The output has the CPU time and the growth of the
+//! memory.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod cases;
@@ -12,12 +13,12 @@ use std::process::Command;
 
 use drydock_machinery::ApiError;
 
-/// Longest body.
+/// Maximum length of a body, in bytes.
 const MAX: usize = 3 << 20;
 
-/// What is measured.
+/// The code that is measured.
 type Work = Box<dyn FnOnce() -> Result<(), ApiError>>;
-/// Makes ready what is measured.
+/// Prepares the code that is measured.
 type Prepare = Box<dyn Fn() -> Work>;
 
 fn main() {
@@ -42,14 +43,14 @@ fn run(name: &str, work: Work) {
     println!("{name:40} {took:6} ms {grown:6} MiB  {}", said.unwrap_or_default());
 }
 
-/// Most memory so far, in KiB.
+/// Peak memory so far, in KiB.
 fn peak() -> u64 {
     let status = read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Nanoseconds of CPU so far.
+/// CPU time so far, in nanoseconds.
 fn cpu() -> u64 {
     read_to_string("/proc/self/schedstat").unwrap().split(' ').next().unwrap().parse().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Objects that are decoded, validated and tracked.
+//! Cases that decode, validate or track objects.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub fn evictions() -> EvictionRequestKind {
     EvictionRequestKind::new(Duration::from_secs(1200))
 }
 
-/// Decodes and validates an object, as whoever writes it has it done.
+/// Decodes, defaults and validates an object, as a write does.
 pub fn object(of_evictions: bool, text: String) -> Work {
     Box::new(move || {
         let (a, b) = (evictions(), NodeMaintenanceKind::new());

@@ -1,4 +1,4 @@
-//! Patches of each type.
+//! Cases for each type of patch.
 
 use drydock_machinery::decode::{self, Format};
 use drydock_machinery::kind::{Kind, Now};

@@ -1,4 +1,4 @@
-//! Bodies as text.
+//! Texts of request bodies.
 
 use crate::MAX;
 
@@ -9,7 +9,7 @@ pub fn list(item: &str) -> String {
     format!("[{}]", vec![item; (MAX - 300) / (item.len() + 1)].join(","))
 }
 
-/// Keys that are all different, or all the same.
+/// A JSON object with many keys, which are all different, or all the same if `step` is 0.
 pub fn keys(step: usize) -> String {
     let entries: Vec<String> = (0..MAX / 11).map(|n| format!("\"{:x}\":\"\"", n * step)).collect();
     format!("{{{}}}", entries.join(","))

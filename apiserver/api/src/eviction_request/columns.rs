@@ -1,4 +1,4 @@
-//! What kubectl shows of an EvictionRequest.
+//! The table columns of EvictionRequest, as kubectl shows them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const fn column(name: &'static str, description: &'static str, priority: i32) ->
     Column { name, type_: "string", format: "", description, priority }
 }
 
-/// Headers.
+/// The columns, without their cells.
 pub const COLUMNS: &[Column] = &[
     Column {
         name: "Name",
@@ -48,7 +48,8 @@ pub const COLUMNS: &[Column] = &[
     ),
 ];
 
-/// One cell per column. An interceptor that is silent for the deadline is passed over.
+/// Returns one cell for each column. `heartbeat_deadline` is how long an interceptor may be silent before it is
+/// passed over.
 pub fn cells(request: &EvictionRequest, now: Timestamp, heartbeat_deadline: Duration) -> Vec<Value> {
     let active = request.active_interceptor_status();
     let maintenances = maintenances::of(request);
@@ -74,7 +75,7 @@ fn shown(text: &str) -> &str {
     if text.is_empty() { NONE } else { text }
 }
 
-/// When the active interceptor expects to be done; for one that has never reported, when it is passed over.
+/// When the active interceptor expects to finish. If it has never reported, when it will be passed over.
 fn expected(
     request: &EvictionRequest,
     active: &InterceptorStatus,
@@ -85,7 +86,7 @@ fn expected(
     active.expected_finish_time.or_else(passed_over)
 }
 
-/// The request's state in a word.
+/// The state of the request, in one word.
 pub fn state(request: &EvictionRequest) -> &'static str {
     if request.is_evicted() {
         return "Evicted";
@@ -101,11 +102,12 @@ pub fn state(request: &EvictionRequest) -> &'static str {
     }
 }
 
-/// Why there is a request, who was passed over, and how it stands.
+/// Why the request exists, which interceptors were passed over, and the current state.
 fn message(request: &EvictionRequest) -> String {
     let clause = maintenances::clause_of(request);
     let stands = stands(request);
-    // Reports of our own interceptors begin with the clause, be it one that has changed since; others might only claim to.
+    // Reports of the default interceptors begin with the clause, even if it has changed since then. Other
+    // interceptors could only pretend that theirs does.
     let stands = without_clause(&clause, &stands);
     if request.active_interceptor().is_some_and(is_default) && maintenances::has_clause(stands) {
         return stands.to_owned();
@@ -119,14 +121,16 @@ fn message(request: &EvictionRequest) -> String {
     with_clause(&clause, &text)
 }
 
-/// What ended the request, or else what the active interceptor says: conditions of other types are an interceptor's own.
+/// The message of the condition that ended the request, otherwise that of the active interceptor. Conditions of other
+/// types belong to interceptors and are ignored.
 fn stands(request: &EvictionRequest) -> Cow<'_, str> {
     let conditions = &request.status.conditions;
     let ended = conditions.iter().find(|c| c.is_true() && [EVICTED, CANCELED].contains(&c.type_.as_str()));
     ended.map_or_else(|| said(request), |c| c.message.as_str().into())
 }
 
-/// What the active interceptor says, or since when it has the turn and has said nothing. Ours need a moment.
+/// The message of the active interceptor. If it has never reported: since when it has been active. The default
+/// interceptors need a moment before they report, and get no such text.
 fn said(request: &EvictionRequest) -> Cow<'_, str> {
     let Some(active) = request.active_interceptor_status() else { return "".into() };
     let is_silent = active.message.is_empty() && active.start_time.is_none() && !is_default(&active.name);
@@ -147,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// An interceptor may set conditions of its own, and one of them hid that the eviction was blocked.
+    /// Regression: an interceptor may set its own conditions. Such a condition hid that the eviction was blocked.
     #[test]
     fn a_condition_of_an_interceptor_hides_neither_state_nor_message() {
         let message_of_it = "PodDisruptionBudget b allows 0";
@@ -163,7 +167,8 @@ mod tests {
         assert_eq!((state(&request), &*message(&request)), ("Canceled", "it is leaving"));
     }
 
-    /// What imperative eviction said was read: another interceptor that said it was not blocked, and was shown so.
+    /// Regression: the state was read from the message of imperative eviction. An interceptor whose message said that
+    /// it was not blocked was shown as blocked.
     #[test]
     fn state_and_node_are_those_that_the_status_has_for_programs() {
         let words = "Could not evict a pod due to failing eviction requests, number of retries: 7";
@@ -206,7 +211,8 @@ mod tests {
         assert_eq!(cell(&request, "Message"), format!("{clause}: {over}"));
     }
 
-    /// The name of a controller of the cluster that nobody serves was neither named nor given an end, while the blocker had both.
+    /// Regression: a name under k8s.io of a controller that no process implements was neither shown as passed over
+    /// nor given an ETA, although the blocker had both.
     #[test]
     fn an_interceptor_of_the_cluster_that_is_no_default_one_is_told_of_as_any_other() {
         let name = "deployment.apps.k8s.io";

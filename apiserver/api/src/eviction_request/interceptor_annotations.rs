@@ -1,27 +1,30 @@
-//! Interceptors that a pod's annotations name (KEP-4563, "Interceptor list in Pod's annotations"). The
-//! ValidatingAdmissionPolicy in deploy/base/interceptor-annotations.yaml warns of the same mistakes when they are made.
+//! Interceptors that the annotations of a pod name (KEP-4563, "Interceptor list in Pod's annotations"). The
+//! ValidatingAdmissionPolicy in deploy/base/interceptor-annotations.yaml warns of the same mistakes when the pod is
+//! written.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// All annotations with this prefix are about interceptors.
+/// Prefix of all annotations about interceptors.
 pub const PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
-/// Annotations `PREFIX + PRIORITY + NAME: "PRIORITY/ROLE"` register interceptors on hosts without the pod field.
+/// An annotation `PREFIX + PRIORITY + NAME: "PRIORITY/ROLE"` registers an interceptor on hosts that do not have the
+/// pod field.
 const PRIORITY: &str = "priority_";
-/// Role of the controller that owns the pod. Among equal priorities it has the last turn.
+/// Role of the controller that owns the pod. Among equal priorities, it has the last turn.
 const CONTROLLER: &str = "controller";
-/// Role of any other interceptor; unknown ones are taken for it.
+/// Role of any other interceptor. An unknown role is treated as this one.
 const INTERCEPTOR: &str = "interceptor";
-/// Most digits of a priority, which is an int32.
+/// Maximum number of digits of a priority, which is an int32.
 const MAX_DIGITS: usize = 10;
 
-/// What is said of an interceptor that an annotation names and that is none, in the words of the policy.
+/// The warning about an annotation whose interceptor is ignored, in the words of the policy.
 pub(super) fn ignored(name: &str, why: &str) -> String {
     format!("annotation {PREFIX}{PRIORITY}{name} is ignored: {why}")
 }
 
-/// The names in the order of their turns, and a warning for each annotation that is wrong. One whose meaning is clear all the
-/// same is taken: a pod must not lose its interceptor to a misspelt role.
+/// Returns the names in the order of their turns, and adds a warning for each annotation that has a mistake. An
+/// annotation with a mistake is still used if its meaning is clear: a pod must not lose its interceptor to a misspelt
+/// role.
 pub(super) fn named_by<'a>(
     annotations: &'a BTreeMap<String, String>,
     warnings: &mut Vec<String>,
@@ -53,7 +56,7 @@ pub(super) fn named_by<'a>(
     ranked.into_iter().map(|(_, _, name)| name).collect()
 }
 
-/// `PRIORITY/ROLE`.
+/// Parses `PRIORITY/ROLE`; returns `None` if the value does not have this form.
 fn parse(value: &str) -> Option<(i32, &str)> {
     let (priority, role) = value.split_once('/')?;
     let digits = priority.strip_prefix('-').unwrap_or(priority);

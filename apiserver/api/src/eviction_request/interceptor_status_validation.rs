@@ -1,4 +1,4 @@
-//! Errors of `status.interceptors`: its initialisation, and what the active interceptor may write into its entry.
+//! Validates `status.interceptors`: the initial entries, and what the active interceptor may write into its entry.
 
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
@@ -9,10 +9,10 @@ use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, earlier, later};
 use super::types::{Blocked, Interceptor, InterceptorStatus};
 use crate::time::{format_seconds, truncate_to_seconds};
 
-/// Most characters of an interceptor's message.
+/// Maximum number of characters of an interceptor's message.
 pub const MAX_MESSAGE: usize = 4000;
 
-/// The first entries: those of the targets, with an empty message and nothing else.
+/// Validates the initial entries: one for each target, with an empty message and no other fields.
 pub(super) fn validate_initial_entries(
     new: &[InterceptorStatus],
     targets: &[Interceptor],
@@ -37,7 +37,7 @@ pub(super) fn validate_initial_entries(
     errors
 }
 
-/// Later entries: only that of the active interceptor may change.
+/// Validates changed entries: only the entry of the active interceptor may change.
 pub(super) fn validate_entries(
     new: &[InterceptorStatus],
     old: &[InterceptorStatus],
@@ -74,7 +74,7 @@ fn validate_same_names(new: &[InterceptorStatus], names: &[&str], path: &Path) -
     (given != wanted).then(|| Error::invalid(path.clone(), to_value(&given), detail))
 }
 
-/// A change of one entry by its interceptor.
+/// An interceptor's change of its entry.
 struct EntryUpdate<'a> {
     new: &'a InterceptorStatus,
     old: &'a InterceptorStatus,
@@ -119,7 +119,7 @@ impl EntryUpdate<'_> {
         errors
     }
 
-    /// startTime and completionTime: set once, to the present.
+    /// Validates startTime or completionTime: it may be set once, to the present time.
     fn validate_once(&self, new: Option<Timestamp>, old: Option<Timestamp>, path: Path) -> Option<Error> {
         match (old, new) {
             _ if old == new => None,

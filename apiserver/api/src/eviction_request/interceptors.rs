@@ -1,27 +1,29 @@
-//! Who intercepts the eviction of a pod: the pod's own list, then the defaults.
+//! Selects the interceptors of a pod's eviction: those that the pod names, then the default ones.
 //!
-//! Pure: the controller gives what it read of the pod, and gets the targets and what to warn of.
+//! Does no I/O: the controller passes what it read of the pod, and gets the targets and the warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::interceptor_annotations;
 use crate::names::is_fully_qualified_domain_name;
 
-/// Calls the eviction API; always the last.
+/// Calls the eviction API; always the last interceptor.
 pub const IMPERATIVE_EVICTION: &str = "imperative-eviction.k8s.io";
-/// Deletes DaemonSet pods once the node's drain targets cover them.
+/// Deletes pods of DaemonSets once the drain targets of the node cover them.
 pub const DAEMON_SET: &str = "daemonset.apps.k8s.io";
-/// Moves static pods aside once the node's drain targets cover them.
+/// Moves the manifests of static pods aside once the drain targets of the node cover them.
 pub const KUBELET: &str = "kubelet.k8s.io";
-/// Most interceptors that a pod may name.
+/// Maximum number of interceptors that a pod may name.
 pub const MAX_POD_INTERCEPTORS: usize = 15;
-/// Most that a request has: the pod's, one of [`DAEMON_SET`] and [`KUBELET`], and [`IMPERATIVE_EVICTION`].
+/// Maximum number of interceptors of a request: those of the pod, one of [`DAEMON_SET`] and [`KUBELET`], and
+/// [`IMPERATIVE_EVICTION`].
 pub const MAX_TARGET_INTERCEPTORS: usize = MAX_POD_INTERCEPTORS + 2;
 
-/// The interceptors that are added to a pod's own, each for the pods that it is for. They are Drydock's, or the node agent's.
+/// The default interceptors, which are added to those of the pod if they apply to it. They belong to Drydock or to
+/// its node agent.
 const DEFAULT_INTERCEPTORS: [&str; 3] = [IMPERATIVE_EVICTION, DAEMON_SET, KUBELET];
 
-/// Names under k8s.io that may intercept, unless configured.
+/// Names under k8s.io that interceptors may have by default.
 pub const BUILT_IN: &[&str] = &[
     IMPERATIVE_EVICTION,
     DAEMON_SET,
@@ -35,7 +37,7 @@ pub const BUILT_IN: &[&str] = &[
     "statefulset.apps.k8s.io",
 ];
 
-/// The names under k8s.io that may intercept; every other name is free.
+/// The names under k8s.io that interceptors may have. All names outside k8s.io are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedNames(BTreeSet<String>);
 
@@ -46,7 +48,7 @@ impl Default for AllowedNames {
 }
 
 impl AllowedNames {
-    /// The built-in names and some more.
+    /// Adds names to these.
     #[must_use]
     pub fn with(mut self, more: impl IntoIterator<Item = String>) -> Self {
         self.0.extend(more);
@@ -59,7 +61,7 @@ impl AllowedNames {
     }
 }
 
-/// Reads a name that is to be allowed, from a flag: other names than those under k8s.io are free already.
+/// Parses a name to allow from a command-line flag. Fails for names outside k8s.io, which are always allowed.
 pub fn parse_reserved_name(name: &str) -> Result<String, String> {
     if !is_reserved(name) || !is_fully_qualified_domain_name(name) {
         return Err("must be a domain name under k8s.io; all other names may intercept already".to_owned());
@@ -67,31 +69,31 @@ pub fn parse_reserved_name(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// What the list of interceptors depends on.
+/// The properties of a pod that determine its interceptors.
 #[derive(Clone, Debug, Default)]
 pub struct PodFacts<'a> {
-    /// Names in `.spec.evictionInterceptors`, in order.
+    /// The names in `.spec.evictionInterceptors`, in order.
     pub eviction_interceptors: Vec<&'a str>,
-    /// Names and priorities in `.spec.evictionResponders`.
+    /// The names and priorities in `.spec.evictionResponders`.
     pub eviction_responders: Vec<(&'a str, i64)>,
     /// The pod's annotations.
     pub annotations: Option<&'a BTreeMap<String, String>>,
-    /// Whether the pod's controller is a DaemonSet.
+    /// Whether the controller of the pod is a DaemonSet.
     pub of_daemon_set: bool,
-    /// Whether it mirrors a static pod.
+    /// Whether the pod is the mirror pod of a static pod.
     pub mirror: bool,
 }
 
-/// Who intercepts, and what was ignored.
+/// The interceptors of a pod, and the warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// In the order of their turns; the last is [`IMPERATIVE_EVICTION`].
     pub targets: Vec<String>,
-    /// One for each entry that was ignored, for an event on the request.
+    /// One for each ignored entry. The controller publishes each as an event on the request.
     pub warnings: Vec<String>,
 }
 
-/// The interceptors of a pod.
+/// Selects the interceptors of a pod.
 pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
     let mut warnings = Vec::new();
     let mut targets: Vec<String> = Vec::new();
@@ -119,7 +121,7 @@ pub fn select(pod: &PodFacts<'_>, allowed: &AllowedNames) -> Selection {
     Selection { targets, warnings }
 }
 
-/// The names in the first source that is present, in order.
+/// The names in the first source that is not empty, in order.
 fn named_by<'a>(pod: &PodFacts<'a>, warnings: &mut Vec<String>) -> Vec<&'a str> {
     if !pod.eviction_interceptors.is_empty() {
         return pod.eviction_interceptors.clone();
@@ -144,13 +146,13 @@ fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<Stri
     before.iter().any(|b| b == name).then(|| "it is named twice".to_owned())
 }
 
-/// Whether an interceptor is one of those that are added to a pod's own: Drydock's, or the node agent's. What it says of itself is
-/// believed, and the pod's owner did not choose it.
+/// Whether this is a default interceptor, which belongs to Drydock or to its node agent. What it reports of itself is
+/// trusted, and the pod's owner did not choose it.
 pub fn is_default(name: &str) -> bool {
     DEFAULT_INTERCEPTORS.contains(&name)
 }
 
-/// Whether the name is one under k8s.io: the cluster's, and no tenant's.
+/// Whether the name is under k8s.io: such names belong to the cluster and not to a tenant.
 pub fn is_reserved(name: &str) -> bool {
     name == "k8s.io" || name.ends_with(".k8s.io")
 }

@@ -1,4 +1,4 @@
-//! Which interceptors a pod gets, in which order, and what is ignored with a warning.
+//! Tests which interceptors a pod gets, in which order, and which entries are ignored with a warning.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

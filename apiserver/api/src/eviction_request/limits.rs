@@ -1,4 +1,4 @@
-//! What a tenant may store in EvictionRequests: how large one may be, and how many may wait to be taken up.
+//! Limits of EvictionRequests: the size of one, and the quota of a namespace.
 
 use drydock_machinery::Object;
 use drydock_machinery::kind::{BytesQuota, Quota};
@@ -6,18 +6,20 @@ use serde_json::Value;
 
 use super::types::{CANCELED, EVICTED};
 
-/// Most bytes of metadata and spec together, managed fields of the spec included (annotations alone may have 256 KiB
-/// elsewhere): the rest of what storage takes is the status's.
+/// Maximum bytes of metadata and spec together, with the managed fields of the spec. (Elsewhere, annotations alone
+/// may have 256 KiB.) The rest of the maximum object size of the storage is for the status.
 pub const MAX_BYTES_WITHOUT_STATUS: usize = 64 << 10;
-/// Most bytes of the conditions of other types than Evicted and Canceled together, as JSON.
+/// Maximum bytes of all conditions of other types than Evicted and Canceled together, as JSON.
 pub const MAX_CONDITION_BYTES: usize = 256 << 10;
 
-/// Bytes of all requests of a namespace: 15,000 of 4 KiB, as many as 10,000 that are under way and 5,000 that are finished.
-/// A finished one can be as large as any other, and is removed only so fast.
+/// Maximum bytes of all requests of a namespace: enough for 15,000 of 4 KiB, which are 10,000 active and 5,000
+/// finished requests. Finished requests count because they can be as large as others and are deleted only at a
+/// limited rate.
 pub const MAX_NAMESPACE_BYTES: u64 = 64 << 20;
 
-/// What a namespace may have. By number that is requests that the controller has not taken up, and those that are being
-/// deleted and wait for a finalizer: nobody else ever removes these, and both are made by a create alone.
+/// The quota of a namespace. The number limits the requests that the controller has not taken up, and those that are
+/// being deleted and wait for a finalizer: both can be produced with creates alone, and no controller ever removes
+/// them.
 pub const QUOTA: Quota = Quota {
     name: "evictionrequests-not-taken-up",
     hard: 1_000,
@@ -56,7 +58,7 @@ mod tests {
     use super::super::EvictionRequest;
     use super::*;
 
-    /// Whether the typed request and the quota agree on when a request was taken up.
+    /// Whether the typed request and the quota agree that a request with this status is taken up.
     fn agrees(status: &Value, taken_up: bool) -> bool {
         let object = json!({"status": if status.is_null() { json!({}) } else { status.clone() }});
         let request: EvictionRequest = serde_json::from_value(object).unwrap();

@@ -1,4 +1,5 @@
-//! Which maintenances a request is for: an annotation that their controller writes, and the clause that says it.
+//! The maintenances that a request belongs to: an annotation that their controller writes, and a clause of messages
+//! that names them.
 
 use std::fmt;
 
@@ -10,35 +11,35 @@ use super::types::EvictionRequest;
 use crate::node_maintenance::NodeMaintenance;
 use crate::text::{ELLIPSIS, one_line};
 
-/// Annotation of a request: a JSON list of name and reason of the maintenances that it is for, the oldest first. Anybody
-/// who may write the request may write it: it is for people, and decides nothing.
+/// Annotation of a request: a JSON list with name and reason of the maintenances that it belongs to, the oldest
+/// first. Every client that may write the request may write it. It is for people, and no code decides by it.
 pub const MAINTENANCES_ANNOTATION: &str = "nodemaintenance.k8s.io/maintenances";
-/// Most maintenances that the annotation names.
+/// Maximum number of maintenances that the annotation names.
 pub const MAX_MAINTENANCES: usize = 3;
-/// Most bytes of the annotation's value.
+/// Maximum number of bytes of the annotation's value.
 pub const MAX_MAINTENANCES_BYTES: usize = 512;
 
-/// What every clause about maintenances begins with.
+/// The beginning of every clause.
 const BEGINNING: &str = "for NodeMaintenance";
 
-/// A maintenance that a request is for.
+/// A maintenance that a request belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaintenanceReference {
-    /// Its name.
+    /// Name of the maintenance.
     pub name: String,
-    /// Its `spec.reason`, which may be cut; empty if it gives none.
+    /// Its `spec.reason`, possibly truncated; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
 impl MaintenanceReference {
-    /// Names a maintenance, with its reason.
+    /// Returns the reference to a maintenance.
     pub fn to(maintenance: &NodeMaintenance) -> Self {
         Self { name: maintenance.metadata.name.clone(), reason: maintenance.spec.reason.clone() }
     }
 }
 
-/// As in `tidy (RAM swap)`, or `tidy` without a reason.
+/// For example `tidy (RAM swap)`, or `tidy` without a reason.
 impl fmt::Display for MaintenanceReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason.as_str() {
@@ -48,16 +49,17 @@ impl fmt::Display for MaintenanceReference {
     }
 }
 
-/// The annotation's value: the first of these that there is room for. A reason that is too long ends in an ellipsis.
+/// Returns the annotation's value: as many of the first maintenances as fit. A reason that is too long is truncated
+/// with an ellipsis.
 pub fn encode(maintenances: &[MaintenanceReference]) -> String {
     let named: Vec<_> = maintenances.iter().filter(|m| is_name(&m.name)).take(MAX_MAINTENANCES).collect();
     let fitting = (0..=named.len()).rev().map(|count| named.get(..count).unwrap_or_default());
-    // An empty list fits always.
+    // An empty list always fits.
     let named = fitting.into_iter().find(|named| room(named).is_some()).unwrap_or_default();
     let mut room = room(named).unwrap_or_default();
     let mut written = Vec::with_capacity(named.len());
     for (i, maintenance) in named.iter().enumerate() {
-        // What a short reason leaves goes to those after it.
+        // Bytes that a short reason does not use are available to the following ones.
         let reason = cut(&printable(&maintenance.reason), room / (named.len() - i));
         room -= escaped_len(&reason);
         written.push(MaintenanceReference { name: maintenance.name.clone(), reason });
@@ -65,8 +67,8 @@ pub fn encode(maintenances: &[MaintenanceReference]) -> String {
     to_json(&written)
 }
 
-/// The maintenances that an annotation's value names. What is no such list or is too long names none; of a list, items
-/// that name no possible maintenance are left out, and characters that would change how a line is shown.
+/// Parses the value of the annotation. Returns an empty list if it is not such a list or is too long. Leaves out
+/// items whose name cannot be that of a maintenance, and characters that would change how a line is displayed.
 pub fn decode(value: &str) -> Vec<MaintenanceReference> {
     if value.len() > MAX_MAINTENANCES_BYTES {
         return Vec::new();
@@ -77,13 +79,13 @@ pub fn decode(value: &str) -> Vec<MaintenanceReference> {
     named.map(|m| MaintenanceReference { reason: printable(&m.reason), ..m }).collect()
 }
 
-/// The maintenances that a request's annotation names.
+/// The maintenances in the annotation of a request.
 pub fn of(request: &EvictionRequest) -> Vec<MaintenanceReference> {
     request.metadata.annotations.get(MAINTENANCES_ANNOTATION).map_or_else(Vec::new, |value| decode(value))
 }
 
-/// Why there is a request, as in `for NodeMaintenance tidy (RAM swap) on node r1-n1`. Empty without a maintenance; an
-/// empty `node` is not named.
+/// The clause that says why the request exists, for example `for NodeMaintenance tidy (RAM swap) on node r1-n1`.
+/// Empty if there is no maintenance. An empty `node` is left out.
 pub fn clause(maintenances: &[MaintenanceReference], node: &str) -> String {
     let each: Vec<String> = maintenances.iter().map(ToString::to_string).collect();
     let listed = match each.as_slice() {
@@ -100,8 +102,8 @@ pub fn clause_of(request: &EvictionRequest) -> String {
     clause(&of(request), node)
 }
 
-/// `text` behind a clause, as in `for NodeMaintenance tidy on node n1: The pod is leaving`. A text that has the clause
-/// already stays as it is.
+/// Prepends the clause to `text`, for example `for NodeMaintenance tidy on node n1: The pod is leaving`. A text that
+/// already begins with this clause is returned unchanged.
 pub fn with_clause(clause: &str, text: &str) -> String {
     match (clause.is_empty(), without_clause(clause, text)) {
         (true, _) => text.to_owned(),
@@ -110,7 +112,7 @@ pub fn with_clause(clause: &str, text: &str) -> String {
     }
 }
 
-/// What [`with_clause`] has put behind the clause; a text without it stays as it is.
+/// Removes the clause that [`with_clause`] prepended. A text without it is returned unchanged.
 pub fn without_clause<'t>(clause: &str, text: &'t str) -> &'t str {
     match text.strip_prefix(clause) {
         Some("") => "",
@@ -119,7 +121,7 @@ pub fn without_clause<'t>(clause: &str, text: &'t str) -> &'t str {
     }
 }
 
-/// Whether a text begins with a clause about maintenances, be it this one or one that was true before.
+/// Whether a text begins with any clause about maintenances: the current one or an earlier one.
 pub fn has_clause(text: &str) -> bool {
     let rest = text.strip_prefix(BEGINNING).map(|rest| rest.strip_prefix('s').unwrap_or(rest));
     rest.is_some_and(|rest| rest.starts_with(' '))
@@ -129,19 +131,20 @@ fn is_name(name: &str) -> bool {
     dns1123_subdomain(name).is_empty()
 }
 
-/// The text in one line: without control characters, and without those that reorder or hide what stands beside them.
+/// The text in one line, without control characters and without characters that reorder or hide the text next to
+/// them.
 fn printable(text: &str) -> String {
     one_line(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes that are left for the reasons of these maintenances; none if their names alone are too long.
+/// Bytes that are left for the reasons of these maintenances; `None` if the names alone do not fit.
 fn room(named: &[&MaintenanceReference]) -> Option<usize> {
-    // Each as if it had a reason, whose key takes room too.
+    // Each counts as if it had a reason, because the key of the reason needs space too.
     let lengths = named.iter().map(|m| m.name.len() + r#"{"name":"","reason":""},"#.len());
     MAX_MAINTENANCES_BYTES.checked_sub(lengths.sum::<usize>() + "[]".len())
 }
 
-/// The first characters of a text, so that its JSON has at most `room` bytes without the quotes.
+/// Truncates a text so that its JSON string has at most `room` bytes without the quotes.
 fn cut(text: &str, room: usize) -> String {
     if escaped_len(text) <= room {
         return text.to_owned();
@@ -156,13 +159,13 @@ fn cut(text: &str, room: usize) -> String {
     if kept.is_empty() { kept } else { kept + ELLIPSIS }
 }
 
-/// Bytes of a text without control characters in JSON, without the quotes.
+/// Length of a text in JSON, without the quotes. The text must not contain control characters.
 fn escaped_len(text: &str) -> usize {
     text.len() + text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count()
 }
 
 fn to_json(written: &[MaintenanceReference]) -> String {
-    // Strings alone: this cannot fail.
+    // The value has only strings, so this cannot fail.
     serde_json::to_string(written).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the annotation and the clause: what is written fits, and whatever is read is harmless.
+//! Tests of the annotation and the clause: the encoded value fits, and every value can be parsed.
 
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
@@ -94,7 +94,7 @@ fn a_request_says_why_from_its_annotation_and_its_pod() {
 }
 
 proptest! {
-    /// Whatever the maintenances are called and whyever they are made, the annotation keeps its bound.
+    /// For all names and reasons, the annotation does not exceed its maximum length.
     #[test]
     fn every_list_fits_and_is_read_back_in_order(
         list in prop::collection::vec(("[a-z]([a-z.-]{0,200}[a-z])?", any::<String>()), 0..6),

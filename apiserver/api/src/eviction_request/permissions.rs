@@ -1,21 +1,21 @@
-//! Who may write which part of a status: the permissions that a write needs beside the one on `evictionrequests/status`.
-//! Pure.
+//! Who may write which part of a status: the permissions that a write needs in addition to that on
+//! `evictionrequests/status`. Does no I/O.
 //!
-//! Each is the write's own verb (update or patch) on a subresource that is asked about and never served, after
-//! kube-apiserver's for ResourceClaims (pkg/registry/resource/utils.go, AuthorizedForBinding and
+//! Each permission is the verb of the write (update or patch) on a subresource that exists for authorization only and
+//! is not served, as for ResourceClaims in kube-apiserver (pkg/registry/resource/utils.go, AuthorizedForBinding and
 //! AuthorizedForDeviceStatus):
 //!
 //! | what changes | permission |
 //! |---|---|
 //! | the entry of interceptor N | `interceptor` of the name N |
-//! | a condition of another type than Evicted and Canceled | `interceptor` of the active one's name; `assignment` while none is active |
-//! | completionTime of the last interceptor, after whom nobody comes | `interceptor` of its name and `assignment` |
-//! | everything else, such as entries that come or go | `assignment` |
+//! | a condition of another type than Evicted and Canceled | `interceptor` of the active one's name; `assignment` if none is active |
+//! | completionTime of the interceptor that has the last turn | `interceptor` of its name and `assignment` |
+//! | everything else, for example added and removed entries | `assignment` |
 //!
-//! `interceptor` is asked about in the request's namespace, and in the whole cluster for names under k8s.io, which are no
-//! tenant's.
+//! `interceptor` is authorized in the namespace of the request, and for names under k8s.io, which do not belong to a
+//! tenant, in the whole cluster.
 //!
-//! A field that is added to the status needs `assignment` until it is named here.
+//! A new field of the status needs `assignment` until this module handles it.
 
 use std::collections::BTreeMap;
 
@@ -26,26 +26,27 @@ use serde_json::{Map, Value};
 
 use super::types::{CANCELED, EVICTED};
 
-/// Subresource of the permission to say whose turn it is and how a request ends.
+/// Subresource of the permission to choose the active interceptor and to end a request.
 pub const ASSIGNMENT: &str = "assignment";
 /// Subresource of the permission to report as an interceptor.
 pub const INTERCEPTOR: &str = "interceptor";
 
-/// A permission, as [`ASSIGNMENT`] and [`INTERCEPTOR`] name its subresource.
+/// A permission on the subresource [`ASSIGNMENT`] or [`INTERCEPTOR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission<'a> {
-    /// In the whole cluster and without a name.
+    /// Cluster-wide, without a resource name.
     Assignment,
-    /// In the request's namespace, or in the whole cluster for a name under k8s.io; the resource name is that of the
-    /// interceptor.
+    /// In the namespace of the request, or cluster-wide for a name under k8s.io. The resource name is the
+    /// interceptor's name.
     Interceptor(&'a str),
 }
 
-/// The permissions that a write needs, each with the first field that it is needed for.
+/// The permissions that a write needs, each with the first field that requires it.
 pub type Needed<'a> = BTreeMap<Permission<'a>, Path>;
 
-/// What a write needs that makes `new` of `old`, for the status that it changes and for the fields of the status that
-/// appliers come to own by it. There are never more than one for each interceptor of `old`, and one for the assigner.
+/// Returns the permissions that a write needs that changes `old` to `new`: for the fields of the status that it
+/// changes, and for those that an applier newly owns. At most one for each interceptor of `old`, and
+/// [`Permission::Assignment`].
 pub fn needed<'a>(new: &Object, old: &'a Object) -> Needed<'a> {
     let mut write = Write { stored: Stored::of(old), needed: Needed::new() };
     write.changes(status(new), status(old));
@@ -58,19 +59,19 @@ const INTERCEPTORS: &str = "interceptors";
 const CONDITIONS: &str = "conditions";
 const COMPLETION_TIME: &str = "completionTime";
 
-/// A write, as far as it has been looked at.
+/// The write, with the permissions that have been found so far.
 struct Write<'a> {
     stored: Stored<'a>,
     needed: Needed<'a>,
 }
 
-/// Whom the stored status names.
+/// The interceptors in the stored status.
 struct Stored<'a> {
     /// The interceptors that have an entry.
     interceptors: Vec<&'a str>,
-    /// The only active interceptor.
+    /// The active interceptor, if there is exactly one.
     active: Option<&'a str>,
-    /// The last interceptor to have a turn.
+    /// The interceptor that has the last turn.
     last: Option<&'a str>,
 }
 
@@ -86,13 +87,13 @@ impl<'a> Stored<'a> {
         Self { interceptors, active, last: list("targetInterceptors").last().and_then(name) }
     }
 
-    /// Whose the entry of an interceptor is. One that is not there yet is for the assigner to make.
+    /// The permission for the entry of an interceptor. Creating an entry needs [`Permission::Assignment`].
     fn of_entry(&self, name: &str) -> Permission<'a> {
         let known = self.interceptors.iter().find(|known| **known == name);
         known.map_or(Permission::Assignment, |known| Permission::Interceptor(known))
     }
 
-    /// Whose a condition is.
+    /// The permission for a condition.
     fn of_condition(&self, type_: &str) -> Permission<'a> {
         let is_end = [CANCELED, EVICTED].contains(&type_);
         let active = self.active.filter(|_| !is_end);
@@ -119,7 +120,8 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Judges the items of a list that differ, by their keys; `None` if that does not tell all that is different.
+    /// Calls `judge` for each item that differs, by its key. Returns `None` if that is not the whole difference: an
+    /// item has no key or a duplicate one, or the order changes.
     fn items(
         &mut self,
         new: &Value,
@@ -129,7 +131,7 @@ impl<'a> Write<'a> {
         judge: fn(&mut Self, &str, [&Value; 2], Path),
     ) -> Option<()> {
         let (new, old) = (items_of(new, key)?, items_of(old, key)?);
-        // Most writes change what is in items and nothing else.
+        // Most writes change only the contents of items.
         if new.iter().map(|(key, _)| key).eq(old.iter().map(|(key, _)| key)) {
             let pairs = new.iter().zip(&old).filter(|((_, new), (_, old))| !is_same(new, old));
             pairs.for_each(|((key, new), (_, old))| judge(self, key, [new, old], path.key(key)));
@@ -173,14 +175,14 @@ impl<'a> Write<'a> {
                 (CONDITIONS, Some(type_)) => self.stored.of_condition(type_),
                 _ => Permission::Assignment,
             };
-            // Managed fields that a client makes up may name anything, at any length.
+            // A client may send managed fields with arbitrary names of any length.
             let is_known = status(new).get(field).is_some();
             self.need(whose, || if is_known { Path::new(STATUS).child(field) } else { Path::new(STATUS) });
         });
     }
 }
 
-/// The key of the item that a path goes to or through.
+/// The key of the list item that a path refers to or leads through.
 fn key_of(path: &[PathElement]) -> Option<&str> {
     match path {
         [PathElement::Key(key), ..] => key.first()?.1.as_str(),
@@ -188,7 +190,7 @@ fn key_of(path: &[PathElement]) -> Option<&str> {
     }
 }
 
-/// The items of a list, each with the key that tells it apart; `None` if one has none.
+/// The items of a list with their keys; `None` if an item has no key.
 fn items_of<'v>(list: &'v Value, key: &str) -> Option<Vec<(&'v str, &'v Value)>> {
     let list = match list {
         Value::Null => &[][..],
@@ -197,21 +199,21 @@ fn items_of<'v>(list: &'v Value, key: &str) -> Option<Vec<(&'v str, &'v Value)>>
     list.iter().map(|item| Some((item.get(key)?.as_str()?, item))).collect()
 }
 
-/// The same, to be looked up.
+/// Items that can be looked up by key.
 struct Items<'v> {
     keys: Vec<&'v str>,
     by_key: BTreeMap<&'v str, &'v Value>,
 }
 
 impl<'v> Items<'v> {
-    /// `None` if two have the same key.
+    /// Returns `None` if two items have the same key.
     fn of(items: Vec<(&'v str, &'v Value)>) -> Option<Self> {
         let keys: Vec<_> = items.iter().map(|(key, _)| *key).collect();
         let by_key: BTreeMap<_, _> = items.into_iter().collect();
         (by_key.len() == keys.len()).then_some(Self { keys, by_key })
     }
 
-    /// Null if there is no such item.
+    /// Returns null if there is no such item.
     fn get(&self, key: &str) -> &Value {
         self.by_key.get(key).copied().unwrap_or(&Value::Null)
     }
@@ -221,7 +223,7 @@ fn status(object: &Object) -> &Value {
     object.0.get(STATUS).unwrap_or(&Value::Null)
 }
 
-/// Each field that one of them has, with its value in both; null where it is absent.
+/// All fields of both objects, with both values; null for an absent field.
 fn fields<'v>(new: &'v Value, old: &'v Value) -> impl Iterator<Item = (&'v str, &'v Value, &'v Value)> {
     let names = |value: &'v Value| value.as_object().into_iter().flat_map(Map::keys);
     let gone = names(old).filter(|field| new.get(field.as_str()).is_none());
@@ -229,7 +231,7 @@ fn fields<'v>(new: &'v Value, old: &'v Value) -> impl Iterator<Item = (&'v str, 
     names(new).chain(gone).map(move |field| (field.as_str(), of(new, field), of(old, field)))
 }
 
-/// Whether two values say the same: a field that is zero says what an absent one does.
+/// Whether two values mean the same: a field with the zero value means the same as an absent field.
 fn is_same(a: &Value, b: &Value) -> bool {
     a == b
         || match (a, b) {

@@ -1,4 +1,4 @@
-//! A table of what each write needs, and a model of it on random statuses.
+//! A table of the permissions that writes need, and a comparison with a model for random statuses.
 
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn shown(needed: &Needed<'_>) -> Vec<String> {
     needed.iter().map(words).collect()
 }
 
-/// What the change of the stored status at a JSON pointer needs.
+/// The permissions that a write needs that sets the value at a JSON pointer of the stored status.
 fn change(stored: &Value, at: &str, value: Value) -> Vec<String> {
     let mut new = stored.clone();
     match new.pointer_mut(at) {
@@ -40,7 +40,7 @@ fn change(stored: &Value, at: &str, value: Value) -> Vec<String> {
     shown(&needed(&object(&new), &object(stored)))
 }
 
-/// In the turn of a.b, which c.d and the last one follow.
+/// A status in which a.b is active, followed by c.d and the last interceptor.
 fn stored() -> Value {
     json!({
         "observedGeneration": 1,
@@ -85,7 +85,7 @@ fn an_entry_is_its_interceptors() {
     ] {
         assert_eq!(change(&stored(), at, value), ["interceptor a.b for status.interceptors[a.b]"], "{at}");
     }
-    // Whoever's turn it is: validation tells that, not this.
+    // Independent of the active interceptor, which validation checks.
     let other = change(&stored(), "/interceptors/1/message", json!("hello"));
     assert_eq!(other, ["interceptor c.d for status.interceptors[c.d]"]);
 }
@@ -143,7 +143,7 @@ fn conditions_of_others_are_the_active_interceptors() {
     assert_eq!(fewer, ["interceptor a.b for status.conditions[Even]"]);
 }
 
-/// A write that takes the turn and reports in one is judged by whose turn it was.
+/// A write that changes the active interceptor and also reports is judged by the stored active interceptor.
 #[test]
 fn the_stored_object_says_who_is_active() {
     let mut new = stored();
@@ -206,7 +206,7 @@ fn there_are_no_more_permissions_than_interceptors() {
     assert_eq!(needed(&new, &object(&stored())).len(), 1);
 }
 
-/// The same by the words of the rule, on what is typed: each of the assigner's fields by its name.
+/// A literal implementation of the rule on the typed status, with each of the assigner's fields by name.
 fn model(new: &EvictionRequest, old: &EvictionRequest) -> BTreeSet<Option<String>> {
     let (new, old) = (&new.status, &old.status);
     let mut needed = BTreeSet::new();
@@ -244,7 +244,7 @@ const NAMES: &[&str] = &["a.b", "c.d", "e.f"];
 const TYPES: &[&str] = &["Evicted", "Canceled", "Odd"];
 
 fn statuses() -> impl Strategy<Value = Value> {
-    // In one order: whoever changes that is the assigner, which the tables tell.
+    // Always in the same order: a change of the order needs `assignment`, which the tables test.
     let names = || prop::sample::subsequence(NAMES, 0..=3);
     let entry = |name: &'static str| {
         let ended = prop::option::of(Just(AT));

@@ -1,30 +1,30 @@
-//! The message with which imperative eviction says that the host refuses (KEP-4563, Eviction): how it is written, and how
-//! others quote it. It is for people: programs read `blocked`.
+//! The message of imperative eviction when the host refuses (KEP-4563, Eviction): how it is written, and how other
+//! messages quote it. It is for people; programs read `blocked`.
 
 use crate::text::quoted;
 
-/// The words of KEP-4563, behind the cause.
+/// The text of KEP-4563, which follows the cause.
 const RETRIES: &str = ". Could not evict a pod due to failing eviction requests, number of retries: ";
 const BUDGET: &str = "PodDisruptionBudget ";
 const SEVERAL: &str = "The pod is covered by more than one PodDisruptionBudget";
 
-/// What refuses to let a pod be evicted.
+/// What refused the eviction of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusedBy {
-    /// One PodDisruptionBudget, or that there are several.
+    /// A PodDisruptionBudget, or the fact that several cover the pod.
     Budget,
     /// An admission webhook or policy.
     Admission,
-    /// The host for another reason: authorization, an invalid object.
+    /// The API server, for another reason: authorization, an invalid object.
     ApiServer,
 }
 
-/// The message of an eviction that was refused so often, the last time by this and for that reason, which comes first.
+/// The message about an eviction that has been refused `retries` times. It begins with the cause of the last refusal.
 pub fn message(retries: u32, by: RefusedBy, why: &str) -> String {
     format!("{}{RETRIES}{retries}", cause(by, why))
 }
 
-/// What refuses and for which reason. Words of others are quoted.
+/// What refused and why. Texts of other components are quoted.
 pub fn cause(by: RefusedBy, why: &str) -> String {
     match by {
         RefusedBy::Budget => why.trim_end_matches('.').to_owned(),
@@ -33,7 +33,8 @@ pub fn cause(by: RefusedBy, why: &str) -> String {
     }
 }
 
-/// A [`message`] without the number of retries, which rises while nothing else changes. Any other text stays as it is.
+/// A [`message`] without the number of retries, which changes while the cause stays the same. Other texts are
+/// returned unchanged.
 pub fn without_retries(message: &str) -> &str {
     match message.rsplit_once(RETRIES) {
         Some((why, retries)) if retries.bytes().all(|b| b.is_ascii_digit()) => why,
@@ -41,19 +42,20 @@ pub fn without_retries(message: &str) -> &str {
     }
 }
 
-/// What one budget refuses, as in `PodDisruptionBudget "zero" allows 0 disruptions`: its name may be `never`.
+/// The refusal of one budget, for example `PodDisruptionBudget "zero" allows 0 disruptions`. The name is quoted
+/// because it can be a word such as `never`.
 pub fn by_budget(name: &str, why: &str) -> String {
     format!("{BUDGET}\"{name}\" {why}")
 }
 
-/// That several budgets cover a pod; with the names of two, if these are known.
+/// The refusal because several budgets cover a pod, with the names of two if they are known.
 pub fn by_several(names: Option<(&str, &str)>) -> String {
     let which =
         names.map_or_else(String::new, |(one, other)| format!(" (\"{one}\" and \"{other}\" at least)"));
     format!("{SEVERAL}{which}, which the eviction API does not support")
 }
 
-/// The name of the budget in a message that quotes [`by_budget`]; none in one that quotes [`by_several`].
+/// The budget's name in a message that quotes [`by_budget`]; `None` if it quotes [`by_several`].
 pub fn budget_of(message: &str) -> Option<&str> {
     if message.contains(SEVERAL) {
         return None;

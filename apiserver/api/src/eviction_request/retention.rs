@@ -1,5 +1,5 @@
-//! Requests that stay for a while after the pod is gone, since its owner was told of them: decided from what is stored, so
-//! that a change of leader forgets nothing.
+//! Decides which finished requests are kept for a while after the pod is gone, because its owner was notified of
+//! them. The decision uses stored data only, so a new leader makes the same one.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::transitions::passed_over;
 use super::types::{EVICTED, EvictionRequest};
 use crate::meta::find_condition;
 
-/// How long an interceptor may be silent from the beginning of its turn before people are told that it has never reported;
-/// a node agent counts as missing then.
+/// How long an interceptor may be silent from the beginning of its turn before messages say that it has never
+/// reported. A node agent counts as missing after this time.
 pub const FIRST_REPORT: Duration = Duration::from_secs(10);
 
-/// Until when an evicted request that the pod's owner was told of is kept; none for any other, which goes at once.
-/// `silent_after` is that of [`agent_is_missing`].
+/// Until when an evicted request is kept because the pod's owner was notified of it. `None` for any other request,
+/// which is deleted at once. For `silent_after` see [`agent_is_missing`].
 pub fn kept_until(
     request: &EvictionRequest,
     retention: Duration,
@@ -25,8 +25,8 @@ pub fn kept_until(
     Some(evicted_at.checked_add(retention).unwrap_or(Timestamp::MAX))
 }
 
-/// Whether the owner is told by an event: one of the default interceptors was blocked and said so, an interceptor of others
-/// had a turn, or no node agent responded for a static pod.
+/// Whether the pod's owner was notified by an event: a default interceptor reported that it was blocked, an
+/// interceptor that is not a default one had a turn, or no node agent responded for a static pod.
 fn is_told_of(request: &EvictionRequest, silent_after: Duration) -> bool {
     let status = &request.status;
     let mut had_a_turn = status.processed_interceptors.iter().chain(&status.active_interceptors);
@@ -39,13 +39,13 @@ fn lacked_an_agent(request: &EvictionRequest, silent_after: Duration) -> bool {
     request.evicted_at().is_some_and(|end| agent_is_missing(request, silent_after, end))
 }
 
-/// Whether at this time, `at`, the node agent had been passed over, or had had its turn for `silent_after` without beginning. The
-/// owner of the pod is told of it then.
+/// Whether, at the time `at`, the node agent had been passed over, or had been active for `silent_after` without
+/// starting. The pod's owner is then notified.
 pub fn agent_is_missing(request: &EvictionRequest, silent_after: Duration, at: Timestamp) -> bool {
     if passed_over(request).any(|name| name == KUBELET) {
         return true;
     }
-    // The end of a request ends the turn.
+    // A request that ends also ends the turn of the active interceptor.
     let status = &request.status;
     let turn = status.active_interceptors.first().or(status.processed_interceptors.last());
     let is_silent = request
@@ -56,7 +56,7 @@ pub fn agent_is_missing(request: &EvictionRequest, silent_after: Duration, at: T
 }
 
 impl EvictionRequest {
-    /// When the pod was gone; none while it is not. A request that does not say when counts as the oldest.
+    /// When the pod was gone; `None` if it is not. A condition without a time counts as the oldest.
     fn evicted_at(&self) -> Option<Timestamp> {
         let evicted = find_condition(&self.status.conditions, EVICTED).filter(|c| c.is_true())?;
         Some(evicted.last_transition_time.unwrap_or(Timestamp::MIN))

@@ -1,7 +1,8 @@
-//! The schema of EvictionRequest: KEP-4563's fields, protobuf numbers and words, and what api.md settles besides.
+//! The schema of EvictionRequest: the fields, protobuf numbers and descriptions of KEP-4563, with the changes that
+//! design/api.md decides.
 //!
-//! The seed repeats the protobuf numbers 2 and 4 in InterceptorStatus; completionTime and message take the next free
-//! ones. Every description is what `kubectl explain` prints.
+//! The KEP uses the protobuf numbers 2 and 4 twice in InterceptorStatus; here completionTime and message have the
+//! next free ones. `kubectl explain` prints the descriptions.
 
 use drydock_machinery::schema::{Field, ListType, Schema, Shape};
 
@@ -111,7 +112,7 @@ fn status() -> Schema {
     )
 }
 
-/// The lists that tell whose turn it is, was and how it goes.
+/// The lists of active and processed interceptors, and of their statuses.
 fn turns() -> Vec<Field> {
     vec![
         field(

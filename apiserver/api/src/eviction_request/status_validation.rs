@@ -1,6 +1,6 @@
-//! Errors of a status update: every field's own rules and the transition table. Pure.
+//! Validates a status update: the rules of each field, and the transition table. Does no I/O.
 //!
-//! A value that does not change always passes.
+//! An unchanged value is always valid.
 
 use std::time::Duration;
 
@@ -20,23 +20,24 @@ use crate::meta::{Condition, is_condition_true};
 use crate::meta_validation::validate_conditions;
 use crate::names::fully_qualified_domain_name;
 
-/// A status update with what its rules depend on besides.
+/// A status update, with everything else that its rules need.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusUpdate<'a> {
-    /// The request as it would become; of both states what [`crate::decode::decode_status`] leaves out is not looked at.
+    /// The request after the update. In neither state are the fields read that [`crate::decode::decode_status`] leaves
+    /// out.
     pub new: &'a EvictionRequest,
-    /// The request as it is.
+    /// The request before the update.
     pub old: &'a EvictionRequest,
-    /// The moment of the update.
+    /// The time of the update.
     pub now: Timestamp,
     /// How long an interceptor may be silent.
     pub heartbeat_deadline: Duration,
-    /// Names under k8s.io that may intercept.
+    /// The names under k8s.io that interceptors may have.
     pub allowed: &'a AllowedNames,
 }
 
 impl StatusUpdate<'_> {
-    /// Every error, in field order.
+    /// Returns all errors, in the order of the fields.
     pub fn validate(&self) -> ErrorList {
         let status = Path::new("status");
         let mut errors = ErrorList::new();
@@ -116,7 +117,7 @@ impl StatusUpdate<'_> {
         errors
     }
 
-    /// The transition table of `transitions`.
+    /// Enforces the transition table of `transitions`.
     fn validate_active(&self, path: &Path) -> Option<Error> {
         let (new, old) = (&self.new.status.active_interceptors, &self.old.status.active_interceptors);
         if new == old {
@@ -164,7 +165,7 @@ impl StatusUpdate<'_> {
         if !new.starts_with(old) {
             return vec![Error::invalid(path.clone(), to_value(new), "may only be appended to")];
         }
-        // Decoding has counted them; whoever calls without may not make it compare each with each.
+        // Decoding limits the number. This check avoids a quadratic comparison if a caller did not decode.
         if new.len() > MAX_TARGET_INTERCEPTORS {
             return vec![Error::too_many(path.clone(), new.len(), MAX_TARGET_INTERCEPTORS)];
         }
@@ -180,7 +181,7 @@ impl StatusUpdate<'_> {
         errors
     }
 
-    /// Turns go in order, so whoever stands up to the active one had a turn.
+    /// Turns have an order, so all interceptors up to the active one have had a turn.
     fn was_active(&self, name: &str) -> bool {
         let status = &self.old.status;
         let active = self.old.active_interceptor().and_then(|a| index_of(status, a));
@@ -230,7 +231,8 @@ impl StatusUpdate<'_> {
     }
 }
 
-/// Only the turn of the last has no deadline: a request that ended with any other would wait for it for ever.
+/// Only the last target's turn has no deadline: if the last target were another interceptor, the request could wait
+/// for it forever.
 fn validate_last(targets: &[Interceptor], path: &Path) -> Option<Error> {
     let (at, last) = targets.iter().enumerate().next_back()?;
     let detail = format!("the last one must be {IMPERATIVE_EVICTION:?}");
@@ -238,15 +240,15 @@ fn validate_last(targets: &[Interceptor], path: &Path) -> Option<Error> {
     (last.name != IMPERATIVE_EVICTION).then(|| Error::invalid(path, last.name.as_str(), detail))
 }
 
-/// What is said of a time that should be the present.
+/// The error text for a time that should be the present.
 pub(super) const NOT_PRESENT: &str = "must be the present time, give or take 10 seconds";
 
-/// Whether `t` is `now` up to the skew of clocks (and to whole seconds, which a metav1.Time is cut to).
+/// Whether `t` is `now`, except for clock skew and for the truncation of metav1.Time to whole seconds.
 pub(super) fn is_present(t: Timestamp, now: Timestamp) -> bool {
     crate::time::truncate_to_seconds(earlier(now, CLOCK_SKEW)) <= t && t <= later(now, CLOCK_SKEW)
 }
 
-/// Bytes of the conditions that others than the controller set, as JSON.
+/// Bytes of the conditions that the controller does not set, as JSON.
 fn foreign_bytes(conditions: &[Condition]) -> usize {
     let foreign = conditions.iter().filter(|c| ![CANCELED, EVICTED].contains(&c.type_.as_str()));
     foreign.map(json_len).sum()
@@ -265,7 +267,7 @@ mod tests {
         validate_last(&targets, &Path::new("targets")).map(|error| error.to_string())
     }
 
-    /// A request whose last one was another waited for it for ever.
+    /// Regression: a request whose last target was another interceptor waited for it forever.
     #[test]
     fn target_interceptors_end_with_imperative_eviction() {
         assert_eq!(last_of(&["a.b", IMPERATIVE_EVICTION]), None);

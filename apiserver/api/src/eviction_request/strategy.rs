@@ -1,4 +1,4 @@
-//! EvictionRequest as a kind of the server.
+//! EvictionRequest's implementation of the server's `Kind`.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub const NAMES: Names = Names {
     namespaced: true,
 };
 
-/// The kind, with what its status rules depend on.
+/// The kind, with the settings that its status rules depend on.
 #[derive(Debug)]
 pub struct EvictionRequestKind {
     heartbeat_deadline: Duration,
@@ -38,12 +38,12 @@ pub struct EvictionRequestKind {
 }
 
 impl EvictionRequestKind {
-    /// The kind; an interceptor that is silent for `heartbeat_deadline` loses its turn.
+    /// Creates the kind. An interceptor that is silent for `heartbeat_deadline` loses its turn.
     pub fn new(heartbeat_deadline: Duration) -> Self {
         Self { heartbeat_deadline, allowed: AllowedNames::default(), schema: schema() }
     }
 
-    /// Sets which names under k8s.io may intercept.
+    /// Sets the names under k8s.io that interceptors may have.
     #[must_use]
     pub fn with_allowed_names(mut self, allowed: AllowedNames) -> Self {
         self.allowed = allowed;

@@ -1,4 +1,4 @@
-//! Whose turn it is: the one transition table of an EvictionRequest's active interceptor.
+//! The transition table of an EvictionRequest's active interceptor.
 //!
 //! ```text
 //!   (none) ──first──▶ target[0] ──turn over──▶ target[1] ──turn over──▶ ... ──▶ target[last]
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A turn is over when the interceptor has a completionTime or its deadline has passed. Deletion cancels a request
-//! (KEP-4563, EvictionRequest Cancellation Examples): while finalizers keep the object, nobody gets a turn any more, and
-//! its end is awaited. Admission and the controller both ask here, so that they cannot disagree on anything but their
-//! clocks.
+//! (KEP-4563, EvictionRequest Cancellation Examples): while finalizers keep the object, no other interceptor becomes
+//! active; the removal of the object is awaited. Admission and the controller both call this module, so that they can
+//! differ only by their clocks.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use jiff::Timestamp;
 
 use super::types::{EvictionRequest, EvictionRequestStatus};
 
-/// How long an interceptor may be silent, unless configured (KEP-4563: 20 minutes).
+/// How long an interceptor may be silent by default (KEP-4563: 20 minutes).
 pub const DEFAULT_HEARTBEAT_DEADLINE: Duration = Duration::from_secs(20 * 60);
-/// Least time between two heartbeats.
+/// Minimum time between two heartbeats.
 pub const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
-/// How far clocks may be apart.
+/// Maximum difference between clocks.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
 
-/// When the active interceptor's turn ends if it says nothing more: its heartbeat, else its activation, else the
-/// object's creation, plus `heartbeat_deadline`. `None` when no interceptor is active, and for the last one, after
-/// which nothing comes.
+/// When the turn of the active interceptor ends if it does not report again: its heartbeat, else its activation, else
+/// the creation of the object, plus `heartbeat_deadline`. `None` if no interceptor is active, and for the last one,
+/// after which there is no other.
 pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) -> Option<Timestamp> {
     next_interceptor(&request.status)?;
     let active = request.active_interceptor_status();
@@ -37,12 +37,12 @@ pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) 
     Some(later(base, heartbeat_deadline))
 }
 
-/// Whether anybody may get a turn: the request has not ended, and is not being deleted.
+/// Whether an interceptor may become active: the request has not ended and is not being deleted.
 pub fn gives_turns(request: &EvictionRequest) -> bool {
     !request.is_finished() && !request.is_being_deleted()
 }
 
-/// Whether the active interceptor's turn is over at `now` and there is a next one to take it.
+/// Whether the turn of the active interceptor is over at `now` and there is a next interceptor.
 pub fn may_advance(request: &EvictionRequest, heartbeat_deadline: Duration, now: Timestamp) -> bool {
     if !gives_turns(request)
         || request.active_interceptor().is_none()
@@ -54,7 +54,7 @@ pub fn may_advance(request: &EvictionRequest, heartbeat_deadline: Duration, now:
     completed || active_deadline(request, heartbeat_deadline).is_some_and(|deadline| deadline <= now)
 }
 
-/// Who comes next: the first target while nobody is active or was, else the one after the active one.
+/// The next interceptor: the one after the active one, or the first target if none is or was active.
 pub fn next_interceptor(status: &EvictionRequestStatus) -> Option<&str> {
     let next = match status.active_interceptors.first() {
         Some(active) => index_of(status, active)? + 1,
@@ -64,23 +64,23 @@ pub fn next_interceptor(status: &EvictionRequestStatus) -> Option<&str> {
     status.target_interceptors.get(next).map(|i| i.name.as_str())
 }
 
-/// Place of an interceptor in the order of turns.
+/// Index of an interceptor in the order of turns.
 pub fn index_of(status: &EvictionRequestStatus, name: &str) -> Option<usize> {
     status.target_interceptors.iter().position(|i| i.name == name)
 }
 
-/// `t + d`, at most the last representable moment.
+/// `t + d`, at most the maximum timestamp.
 pub(crate) fn later(t: Timestamp, d: Duration) -> Timestamp {
     t.checked_add(d).unwrap_or(Timestamp::MAX)
 }
 
-/// `t - d`, at least the first representable moment.
+/// `t - d`, at least the minimum timestamp.
 pub(crate) fn earlier(t: Timestamp, d: Duration) -> Timestamp {
     t.checked_sub(d).unwrap_or(Timestamp::MIN)
 }
 
-/// The interceptors that lost their turn without having completed it, in order: they were silent past their deadline. The
-/// end of a request ends the turn of whoever is active, which does not count.
+/// The interceptors that lost their turn without a completionTime, in order, because they were silent past their
+/// deadline. An interceptor whose turn ended because the request ended does not count.
 pub fn passed_over(request: &EvictionRequest) -> impl Iterator<Item = &str> {
     let processed = &request.status.processed_interceptors;
     let over = processed.len().saturating_sub(usize::from(request.is_finished()));

@@ -1,6 +1,6 @@
-//! EvictionRequest as Rust structs: what validation and the controllers read, and what the controllers apply.
+//! EvictionRequest as Rust structs: validation and the controllers read them, and the controllers apply them.
 //!
-//! What is not set is not written, so that a server-side apply sends the applier's fields only.
+//! Unset fields are not serialized, so that a server-side apply sends only the applier's fields.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,19 +10,19 @@ use crate::time;
 
 /// Resource name.
 pub const RESOURCE: &str = "evictionrequests";
-/// Condition: no longer processed, because withdrawn or not valid.
+/// Condition: the request is not processed any more, because it was withdrawn or is not valid.
 pub const CANCELED: &str = "Canceled";
-/// Condition: the pod is gone or terminal.
+/// Condition: the pod is gone or has terminated.
 pub const EVICTED: &str = "Evicted";
 /// Reason of [`EVICTED`]: the pod reached Succeeded or Failed.
 pub const REASON_POD_TERMINATED: &str = "PodTerminated";
 /// Reason of [`EVICTED`]: the pod does not exist any more.
 pub const REASON_POD_DELETED: &str = "PodDeleted";
-/// Reason of [`CANCELED`]: the last requester withdrew.
+/// Reason of [`CANCELED`]: the last requester was removed.
 pub const REASON_NO_REQUESTERS: &str = "NoRequesters";
-/// Reason of [`CANCELED`]: the request is being deleted, and finalizers keep it (KEP-4563 names no reason for that).
+/// Reason of [`CANCELED`]: the request is being deleted and has finalizers (KEP-4563 names no reason for that).
 pub const REASON_DELETED: &str = "RequestDeleted";
-/// Reason of [`CANCELED`]: the controller found that the request cannot be served.
+/// Reason of [`CANCELED`]: the controller found that it cannot process the request.
 pub const REASON_VALIDATION_FAILED: &str = "ValidationFailed";
 
 /// A request to evict one pod.
@@ -37,16 +37,16 @@ pub struct EvictionRequest {
     pub kind: String,
     /// The name is the pod's UID.
     pub metadata: ObjectMeta,
-    /// What is wanted, and by whom.
+    /// What to evict, and who requests it.
     #[serde(skip_serializing_if = "is_default")]
     pub spec: EvictionRequestSpec,
-    /// How it goes.
+    /// The state of the eviction.
     #[serde(skip_serializing_if = "is_default")]
     pub status: EvictionRequestStatus,
 }
 
 impl EvictionRequest {
-    /// A request with type meta, namespace and name, and nothing else: the base of an apply.
+    /// Returns a request with apiVersion, kind, namespace and name only, as the base of an apply.
     pub fn named(namespace: &str, name: &str) -> Self {
         Self {
             api_version: crate::API_VERSION.to_owned(),
@@ -70,29 +70,29 @@ impl EvictionRequest {
         is_condition_true(&self.status.conditions, CANCELED)
     }
 
-    /// Whether nothing more will happen: evicted or canceled.
+    /// Whether the request is evicted or canceled: it does not change any more.
     pub fn is_finished(&self) -> bool {
         self.is_evicted() || self.is_canceled()
     }
 
-    /// Whether it is being deleted: finalizers keep it.
+    /// Whether the request is being deleted and finalizers keep it.
     pub fn is_being_deleted(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether the controller has taken it up: it has set the interceptors, or has ended the request.
+    /// Whether the controller has taken up the request: it has set the target interceptors, or has ended the request.
     pub fn is_taken_up(&self) -> bool {
         !self.status.target_interceptors.is_empty() || self.is_finished()
     }
 
-    /// The Canceled condition of a request that failed validation.
+    /// The Canceled condition, if the request failed validation.
     pub fn validation_failure(&self) -> Option<&Condition> {
         let canceled = find_condition(&self.status.conditions, CANCELED)?;
         (canceled.is_true() && canceled.reason == REASON_VALIDATION_FAILED).then_some(canceled)
     }
 
-    /// Whether the eviction is wanted at this moment: somebody asks for it, it has not ended, and the request is not
-    /// being deleted. Between the last withdrawal and the controller's `Canceled` lies a moment in which nobody may act.
+    /// Whether the eviction is wanted: the request has a requester, has not ended, and is not being deleted. The last
+    /// requester may have been removed while the controller has not set `Canceled` yet; no interceptor may act then.
     pub fn is_wanted(&self) -> bool {
         !self.is_finished() && !self.spec.requesters.is_empty() && !self.is_being_deleted()
     }
@@ -118,19 +118,19 @@ impl EvictionRequest {
     }
 }
 
-/// What is wanted, and by whom.
+/// What to evict, and who requests it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EvictionRequestSpec {
-    /// What is to be evicted. Immutable.
+    /// The target of the eviction. Immutable.
     #[serde(skip_serializing_if = "is_default")]
     pub target: EvictionTarget,
-    /// Who asks for it; empty cancels the request.
+    /// Who requests the eviction. An empty list cancels the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requesters: Vec<Requester>,
 }
 
-/// A union: exactly one member is set.
+/// A union of which exactly one member is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EvictionTarget {
@@ -149,7 +149,7 @@ pub struct LocalPodReference {
     pub uid: String,
 }
 
-/// One who asks for the eviction.
+/// A requester of the eviction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Requester {
@@ -157,7 +157,7 @@ pub struct Requester {
     pub name: String,
 }
 
-/// One who responds to the request.
+/// An interceptor that can handle the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Interceptor {
@@ -165,23 +165,23 @@ pub struct Interceptor {
     pub name: String,
 }
 
-/// How the request goes.
+/// The state of the eviction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EvictionRequestStatus {
-    /// Generation that the controller has seen.
+    /// The generation that the controller has observed.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// `Evicted` and `Canceled`.
+    /// `Evicted`, `Canceled`, and those that interceptors set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Interceptors in the order in which they get their turn.
+    /// All interceptors, in the order of their turns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_interceptors: Vec<Interceptor>,
-    /// Whose turn it is; at most one.
+    /// The active interceptor; at most one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub active_interceptors: Vec<String>,
-    /// Whose turn is over.
+    /// The interceptors whose turn is over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processed_interceptors: Vec<String>,
     /// What each interceptor reports.
@@ -190,16 +190,16 @@ pub struct EvictionRequestStatus {
     /// When `activeInterceptors` last changed to another interceptor.
     #[serde(with = "time::optional_micros", skip_serializing_if = "Option::is_none")]
     pub activation_time: Option<Timestamp>,
-    /// What the pod was when the first interceptor got its turn.
+    /// The state of the pod when the first interceptor became active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_info: Option<PodInfo>,
 }
 
-/// Where the pod is, and in which part of a drain it belongs.
+/// The pod's node, and the properties that decide when a drain evicts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodInfo {
-    /// Its node; empty if it is not bound.
+    /// The name of its node; empty if the pod is not bound.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node_name: String,
     /// `.spec.priority`
@@ -214,41 +214,41 @@ pub struct PodInfo {
 pub struct InterceptorStatus {
     /// Name of the interceptor.
     pub name: String,
-    /// When it last said that it is at work.
+    /// When the interceptor last reported that it is working.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub heartbeat_time: Option<Timestamp>,
-    /// When it expects to be done.
+    /// When it expects to finish.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub expected_finish_time: Option<Timestamp>,
-    /// When it began.
+    /// When it started.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Timestamp>,
-    /// When it stopped, having done its part or declined it.
+    /// When it finished: its work is done, or it declined.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Timestamp>,
-    /// For people; always written.
+    /// For people; always serialized.
     pub message: String,
     /// What keeps it from evicting the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
-    /// What blocked when the pod's owner was last told of it by an event. It stays when nothing blocks any more.
+    /// The last cause of which the pod's owner was notified by an event. It stays after the cause is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_blocked: Option<Box<Blocked>>,
 }
 
-/// What keeps an interceptor from evicting the pod. The words are those of [`super::blocked`].
+/// What keeps an interceptor from evicting the pod. For the values see [`super::blocked`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Blocked {
-    /// Kind of cause.
+    /// The kind of cause.
     pub reason: String,
-    /// Name of the budget, webhook or finalizer.
+    /// The name of the budget, webhook or finalizer, for example.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// In what way a budget blocks.
+    /// Why a budget blocks.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,
-    /// Since when this blocks.
+    /// Since when the cause exists.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
     pub since_time: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! Errors of an EvictionRequest's spec, on create and update. Pure; does not mutate the object.
+//! Validates the spec of an EvictionRequest, on create and update. Does no I/O and does not change the object.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::names::fully_qualified_domain_name;
 use drydock_machinery::meta::immutable;
 use drydock_machinery::names::dns1123_subdomain;
 
-/// Most requesters of one request.
+/// Maximum number of requesters of one request.
 pub const MAX_REQUESTERS: usize = 100;
 
-/// Errors of a new request.
+/// Validates a new request.
 pub fn validate_create(request: &EvictionRequest) -> ErrorList {
     let spec = Path::new("spec");
     let mut errors = validate_name(request);
@@ -25,7 +25,7 @@ pub fn validate_create(request: &EvictionRequest) -> ErrorList {
     errors
 }
 
-/// Errors of a change of the spec.
+/// Validates a change of the spec.
 pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorList {
     let spec = Path::new("spec");
     let mut errors = ErrorList::new();
@@ -44,7 +44,7 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
     errors
 }
 
-/// Why nobody may join a request, if so: whoever did would wait for ever.
+/// Why no requester may be added, if so: the new requester would wait forever.
 fn shut(request: &EvictionRequest) -> Option<&'static str> {
     if request.is_evicted() {
         Some("a finished eviction request, and this one is Evicted")

@@ -1,4 +1,4 @@
-//! What kubectl shows of a NodeMaintenance.
+//! The table columns of NodeMaintenance, as kubectl shows them.
 
 use drydock_machinery::kind::Column;
 use drydock_machinery::names::dns1123_subdomain;
@@ -17,7 +17,7 @@ const fn column(name: &'static str, type_: &'static str, description: &'static s
     Column { name, type_, format: "", description, priority }
 }
 
-/// Headers.
+/// The columns, without their cells.
 pub const COLUMNS: &[Column] = &[
     Column {
         name: "Name",
@@ -42,7 +42,7 @@ pub const COLUMNS: &[Column] = &[
     ),
 ];
 
-/// One cell per column.
+/// Returns one cell for each column.
 pub fn cells(maintenance: &NodeMaintenance, now: Timestamp) -> Vec<Value> {
     let status = &maintenance.status;
     let sum = |count: fn(&NodeMaintenanceNodeStatus) -> i32| -> i64 {
@@ -66,7 +66,8 @@ pub fn cells(maintenance: &NodeMaintenance, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// What people are to know before they drain: that nodes are not cordoned, or else which pods will be lost.
+/// What people should know before they start the drain: that nodes are not cordoned, otherwise which pods will be
+/// lost.
 fn before_drain(status: &NodeMaintenanceStatus) -> String {
     let says = |type_, is| {
         let condition = find_condition(&status.conditions, type_);
@@ -76,7 +77,8 @@ fn before_drain(status: &NodeMaintenanceStatus) -> String {
     open.or_else(|| says(CORDONED, true)).unwrap_or_default()
 }
 
-/// How many pods are blocked, and by what for the longest time: what is stored tells since when, never how long.
+/// How many pods are blocked, and the cause that has existed for the longest time. The status has the time since when
+/// and not the duration, which is computed here.
 fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
     let nodes = &status.node_statuses;
     let of_pod = |blocker: &&Blocker| !blocker.pod.name.is_empty() && blocker.since_time.is_some();
@@ -91,13 +93,13 @@ fn blocked(status: &NodeMaintenanceStatus, now: Timestamp) -> Option<String> {
     Some(format!("{count} of {left} {} blocked; oldest: {namespace}/{name} by {cause} ({age})", are(count)))
 }
 
-/// Blockers of a node without the node itself, which stands first among them where it blocks.
+/// Number of blocked pods. The node itself is not counted; if it blocks, it is the first blocker.
 fn blocked_pods(node: &NodeMaintenanceNodeStatus) -> i32 {
     let is_node = node.blockers.first().is_some_and(|first| first.pod.name.is_empty());
     node.blocked_pods.saturating_sub(i32::from(is_node))
 }
 
-/// What blocks; a budget with its name, which its message tells.
+/// The cause; for a budget with its name, from the message.
 fn cause(blocker: &Blocker) -> String {
     let reason = &blocker.reason;
     let name = budget_of(&blocker.message).filter(|_| reason == POD_DISRUPTION_BUDGET);
@@ -161,7 +163,7 @@ mod tests {
         }
     }
 
-    /// `2 of 1 pods are blocked`.
+    /// Regression: the message was `2 of 1 pods are blocked`.
     #[test]
     fn a_node_that_blocks_is_no_blocked_pod() {
         let node = json!({"pod": {"namespace": "", "name": "", "uid": ""}, "reason": "NodeUpdateRefused",
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(message(json!({})), "");
     }
 
-    /// It was empty, when people decide whether to drain.
+    /// Regression: the message was empty at the time when people decide whether to drain.
     #[test]
     fn the_message_before_the_drain_is_what_is_to_be_known() {
         let condition =

@@ -1,17 +1,17 @@
-//! Defaults of a NodeMaintenance: the stage, pod types, and the entries that every drain plan has.
+//! Defaults of a NodeMaintenance: the stage, the pod types, and the entries that every drain plan has.
 
 use serde_json::{Map, Value, json};
 
 use super::types::PodType;
 
-/// Priorities of the entries that every plan has for each pod type: the highest of user defined priority classes,
-/// system-cluster-critical, system-node-critical, and the greatest there is (KEP-4212, DrainPlan).
+/// Priorities of the entries that every plan has for each pod type: the maximum of user-defined priority classes,
+/// system-cluster-critical, system-node-critical, and the maximum int32 (KEP-4212, DrainPlan).
 pub const DEFAULT_PRIORITIES: [i32; 4] = [1_000_000_000, 2_000_000_000, 2_000_001_000, i32::MAX];
 
-/// An entry's place in a plan: type, priority, and entries with a selector before those without.
+/// The position of an entry in the order of a plan: type, priority, and entries with a selector before those without.
 pub type Rank = (PodType, i32, bool);
 
-/// Fills in what is absent from a spec. Returns the indexes of the entries that it inserted into the plan, ascending.
+/// Sets the absent fields of a spec. Returns the indexes of the entries that it inserted into the plan, ascending.
 pub fn default_spec(spec: &mut Map<String, Value>) -> Vec<usize> {
     if spec.get("stage").is_none_or(|s| s.is_null() || s == "") {
         spec.insert("stage".to_owned(), "Idle".into());
@@ -19,7 +19,7 @@ pub fn default_spec(spec: &mut Map<String, Value>) -> Vec<usize> {
     if spec.get("lastPodType").is_none_or(|t| t.is_null() || t == "") {
         spec.insert("lastPodType".to_owned(), PodType::Static.as_str().into());
     }
-    // One that is unknown is refused later.
+    // Validation rejects an unknown value later.
     let last = spec.get("lastPodType").and_then(|t| serde_json::from_value(t.clone()).ok());
     let last = last.unwrap_or(PodType::Static);
     let plan = spec.entry("drainPlan").or_insert_with(|| json!([]));
@@ -38,8 +38,8 @@ fn default_entry(entry: &mut Value) {
     }
 }
 
-/// Inserts each of the twelve up to the last pod type that is absent before the first entry that comes after it. Own entries keep their
-/// order, right or wrong.
+/// Inserts the absent ones of the twelve entries, up to the last pod type, each before the first entry that is
+/// greater. The existing entries keep their order, even if it is wrong.
 fn complete(entries: &mut Vec<Value>, last: PodType) -> Vec<usize> {
     let mut inserted: Vec<usize> = Vec::new();
     for pod_type in PodType::ALL.into_iter().filter(|pod_type| *pod_type <= last) {
@@ -65,7 +65,7 @@ fn rank_of(entry: &Value) -> Option<Rank> {
     Some((pod_type, i32::try_from(priority).ok()?, !has_selector(entry.get("podSelector"))))
 }
 
-/// An empty selector is the same as none.
+/// Whether an entry has a selector. An empty one means the same as none.
 fn has_selector(selector: Option<&Value>) -> bool {
     let filled = |v: &Value| {
         v.as_object().is_some_and(|m| !m.is_empty()) || v.as_array().is_some_and(|a| !a.is_empty())

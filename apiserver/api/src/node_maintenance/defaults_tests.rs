@@ -1,4 +1,4 @@
-//! Where the twelve entries of KEP-4212 go among a plan's own.
+//! Tests where the twelve entries of KEP-4212 are inserted among the entries of a plan.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -73,7 +73,7 @@ fn own_entries_keep_their_place_and_present_ones_are_not_repeated() {
     assert_eq!(plan[6], ("DaemonSet".to_owned(), 7));
 }
 
-/// The entries that were sent stand at the other indexes, in their order: right or wrong.
+/// The entries that were sent are at the other indexes, in their original order, even if it is wrong.
 #[test]
 fn the_indexes_of_what_was_inserted_are_told() {
     let sent = json!([

@@ -1,4 +1,5 @@
-//! Values of a NodeMaintenance's enumerations, on the object as it was sent, because an error shows what was sent.
+//! Validates the enumerations of a NodeMaintenance on the untyped object, because errors show the value that was
+//! sent.
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
@@ -9,7 +10,7 @@ pub const STAGES: &[&str] = &["Idle", "Cordon", "Drain", "Complete"];
 /// The pod types.
 pub const POD_TYPES: &[&str] = &["Default", "DaemonSet", "Static"];
 
-/// Unsupported stages and pod types of the spec.
+/// Errors for unsupported stages and pod types in the spec.
 pub fn validate_spec(object: &Object) -> ErrorList {
     let (path, mut errors) = (Path::new("spec"), ErrorList::new());
     let Some(spec) = object.0.get("spec") else { return errors };
@@ -19,7 +20,7 @@ pub fn validate_spec(object: &Object) -> ErrorList {
     errors
 }
 
-/// Unsupported stages and pod types of the status.
+/// Errors for unsupported stages and pod types in the status.
 pub fn validate_status(object: &Object) -> ErrorList {
     let (path, mut errors) = (Path::new("status"), ErrorList::new());
     let Some(status) = object.0.get("status") else { return errors };

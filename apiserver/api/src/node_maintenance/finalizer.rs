@@ -1,14 +1,14 @@
-//! The finalizer by which a maintenance stays until its nodes are released.
+//! The finalizer that keeps a maintenance until its nodes are released.
 
 use drydock_machinery::Object;
 use serde_json::{Map, Value};
 
 use super::types::FINALIZER;
 
-/// Metadata that each write changes, or that is compared by itself.
+/// Metadata fields that every write changes, or that are compared separately.
 const APART: [&str; 3] = ["finalizers", "managedFields", "resourceVersion"];
 
-/// Adds the finalizer, if it is not there.
+/// Adds the finalizer unless the object has it.
 pub(super) fn add(object: &mut Object) {
     if object.finalizers().contains(&FINALIZER) {
         return;
@@ -20,7 +20,7 @@ pub(super) fn add(object: &mut Object) {
     }
 }
 
-/// Whether a write takes the finalizer away and changes nothing else.
+/// Whether a write removes the finalizer and changes nothing else.
 pub fn is_all_that_goes(new: &Object, old: &Object) -> bool {
     let before = old.finalizers();
     let others = before.iter().filter(|finalizer| **finalizer != FINALIZER);

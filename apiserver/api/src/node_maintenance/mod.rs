@@ -1,4 +1,4 @@
-//! NodeMaintenance (KEP-4212): an intent to take a set of nodes out of service and to drain them in an order.
+//! NodeMaintenance (KEP-4212): an intent to take a set of nodes out of service, and to drain them in a defined order.
 
 pub mod blocker;
 mod status;

@@ -1,4 +1,4 @@
-//! core/v1 NodeSelector: its validation (pkg/apis/core/validation) and which nodes it selects
+//! core/v1 NodeSelector: validation (pkg/apis/core/validation) and matching of nodes
 //! (component-helpers/scheduling/corev1/nodeaffinity).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,27 +13,27 @@ use super::types::{NodeMaintenance, NodeSelector, NodeSelectorRequirement, NodeS
 use crate::decode::decode_spec;
 use crate::meta_validation::validate_label_values;
 
-/// The only field that a node can be selected by.
+/// The only field that `matchFields` may use.
 const NAME_FIELD: &str = "metadata.name";
 
-/// The selector of a maintenance that is stored or has been validated.
+/// Returns the node selector of a maintenance that is stored or has been validated.
 ///
 /// # Errors
-/// Why there is none, or it cannot be read.
+/// Fails if there is no selector or it cannot be decoded.
 pub fn of(maintenance: &Object) -> Result<NodeSelector, String> {
     let read: NodeMaintenance = decode_spec(maintenance)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     read.spec.node_selector.ok_or_else(|| "spec.nodeSelector: Required value".to_owned())
 }
 
-/// Whether a node with this name and these labels is selected: terms are ORed, a term without requirements selects
-/// nothing, and so does one that cannot be understood.
+/// Whether the selector selects a node with this name and these labels. Terms are ORed. A term without requirements
+/// selects nothing, and neither does one with an invalid requirement.
 pub fn matches(selector: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
     selector.node_selector_terms.iter().any(|term| term_matches(term, name, labels))
 }
 
-/// The names of all nodes that the selector can ever select, whether they exist or not: every term has a `matchFields`
-/// `metadata.name In [...]`. `None` if a term has none, as any node may come to match it.
+/// The names of all nodes that the selector can ever select, whether or not they exist. `None` unless every term has
+/// a `matchFields` `metadata.name In [...]`, because otherwise any node can match later.
 pub fn names(selector: &NodeSelector) -> Option<BTreeSet<&str>> {
     let is_name = |field: &&NodeSelectorRequirement| field.key == NAME_FIELD && field.operator == "In";
     let mut names = BTreeSet::new();
@@ -45,7 +45,7 @@ pub fn names(selector: &NodeSelector) -> Option<BTreeSet<&str>> {
     Some(names)
 }
 
-/// Errors of a node selector.
+/// Validates a node selector.
 pub fn validate(selector: &NodeSelector, path: &Path) -> ErrorList {
     let path = path.child("nodeSelectorTerms");
     if selector.node_selector_terms.is_empty() {
@@ -95,7 +95,8 @@ fn requirement_matches(requirement: &NodeSelectorRequirement, value: Option<&str
     }
 }
 
-/// The label and the bound as numbers, when both are and there is one bound.
+/// The label's value and the bound as integers; `None` if one of them is not an integer or there is not exactly one
+/// bound.
 fn compared(requirement: &NodeSelectorRequirement, value: Option<&str>) -> Option<(i64, i64)> {
     let [bound] = requirement.values.as_slice() else { return None };
     Some((value?.parse().ok()?, bound.parse().ok()?))

@@ -1,4 +1,4 @@
-//! Matching as node affinity does it, and the rules of core/v1 in their words.
+//! Tests that matching works as in node affinity, and that errors have the texts of core/v1.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -109,7 +109,7 @@ fn a_selector_names_its_nodes_when_every_term_does() {
     }
 }
 
-/// Every name that a term selects by is among the names.
+/// Every name by which a term selects is included.
 #[test]
 fn what_a_selector_of_names_selects_is_among_them() {
     let terms = json!([{ "matchFields": [

@@ -1,6 +1,7 @@
-//! The schema of NodeMaintenance: KEP-4212's fields and words, and what api.md settles besides.
+//! The schema of NodeMaintenance: the fields and descriptions of KEP-4212, with the changes that design/api.md
+//! decides.
 //!
-//! The seed gives no protobuf numbers; these are ours, in the order of its structs.
+//! The KEP gives no protobuf numbers. They are assigned here, in the order of its structs.
 
 use drydock_machinery::schema::{ListType, Schema};
 

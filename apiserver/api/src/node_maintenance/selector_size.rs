@@ -1,16 +1,17 @@
-//! How much there is to match in selectors: each planning matches them against every node or pod.
+//! Limits the size of selectors, because each planning matches them against every node or pod.
 
 use drydock_machinery::field::{Error, Path};
 
 use super::types::NodeSelectorTerm;
 use crate::meta::LabelSelector;
 
-/// Most requirements of a node selector, or of all selectors of a drain plan.
+/// Maximum number of requirements of a node selector, or of all selectors of a drain plan together.
 pub const MAX_REQUIREMENTS: usize = 1000;
-/// Most values of all of them together: as many as there can be nodes in one maintenance, and some.
+/// Maximum number of values of these requirements together: slightly more than the nodes that one maintenance can
+/// have.
 pub const MAX_VALUES: usize = 4096;
 
-/// What has been counted.
+/// The counts so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SelectorSize {
     requirements: usize,
@@ -18,7 +19,7 @@ pub struct SelectorSize {
 }
 
 impl SelectorSize {
-    /// Counts a term of a node selector.
+    /// Adds a term of a node selector.
     pub fn add_term(&mut self, term: &NodeSelectorTerm) {
         for requirement in term.match_expressions.iter().chain(&term.match_fields) {
             self.requirements += 1;
@@ -26,13 +27,13 @@ impl SelectorSize {
         }
     }
 
-    /// Counts a label selector.
+    /// Adds a label selector.
     pub fn add_labels(&mut self, selector: &LabelSelector) {
         self.requirements += selector.match_labels.len() + selector.match_expressions.len();
         self.values += selector.match_expressions.iter().map(|e| e.values.len()).sum::<usize>();
     }
 
-    /// What is said of too many.
+    /// Returns an error if a maximum is exceeded.
     pub fn excess(&self, path: &Path) -> Option<Error> {
         let counts =
             [(self.requirements, MAX_REQUIREMENTS, "requirements"), (self.values, MAX_VALUES, "values")];

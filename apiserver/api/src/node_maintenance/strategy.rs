@@ -1,4 +1,4 @@
-//! NodeMaintenance as a kind of the server.
+//! NodeMaintenance's implementation of the server's `Kind`.
 
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
@@ -31,7 +31,7 @@ pub struct NodeMaintenanceKind {
 }
 
 impl NodeMaintenanceKind {
-    /// The kind.
+    /// Creates the kind.
     pub fn new() -> Self {
         Self { schema: schema() }
     }
@@ -144,8 +144,9 @@ fn stage_of(object: &Object) -> Stage {
     stage.and_then(|s| serde_json::from_value(s.clone()).ok()).unwrap_or_default()
 }
 
-/// Notes the stage in status.stageStatuses, in the write that sets it: the controller learns of every stage, however
-/// short it was, and gives it its time. (Whether nodes may be made schedulable that others cordoned hangs on it.)
+/// Adds the stage to status.stageStatuses in the write that sets it, so that the controller learns of every stage,
+/// even a short one. The controller adds the time. (Whether nodes that others cordoned may be made schedulable
+/// depends on these stages.)
 fn note_stage(object: &mut Object) {
     let stage = stage_of(object);
     if stage == Stage::Unknown {

@@ -1,4 +1,4 @@
-//! Stages: which may follow which, and what a change of stage brings with it.
+//! The stages of a NodeMaintenance: which changes are allowed, and what follows from a change.
 //!
 //! ```text
 //!   Idle ──▶ Cordon ──▶ Drain ──▶ Complete      any may be skipped, none goes back, Complete is the end
@@ -6,13 +6,14 @@
 
 use super::types::Stage;
 
-/// Whether a stage may become another. An object that is being deleted goes to Complete only.
+/// Whether a stage may change to another. An object that is being deleted may only change to Complete.
 pub fn may_change(old: Stage, new: Stage, deleting: bool) -> bool {
     let forward = old < new && new <= Stage::Complete;
     old == new || (forward && (!deleting || new == Stage::Complete))
 }
 
-/// Whether the finalizer is placed by a write that creates in `new` (`old` is `None`) or changes the stage to it.
+/// Whether a write adds the finalizer if it creates an object in stage `new` (`old` is `None`), or changes the stage
+/// to it.
 pub fn places_finalizer(old: Option<Stage>, new: Stage) -> bool {
     old != Some(new) && matches!(new, Stage::Cordon | Stage::Drain | Stage::Complete)
 }

@@ -1,4 +1,4 @@
-//! NodeMaintenance as Rust structs: what validation and the controllers read. The status is in `status`.
+//! NodeMaintenance as Rust structs, which validation and the controllers read. For the status see `status`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::meta::{LabelSelector, ObjectMeta, is_default};
 
 /// Resource name.
 pub const RESOURCE: &str = "nodemaintenances";
-/// Keeps an object until its nodes are released.
+/// The finalizer that keeps a maintenance until its nodes are released.
 pub const FINALIZER: &str = "nodemaintenance.k8s.io/maintenance-completion";
 
 /// An intent to maintain nodes.
@@ -24,43 +24,43 @@ pub struct NodeMaintenance {
     pub kind: String,
     /// Object metadata.
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// The desired state.
     #[serde(skip_serializing_if = "is_default")]
     pub spec: NodeMaintenanceSpec,
-    /// How it goes.
+    /// The observed state.
     #[serde(skip_serializing_if = "is_default")]
     pub status: NodeMaintenanceStatus,
 }
 
 impl NodeMaintenance {
-    /// Whether it has [`FINALIZER`]: its nodes are not released.
+    /// Whether it has [`FINALIZER`], which means that its nodes are not yet released.
     pub fn has_finalizer(&self) -> bool {
         self.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
     }
 
-    /// Whether it is in Complete and its nodes are not released.
+    /// Whether its stage is Complete and its nodes are not yet released.
     pub fn is_ending(&self) -> bool {
         self.spec.stage == Stage::Complete && self.has_finalizer()
     }
 }
 
-/// What is wanted.
+/// The desired state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeMaintenanceSpec {
-    /// Which nodes.
+    /// The nodes of the maintenance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<NodeSelector>,
-    /// How far to go.
+    /// How far the maintenance goes.
     pub stage: Stage,
-    /// In which order pods leave.
+    /// The order in which pods are evicted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drain_plan: Vec<DrainPlanEntry>,
-    /// Why, for people.
+    /// The purpose of the maintenance, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The last pod type that is drained: pods of later types do not exist for this maintenance. Static where it is absent,
-    /// as in objects that are older than the field.
+    /// The last pod type that is drained; pods of later types are ignored. Static if the field is absent, as in
+    /// objects that were stored before the field existed.
     pub last_pod_type: PodType,
 }
 
@@ -83,19 +83,19 @@ impl NodeMaintenanceSpec {
     }
 }
 
-/// Stages in their order.
+/// The stages, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Stage {
-    /// Announced only.
+    /// The maintenance is announced only.
     #[default]
     Idle,
     /// Nodes are unschedulable.
     Cordon,
-    /// Nodes are unschedulable and their pods are asked to leave.
+    /// Nodes are unschedulable, and EvictionRequests are created for their pods.
     Drain,
-    /// Over: nodes are schedulable again.
+    /// The maintenance is over: nodes are schedulable again.
     Complete,
-    /// A value that this version does not know; validation refuses it.
+    /// A value that this version does not know. Validation rejects it.
     #[serde(other)]
     Unknown,
 }
@@ -121,7 +121,7 @@ impl Stage {
 /// Types of pods in the order in which they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PodType {
-    /// Every pod that is neither of the others.
+    /// All pods that are not of another type.
     #[default]
     #[serde(alias = "")]
     Default,
@@ -189,10 +189,10 @@ pub struct NodeSelector {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
-    /// On labels.
+    /// Requirements on labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<NodeSelectorRequirement>,
-    /// On fields; `metadata.name` only.
+    /// Requirements on fields; only `metadata.name` is supported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_fields: Vec<NodeSelectorRequirement>,
 }
@@ -205,7 +205,7 @@ pub struct NodeSelectorRequirement {
     pub key: String,
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`.
     pub operator: String,
-    /// As the operator wants them.
+    /// The values; how many are allowed depends on the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }

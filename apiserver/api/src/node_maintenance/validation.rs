@@ -1,4 +1,4 @@
-//! Errors of a NodeMaintenance, on create, update and status update. Pure; does not mutate the object.
+//! Validates a NodeMaintenance on create, update and status update. Does no I/O and does not change the object.
 
 use std::collections::HashSet;
 
@@ -17,15 +17,15 @@ use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, PodType
 use crate::meta::LabelSelector;
 use crate::meta_validation::{validate_conditions, validate_label_selector};
 
-/// Errors of a new object.
+/// Validates a new object.
 pub fn validate_create(new: &NodeMaintenance) -> ErrorList {
     validate_spec(&new.spec, new.spec.last_pod_type, &Path::new("spec"))
 }
 
-/// Errors of a change of the spec.
+/// Validates a change of the spec.
 pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorList {
     let path = Path::new("spec");
-    // A changed lastPodType is one error, and not one for each entry of the plan.
+    // A changed lastPodType gives one error, and not one for each entry of the plan.
     let later = old.spec.last_pod_type.max(new.spec.last_pod_type);
     let mut errors = validate_spec(&new.spec, later, &path);
     let deleting = old.metadata.deletion_timestamp.is_some();
@@ -43,7 +43,7 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     }
     let last = new.spec.last_pod_type;
     if last != old.spec.last_pod_type {
-        // The entries that are inserted follow from it: that the plan is another one would say the same again.
+        // The inserted entries depend on the type: an error that the plan has changed would only repeat this one.
         let known = Some(last).filter(|last| *last != PodType::Unknown);
         let rule = |last: PodType| {
             format!(
@@ -60,7 +60,7 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     errors
 }
 
-/// Errors of a status.
+/// Validates a status.
 pub fn validate_status_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorList {
     let path = Path::new("status");
     let mut errors = ErrorList::new();
@@ -93,12 +93,12 @@ pub fn validate_status_update(new: &NodeMaintenance, old: &NodeMaintenance) -> E
     errors
 }
 
-/// Whether two plans are the same, however their selectors are written.
+/// Whether two plans are equal after normalizing their selectors.
 pub fn same_plan(a: &[DrainPlanEntry], b: &[DrainPlanEntry]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| key(a) == key(b))
 }
 
-/// `last` is the type after which the plan may have no entries.
+/// The plan may have no entries of a type after `last`.
 fn validate_spec(spec: &NodeMaintenanceSpec, last: PodType, path: &Path) -> ErrorList {
     let mut errors = match &spec.node_selector {
         None => vec![Error::required(path.child("nodeSelector"), "")],
@@ -150,7 +150,7 @@ fn beyond_last(pod_type: PodType, last: PodType, path: Path) -> Error {
     Error::invalid(path.child("podType"), pod_type.as_str(), detail)
 }
 
-/// Names the entry that comes too early, because it may be one that the manifest does not have.
+/// Names the entry that must come later, because it may have been inserted and not be in the manifest.
 fn out_of_order((pod_type, priority, no_selector): Rank) -> String {
     let of_every_plan = if no_selector && DEFAULT_PRIORITIES.contains(&priority) {
         " without a podSelector, which every plan has"
@@ -165,7 +165,7 @@ fn out_of_order((pod_type, priority, no_selector): Rank) -> String {
     )
 }
 
-/// An entry's identity: its selector in one form, an empty one being none.
+/// The identity of an entry, with the selector in its normal form. An empty selector is the same as none.
 fn key(entry: &DrainPlanEntry) -> (PodType, i32, Option<LabelSelector>) {
     let selector = entry.pod_selector.as_ref().filter(|s| !s.is_empty()).map(LabelSelector::normalized);
     (entry.pod_type, entry.pod_priority, selector)

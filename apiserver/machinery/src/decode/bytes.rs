@@ -1,9 +1,9 @@
-//! Bytes, which JSON has as base64 text.
+//! Byte fields, which are base64 text in JSON.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine};
 
-/// The text as the server writes it: Go leaves out line breaks on reading, and says where it stops.
+/// Returns the text as the server writes it. Like Go, ignores line breaks, and names the offset of an error.
 pub(super) fn base64_text(text: &str) -> Result<String, String> {
     let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let decoded = STANDARD.decode(&joined);
@@ -12,7 +12,8 @@ pub(super) fn base64_text(text: &str) -> Result<String, String> {
     Ok(STANDARD.encode(bytes))
 }
 
-/// Where Go's decoder stops: at the first character that is none of base64's, or at the quantum that is cut short.
+/// Returns the offset at which Go's decoder stops: the first character outside the base64 alphabet, or the start of
+/// an incomplete quantum.
 fn stopped_at(text: &str, error: &DecodeError) -> usize {
     match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,

@@ -1,4 +1,4 @@
-//! What one run of decoding carries: where it is, what it found, how much it may still take.
+//! The state of one decoding run: the current path, the errors found, and the memory that is left.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,27 +11,27 @@ use crate::object::canonical::Budget;
 use crate::quote::go_quote;
 use crate::schema::{ObjectShape, Schema, Shape};
 
-/// Kubernetes stops counting here as well.
+/// Maximum number of strict errors that are collected, as in Kubernetes.
 pub(super) const STRICT_ERRORS_MAX: usize = 100;
-/// Bytes that a strict error shows of a path or a key; no schema has such long ones.
+/// Maximum number of bytes of a path or a key in a strict error; no schema has longer ones.
 pub(super) const NAME_SHOWN: usize = 1024;
-/// Bytes of strict errors that are written at all. Most of a body may be repeats of one key, each of which is told of
-/// once, and is known for a repeat by its text.
+/// Maximum number of bytes of strict errors that are formatted. Most of a body may be repetitions of one key. Each is
+/// reported once, but a repetition is recognized only by its text.
 const TELLING_MAX: usize = 1 << 20;
 
-/// What Kubernetes' parser says of a document whose aliases repeat too much.
+/// The message of Kubernetes' parser for a document whose aliases repeat too much.
 const ALIASING: &str = "yaml: document contains excessive aliasing";
 
-/// Nodes and bytes of text that a body may yield, aliases included.
+/// Returns the number of nodes and bytes of text that a body may yield, including aliases.
 fn nodes_and_text(body: usize) -> usize {
     body.saturating_mul(4).saturating_add(1 << 16)
 }
 
-/// What a body has too much of.
+/// A limit that a body exceeds.
 pub(super) enum Excess {
-    /// The 413.
+    /// Memory: a 413.
     Memory(ApiError),
-    /// A list that is too long, each.
+    /// Lists: one error for each that is too long.
     Items(ErrorList),
 }
 
@@ -40,20 +40,20 @@ pub(super) struct Context {
     strict_path: String,
     /// JSON names from the root, without list indexes and map keys, as Go's decoder tracks them.
     fields: Vec<&'static str>,
-    /// The definitions of the structs that these are fields of.
+    /// The definitions of the structs that contain these fields.
     structs: Vec<&'static str>,
     strict: Vec<String>,
     seen: BTreeSet<String>,
     fatal: Option<String>,
-    /// Bytes of the body, and nodes and bytes of text that it may still yield.
+    /// Length of the body. `budget`: the nodes and bytes of text that it may still yield.
     body: usize,
     budget: usize,
     memory: Memory,
-    /// Lists with more items than their schema takes.
+    /// Errors for lists with more items than their schema allows.
     too_long: ErrorList,
-    /// Bytes of strict errors that may still be written, those included that turn out to be repeats.
+    /// Bytes of strict errors that may still be formatted, including those that turn out to be repetitions.
     telling: usize,
-    /// How keys that stand twice in a body of free form are told of, if they are.
+    /// How duplicate keys in a free-form body are reported; `None` if they are not.
     twice: Option<Format>,
 }
 
@@ -68,12 +68,13 @@ impl Budget for Context {
 }
 
 impl Context {
-    /// YAML aliases can repeat what they name; nothing else yields more nodes and text than it has bytes.
+    /// Sets the limits for a body. YAML aliases can repeat what they refer to; no other construct yields more nodes
+    /// and text than it has bytes.
     pub(super) fn new(body: usize) -> Self {
         Self { body, budget: nodes_and_text(body), memory: Memory::of_body(body), ..Self::of_patched() }
     }
 
-    /// For what a patch made.
+    /// Sets the limits for the result of a patch.
     pub(super) fn of_patched() -> Self {
         Self {
             strict_path: String::new(),
@@ -91,12 +92,12 @@ impl Context {
         }
     }
 
-    /// Tells of keys that stand twice in a body of free form too.
+    /// As [`Self::new`], and reports duplicate keys in a free-form body.
     pub(super) fn strict(body: usize, format: Format) -> Self {
         Self { twice: Some(format), ..Self::new(body) }
     }
 
-    /// Takes memory for what is about to be made.
+    /// Takes memory for a value that is about to be created. Fails if not enough is left.
     pub(super) fn take<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
         match self.memory.take(bytes) {
             true => Ok(()),
@@ -105,12 +106,12 @@ impl Context {
         }
     }
 
-    /// Whether the body has yielded more than it has bytes, which only aliases do.
+    /// Whether the body has yielded more than its length, which only aliases do.
     fn repeats_itself(&self) -> bool {
         nodes_and_text(self.body) - self.budget > self.body
     }
 
-    /// Notes that the list at hand has more items than its schema takes.
+    /// Records that the current list has more items than its schema allows.
     pub(super) fn too_many(&mut self, actual: usize, max: usize) {
         if !field::is_full(&self.too_long) {
             let path = Path::new(beginning(&self.strict_path, SHOWN_MAX));
@@ -118,8 +119,7 @@ impl Context {
         }
     }
 
-    /// The refusal of a body for what it holds, not for how it is written: 413 for what takes too much memory, and
-    /// the lists that are too long.
+    /// Fails if the body exceeds a limit: too much memory (413), or lists that are too long.
     pub(super) fn excess(&mut self) -> Result<(), Excess> {
         if self.memory.is_exhausted() && !self.repeats_itself() {
             return Err(Excess::Memory(self.memory.refusal()));
@@ -127,7 +127,7 @@ impl Context {
         if self.too_long.is_empty() { Ok(()) } else { Err(Excess::Items(std::mem::take(&mut self.too_long))) }
     }
 
-    /// The error that ended decoding: one of ours, or the parser's.
+    /// Returns the error that ended decoding: ours, or the parser's.
     pub(super) fn fatal(&self, parser: String) -> String {
         self.fatal.clone().unwrap_or(parser)
     }
@@ -136,19 +136,19 @@ impl Context {
         self.strict
     }
 
-    /// Whether it is at a field of the struct of this definition.
+    /// Whether the current field belongs to the struct of this definition.
     pub(super) fn is_in(&self, definition: &str) -> bool {
         self.structs.last().is_some_and(|last| *last == definition)
     }
 
-    /// Remembers the error that the client is told.
+    /// Records the error for the client. The first one is kept.
     pub(super) fn fail<E: serde::de::Error>(&mut self, why: String) -> E {
         let error = E::custom(&why);
         self.fatal.get_or_insert(why);
         error
     }
 
-    /// A value of the wrong type, in the words of Go's decoder.
+    /// The error for a value of the wrong type, with the message of Go's decoder.
     pub(super) fn mismatch<E: serde::de::Error>(&mut self, value: &str, schema: &Schema) -> E {
         let within = self.structs.last().map(|definition| last_segment(definition));
         let place = match within {
@@ -168,7 +168,8 @@ impl Context {
         self.strict_error("duplicate", key);
     }
 
-    /// A key twice in a value of free form: of Kubernetes' two parsers one tells its path and the other does not.
+    /// Reports a duplicate key in a free-form value. One of Kubernetes' two parsers reports its path, the other does
+    /// not.
     pub(super) fn duplicate_raw(&mut self, key: &str) {
         match self.twice {
             Some(Format::Json) => self.duplicate(key),
@@ -199,7 +200,7 @@ impl Context {
         }
     }
 
-    /// Runs `inside` at a struct's field.
+    /// Runs `inside` with the path extended by a struct's field.
     pub(super) fn at_field<T>(
         &mut self,
         shape: &ObjectShape,
@@ -214,7 +215,7 @@ impl Context {
         result
     }
 
-    /// Runs `inside` at a map's key.
+    /// Runs `inside` with the path extended by a map's key.
     pub(super) fn at_key<T>(&mut self, key: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.strict_path.len();
         if length > 0 {
@@ -224,15 +225,15 @@ impl Context {
         self.at(length, inside)
     }
 
-    /// Runs `inside` at a list's item.
+    /// Runs `inside` with the path extended by a list index.
     pub(super) fn at_index<T>(&mut self, index: usize, inside: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.strict_path.len();
-        // To write to a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.strict_path, "[{index}]");
         self.at(length, inside)
     }
 
-    /// Runs `inside` with the path as it is; afterwards it is of this length again.
+    /// Runs `inside`, and truncates the path to `length` afterwards.
     fn at<T>(&mut self, length: usize, inside: impl FnOnce(&mut Self) -> T) -> T {
         let result = inside(self);
         self.strict_path.truncate(length);
@@ -244,7 +245,7 @@ impl Context {
 fn go_type(schema: &Schema) -> String {
     match &schema.shape {
         Shape::Boolean => "bool".into(),
-        // Its own decoder tells of the number.
+        // Its own decoder reports the number.
         Shape::Int32 | Shape::IntOrString => "int32".into(),
         Shape::Int64 => "int64".into(),
         Shape::String | Shape::Time | Shape::MicroTime => "string".into(),
@@ -260,7 +261,7 @@ fn go_type(schema: &Schema) -> String {
     }
 }
 
-/// Texts of any kind's metadata and conditions that have a type of their own in Go.
+/// The Go types of string fields in any kind's metadata and conditions that are not `string`.
 fn go_name(of: &str, field: &str) -> Option<&'static str> {
     match (of, field) {
         ("ObjectMeta" | "OwnerReference", "uid") => Some("types.UID"),

@@ -1,18 +1,18 @@
-//! Bounds on nesting, and on the marks of YAML, before any parser sees the body.
+//! Limits on nesting and on YAML's structural characters, checked before a parser sees the body.
 
 use super::Format;
 use crate::error::ApiError;
 
-/// Where Go's JSON scanner gives up.
+/// The depth at which Go's JSON scanner fails.
 const JSON_MAX: usize = 10_000;
-/// The YAML scanner looks at each open bracket with each token, so that depth costs time. No object nests so far.
+/// The YAML scanner checks every open bracket at each token, so depth costs time. No object nests this deep.
 const YAML_MAX: usize = 256;
 
-/// Marks of YAML that begin or end something. Its parser keeps some 400 bytes for each, and is the slowest of all: three
-/// megabytes of question marks would take 600. An object of 1.5 MB has some 150,000.
+/// Maximum number of structural characters of YAML. Its parser keeps some 400 bytes for each and is the slowest of
+/// all: three megabytes of question marks would take 600 MB. An object of 1.5 MB has some 150,000.
 const YAML_MARKS_MAX: usize = 200_000;
 
-/// Refuses YAML of more marks than its parser should see: 413.
+/// Refuses YAML with too many structural characters for its parser: 413.
 pub(super) fn check_marks(body: &[u8], format: Format) -> Result<(), ApiError> {
     if format != Format::Yaml || body.len() <= YAML_MARKS_MAX {
         return Ok(());
@@ -23,7 +23,7 @@ pub(super) fn check_marks(body: &[u8], format: Format) -> Result<(), ApiError> {
         b'-' | b'?' | b':' => ends(body.get(at + 1)),
         _ => false,
     };
-    // What nests too far is told of as that.
+    // A body that nests too deep gets that error instead.
     if body.iter().enumerate().filter(is_mark).count() <= YAML_MARKS_MAX || check(body, format).is_err() {
         return Ok(());
     }
@@ -33,14 +33,14 @@ pub(super) fn check_marks(body: &[u8], format: Format) -> Result<(), ApiError> {
     Err(ApiError::request_entity_too_large(why))
 }
 
-/// Refuses a body that nests too far. In JSON brackets within strings do not count; in YAML, where a quote may be
-/// plain text, every bracket does.
+/// Refuses a body that nests too deep. In JSON, brackets within strings do not count; in YAML, where a quote may be
+/// plain text, every bracket counts.
 pub(super) fn check(body: &[u8], format: Format) -> Result<(), String> {
     let max = match format {
         Format::Json => JSON_MAX,
         Format::Yaml => YAML_MAX,
     };
-    // Hardly any body has so many brackets that it has to be looked at more closely.
+    // Few bodies have so many brackets that their nesting has to be counted.
     if body.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() < max {
         return Ok(());
     }

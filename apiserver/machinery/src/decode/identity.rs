@@ -1,4 +1,4 @@
-//! Which kind a body says it is, before it is decoded as ours.
+//! Reads the `apiVersion` and `kind` of a body before it is decoded as ours.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::go_json;
 use crate::kind::Names;
 use crate::quote::go_quote;
 
-/// How much of a body an error shows.
+/// Maximum number of bytes of a body that an error shows.
 const SHOWN: usize = 30;
 
-/// Whether a decoded body says that it is of this kind, or nothing of its kind.
+/// Whether a decoded body is of this kind, or names no kind.
 pub(super) fn is_of(body: Option<&Value>, names: &Names) -> bool {
     let says =
         |field: &str| body.and_then(|body| body.get(field)).and_then(Value::as_str).unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn is_of(body: Option<&Value>, names: &Names) -> bool {
     (kind.is_empty() || kind == names.kind) && (api_version.is_empty() || api_version == names.api_version())
 }
 
-/// An error unless the body is of this kind or says nothing of its kind.
+/// Fails if the body names another kind.
 pub(super) fn check(
     body: &[u8],
     format: Format,
@@ -54,7 +54,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Kubernetes' scheme calls itself by the line of its source that makes it; ours has to be called something.
+/// The error for an unknown kind. Kubernetes names its scheme by the source line that creates it; this is such a
+/// name.
 pub fn not_registered(kind: &str, api_version: &str) -> String {
     let (kind, version) = (go_quote(kind), go_quote(api_version));
     format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
@@ -64,7 +65,7 @@ fn version_of(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
 
-/// The beginning of a body: as text if it looks like JSON, else in hexadecimal.
+/// Returns the beginning of a body: as text if it looks like JSON, otherwise in hexadecimal.
 pub fn summary(body: &[u8]) -> String {
     let (start, rest) = body.split_at(SHOWN.min(body.len()));
     let text = match start.first() {
@@ -98,7 +99,7 @@ impl<'de> Visitor<'de> for IdentitySeed {
         f.write_str("an object")
     }
 
-    /// A body of null says nothing.
+    /// A body of null names no kind.
     fn visit_unit<E: Error>(self) -> Result<Identity, E> {
         Ok(Identity::default())
     }
@@ -144,7 +145,7 @@ impl<'de> Visitor<'de> for IdentitySeed {
     }
 }
 
-/// The words of Go's decoder for the struct that Kubernetes reads the type into.
+/// The message of Go's decoder for the struct that Kubernetes reads `apiVersion` and `kind` into.
 fn no_object<E: Error>(what: &str) -> E {
     E::custom(format!(
         "json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
@@ -152,7 +153,7 @@ fn no_object<E: Error>(what: &str) -> E {
     ))
 }
 
-/// A field of the type: text, or null for none.
+/// Reads `apiVersion` or `kind`: text, or null for none.
 fn text<E: Error>(name: &str, value: Value) -> Result<String, E> {
     match value {
         Value::String(text) => Ok(text),

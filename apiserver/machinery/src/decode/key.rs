@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 
-/// A key as text: YAML has numbers and booleans for keys, and Kubernetes takes their text.
+/// Reads a map key as text. YAML allows numbers and booleans as keys, and Kubernetes uses their text.
 pub(super) struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {

@@ -1,5 +1,5 @@
-//! A tree of values into the types of a schema, as Kubernetes' converter takes it: integers are cut to their width,
-//! floats without a fraction are integers, what is unknown is dropped and told of in the order of its names.
+//! Converts a tree of values to the types of a schema, as Kubernetes' converter does: integers are truncated to their
+//! width, floats without a fraction are integers, and unknown fields are dropped and reported in alphabetical order.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::field::beginning;
 use crate::go_format::type_name;
 use crate::schema::{ObjectShape, Schema, Shape};
 
-/// Converts a value in place; returns `unknown field "spec.foo"` of each.
+/// Converts a value in place. Returns `unknown field "spec.foo"` for each unknown field. Fails if a value has the
+/// wrong type.
 pub(super) fn restore(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
     let mut walk = Walk { path: String::new(), unknown: BTreeSet::new() };
     walk.value(value, schema)?;
@@ -20,7 +21,7 @@ pub(super) fn restore(value: &mut Value, schema: &Schema) -> Result<Vec<String>,
 
 struct Walk {
     path: String,
-    /// The first ones in order, at most [`STRICT_ERRORS_MAX`].
+    /// The first errors in alphabetical order, at most [`STRICT_ERRORS_MAX`].
     unknown: BTreeSet<String>,
 }
 
@@ -28,7 +29,7 @@ impl Walk {
     fn value(&mut self, value: &mut Value, schema: &Schema) -> Result<(), String> {
         match (&schema.shape, value) {
             (_, Value::Null) | (Shape::Raw, _) => Ok(()),
-            // These have decoders of their own, which go by JSON.
+            // These types have JSON decoders of their own.
             (Shape::Time | Shape::MicroTime, Value::String(_)) => Ok(()),
             (Shape::Time | Shape::MicroTime, other) => Err(not_json(other, "string")),
             (Shape::IntOrString, value) => int_or_string(value),
@@ -98,7 +99,7 @@ fn scalar(value: &mut Value, shape: &Shape) -> Result<(), String> {
             *value = if wanted == "int32" { cut(whole).into() } else { whole.into() };
             Ok(())
         }
-        // To Go an integer may become a string, of the character with that number; the converter does not go along.
+        // In Go, an integer can be converted to a string, the character with that number; the converter refuses it.
         (Shape::String, Value::Number(number)) if number.is_i64() => {
             Err(format!("cannot convert int64 to {wanted}"))
         }
@@ -116,13 +117,13 @@ fn int_or_string(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Text that stands for bytes: the converter goes by JSON here, and says so.
+/// Checks base64 text. The converter uses the JSON decoder here, and its error says so.
 fn bytes(text: &mut String) -> Result<(), String> {
     *text = base64_text(text).map_err(|why| format!("error decoding from json: {why}"))?;
     Ok(())
 }
 
-/// A value of the wrong type, as Go's JSON decoder tells of it.
+/// The error of Go's JSON decoder for a value of the wrong type.
 fn not_json(value: &Value, wanted: &str) -> String {
     let given = match value {
         Value::Null => "null".to_owned(),
@@ -136,7 +137,8 @@ fn not_json(value: &Value, wanted: &str) -> String {
     format!("json: cannot unmarshal {given} into Go value of type {wanted}")
 }
 
-/// None if the number has a fraction. What no integer can hold is the least one, as amd64 converts it.
+/// Returns the number as an integer; `None` if it has a fraction. A number outside the range becomes the least
+/// integer, as on amd64.
 fn integer(number: &Number) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if let Some(integer) = number.as_i64() {
@@ -147,7 +149,7 @@ fn integer(number: &Number) -> Option<i64> {
     Some(if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN })
 }
 
-/// The lower half of an integer.
+/// Returns the lower 32 bits of an integer.
 fn cut(integer: i64) -> i32 {
     let [a, b, c, d, ..] = integer.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])

@@ -1,4 +1,4 @@
-//! The pass over a body, one value at a time, each against its schema.
+//! The decoding pass: deserializes each value with its schema.
 
 use std::fmt;
 
@@ -16,8 +16,9 @@ use crate::schema::common::MANAGED_FIELDS_ENTRY;
 use crate::schema::{ObjectShape, Schema, Shape};
 use crate::time::{format_micro_time, format_time, parse_time};
 
-/// Deserializes one value by its schema; null is `None`, as if the field were absent. What an entry of managed fields
-/// owns becomes a string, the text of a [`FieldsV1`](crate::object::FieldsV1): a tree of it would be made for nobody.
+/// Deserializes one value with its schema; null is `None`, as if the field were absent. The fields that an entry of
+/// managed fields owns become a string, the text of a [`FieldsV1`](crate::object::FieldsV1), because nothing needs
+/// them as a tree.
 pub(super) struct Node<'c, 's> {
     context: &'c mut Context,
     schema: &'s Schema,
@@ -58,7 +59,7 @@ impl<'c, 's> Node<'c, 's> {
         if let Some(why) = go_time::refusal(text, micro) {
             return Err(self.context.fail(why));
         }
-        // What is left out of range is beyond what we can tell, not beyond what Go can.
+        // The rest is outside the range of our time type, though not of Go's.
         let Some(time) = parse_time(text) else {
             let text = crate::quote::go_quote(text);
             return Err(self.context.fail(format!("parsing time {text}: out of range")));
@@ -238,7 +239,7 @@ fn read_map<'de, A: MapAccess<'de>>(
     Ok(result)
 }
 
-/// What was read, or the zero value where that was null.
+/// Returns the value, or the zero value of the schema for null.
 fn or_zero<E: Error>(context: &mut Context, value: Option<Value>, schema: &Schema) -> Result<Value, E> {
     if let Some(value) = value {
         return Ok(value);
@@ -251,7 +252,7 @@ fn raw_integer(value: i128) -> Value {
     match (i64::try_from(value), u64::try_from(value)) {
         (Ok(value), _) => value.into(),
         (_, Ok(value)) => value.into(),
-        // The visitors hand on 64 bits at most.
+        // The visitors pass at most 64 bits.
         _ => Value::Null,
     }
 }

@@ -1,4 +1,4 @@
-//! What is read of a body, what is dropped and told, and what hostile input gets.
+//! Decoding: the values that are kept, those that are dropped and reported, and the errors for hostile input.
 
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn yaml(body: &str) -> Result<Decoded, ApiError> {
     decode(body.as_bytes(), Format::Yaml, &NAMES, &schema())
 }
 
-/// The spec that a spec decodes to, without the default.
+/// Returns the decoded spec without the defaulted field.
 fn spec(body: &str) -> Value {
     without_default(json(&format!(r#"{{"spec":{body}}}"#)).unwrap())
 }
@@ -230,7 +230,7 @@ fn the_fields_of_a_manager_come_out_sorted_in_whatever_form_they_came() {
         assert_eq!(written(object.clone()), sorted);
         assert!(String::from_utf8(object.to_json().to_vec()).unwrap().contains(&sorted[1..]));
     }
-    // What a patch makes is a tree, and what is no list of entries is told of as before.
+    // The result of a patch is a tree; managed fields that are not a list of entries get the same errors as before.
     let mut patched = Object::raw(json!({"metadata": tree}).as_object().unwrap().clone());
     conform(&mut patched, &NAMES, &schema()).unwrap();
     assert_eq!(written(patched), sorted);
@@ -250,7 +250,7 @@ fn deep_nesting_is_refused_and_not_fatal() {
     }
     let raw = format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{}}}]}}}}"#, deep("[", "]", 10_000));
     assert_eq!(json(&raw).unwrap_err().code(), 400);
-    // An unknown field is skipped, but not however deep.
+    // An unknown field is skipped, but not at any depth.
     assert_eq!(json(&format!(r#"{{"x":{}}}"#, deep("[", "]", 9_000))).unwrap().strict_errors.len(), 1);
     assert!(refused(&format!(r#"{{"x":{}}}"#, deep("[", "]", 10_000))).contains("exceeded max depth"));
 }
@@ -320,16 +320,16 @@ fn a_patched_object_is_made_to_fit() {
     );
 }
 
-/// The YAML scanner is quadratic in depth: three megabytes of `[` kept it busy for minutes.
+/// Regression: the YAML scanner takes time quadratic in depth; three megabytes of `[` kept it busy for minutes.
 #[test]
 fn much_nesting_does_not_hang() {
     for piece in ["[", "{", "? ", "- ", "a: {", "[a: ", "&a [", "[*a,"] {
         let body = piece.repeat((1 << 20) / piece.len());
         assert_eq!(json(&body).unwrap_err().code(), 400);
-        // Brackets are too deep, and of the other marks there are too many.
+        // Brackets nest too deep, and the other structural characters are too many.
         let code = if matches!(piece, "? " | "- ") { 413 } else { 400 };
         assert_eq!(yaml(&body).unwrap_err().code(), code, "{piece}");
-        // A stray quote must not hide what follows.
+        // A stray quote must not hide what follows it.
         assert_eq!(yaml(&format!("a: b\"\nc: {body}")).unwrap_err().code(), code, "{piece}");
     }
     let wide = format!("{}{}", "[".repeat(255), "a,".repeat(100_000));
@@ -371,7 +371,8 @@ fn strict_errors_are_bounded() {
     assert_eq!(json(&format!("{{{}}}", body.join(","))).unwrap().strict_errors.len(), 100);
 }
 
-/// A body of an apply is YAML by its type and JSON by its bytes: it is read as JSON and judged as YAML.
+/// The body of an apply is YAML by its content type and often JSON by its bytes: it is read as JSON, with the rules
+/// of YAML.
 #[test]
 fn json_that_is_sent_as_yaml_comes_out_as_yaml_does() {
     for text in [

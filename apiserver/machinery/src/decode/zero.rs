@@ -1,12 +1,12 @@
-//! What a field is that nobody gave, as Go has it.
+//! Go's zero values for fields that were not given.
 
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Schema, Shape};
 
-/// As Go marshals the field: with `omitempty` an empty one is left out, without it an absent one has its zero value.
-/// A pointer stays as given. Then the schema's default.
-/// What was not given is not looked for. Returns what it filled in.
+/// Completes a field as Go marshals it: with `omitempty` an empty value is removed, without it an absent one gets its
+/// zero value. A pointer is kept as given. Then the schema's default applies. `given` says whether the field may be
+/// present, which saves the look-up. Returns the value that was filled in.
 pub(super) fn settle<'o>(
     object: &'o mut Map<String, Value>,
     field: &Field,
@@ -39,7 +39,7 @@ fn is_empty(value: &Value, shape: &Shape) -> bool {
     }
 }
 
-/// Go's zero value; null where that is a nil pointer, list or map.
+/// Returns Go's zero value; null for a nil pointer, list or map.
 pub(super) fn zero(schema: &Schema) -> Value {
     match &schema.shape {
         Shape::Boolean => false.into(),

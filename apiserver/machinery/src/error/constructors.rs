@@ -1,4 +1,4 @@
-//! One constructor per reason, worded as k8s.io/apimachinery/pkg/api/errors words them.
+//! One constructor for each reason, with the messages of k8s.io/apimachinery/pkg/api/errors.
 
 use std::fmt::Display;
 
@@ -6,16 +6,16 @@ use crate::error::{ApiError, Status, StatusCause, StatusDetails};
 use crate::field::{ERRORS_MAX, Error, ErrorList, aggregate, beginning, cut};
 use crate::quote::go_quote;
 
-/// Cause of a timeout that waited for a resourceVersion which the server has not reached.
+/// The cause of a timeout for a resourceVersion that the server has not reached.
 pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
 
-/// Bytes of all causes of one 422 together, unless the first alone is longer.
+/// Maximum number of bytes of all causes of a 422 together; the first cause may be longer by itself.
 pub const CAUSES_MAX_BYTES: usize = 256 << 10;
 
-/// Bytes of a message: some repeat what they are about.
+/// Maximum number of bytes of a message; some messages repeat a value of the request.
 const MESSAGE_MAX: usize = 512 << 10;
 
-/// Bytes that a 422 shows of the name of its object; no valid name is as long.
+/// Maximum number of bytes of the object's name in a 422; no valid name is as long.
 const NAME_SHOWN: usize = 1024;
 
 const OPTIMISTIC_LOCK: &str =
@@ -41,7 +41,8 @@ impl ApiError {
         Self::new(404, "NotFound", message, Some(details(group, resource, name)))
     }
 
-    /// Says after how many seconds the same request may be sent again: only of one of which nothing was carried out.
+    /// Sets the seconds after which the same request may be sent again. Only for a request of which nothing was
+    /// carried out.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.status.details.get_or_insert_default().retry_after_seconds = seconds;
@@ -58,7 +59,7 @@ impl ApiError {
         )
     }
 
-    /// 409: the name is taken.
+    /// 409: an object of this name exists.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
         let message = format!("{} {} already exists", qualified(group, resource), go_quote(name));
         Self::new(409, "AlreadyExists", message, Some(details(group, resource, name)))
@@ -90,13 +91,13 @@ impl ApiError {
         Self::conflict(group, resource, name, OPTIMISTIC_LOCK)
     }
 
-    /// 409 with causes and nothing else in the details, as server-side apply answers its conflicts.
+    /// 409 whose details have only causes, as for conflicts of server-side apply.
     pub fn conflict_with_causes(message: impl Into<String>, causes: Vec<StatusCause>) -> Self {
         Self::new(409, "Conflict", message, Some(StatusDetails { causes, ..StatusDetails::default() }))
     }
 
-    /// 422: every error of the object, one cause each, as far as [`CAUSES_MAX_BYTES`] and
-    /// [`ERRORS_MAX`](crate::field::ERRORS_MAX) go; the message says if there are more.
+    /// 422 with one cause for each error, up to [`CAUSES_MAX_BYTES`] and [`ERRORS_MAX`](crate::field::ERRORS_MAX);
+    /// the message says if there are more.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: ErrorList) -> Self {
         let name = beginning(name, NAME_SHOWN);
         let subject = format!("{} {} is invalid", qualified(group, kind), go_quote(name));
@@ -119,7 +120,7 @@ impl ApiError {
         Self::new(401, "Unauthorized", "Unauthorized", None)
     }
 
-    /// 403: `leases.coordination.k8s.io "x" is forbidden: why`; an empty group and resource leave the subject out.
+    /// 403: `leases.coordination.k8s.io "x" is forbidden: why`; without the subject if group and resource are empty.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: impl Display) -> Self {
         let message = match (group.is_empty() && resource.is_empty(), name.is_empty()) {
             (true, _) => format!("forbidden: {why}"),
@@ -131,13 +132,13 @@ impl ApiError {
         Self::new(403, "Forbidden", message, Some(details(group, resource, name)))
     }
 
-    /// 405 of a path that exists but takes other methods.
+    /// 405 for a path that exists with other methods.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message, Some(StatusDetails::default()))
     }
 
-    /// 406: nothing in Accept can be served.
+    /// 406: no media type in Accept can be served.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let message = format!("only the following media types are accepted: {}", accepted.join(", "));
         Self::new(406, "NotAcceptable", message, None)
@@ -157,7 +158,7 @@ impl ApiError {
         Self::new(410, "Expired", message, None)
     }
 
-    /// 410 of older servers' wording; new code answers [`ApiError::expired`].
+    /// 410 with the reason of older servers; new code uses [`ApiError::expired`].
     pub fn gone(message: impl Into<String>) -> Self {
         Self::new(410, "Gone", message, None)
     }
@@ -180,8 +181,8 @@ impl ApiError {
         Self::new(500, "InternalError", format!("Internal error occurred: {why}"), Some(details))
     }
 
-    /// 507: there is no room to keep it. Kubernetes has no reason of its own for it (etcd's "database space exceeded"
-    /// is its 500); the code is that of RFC 4918, 11.5.
+    /// 507: there is no space to store the object. Kubernetes has no reason of its own for it (it answers etcd's
+    /// "database space exceeded" with 500); the code is that of RFC 4918, 11.5.
     pub fn insufficient_storage(message: impl Into<String>) -> Self {
         Self::new(507, "InsufficientStorage", message, None)
     }
@@ -197,7 +198,7 @@ impl ApiError {
         Self::new(504, "Timeout", format!("Timeout: {why}"), Some(details))
     }
 
-    /// 504 of a read at a resourceVersion that lies in the future (storage.NewTooLargeResourceVersionError).
+    /// 504 for a read at a resourceVersion in the future (storage.NewTooLargeResourceVersionError).
     pub fn resource_version_too_large(asked: u64, current: u64) -> Self {
         let why = format!("Too large resource version: {asked}, current: {current}");
         let mut error = Self::timeout(why, 1);
@@ -209,7 +210,7 @@ impl ApiError {
         error
     }
 
-    /// 500 that the client should retry: a transient failure of `verb` on the resource.
+    /// 500 that the client should retry: a temporary failure of `verb` on the resource.
     pub fn server_timeout(group: &str, resource: &str, verb: &str, retry_after_seconds: u32) -> Self {
         let on = qualified(group, resource);
         let message = format!(
@@ -220,7 +221,7 @@ impl ApiError {
     }
 }
 
-/// The errors as causes, as many as an answer tells.
+/// Returns the errors as causes, up to the limits of one response.
 fn causes(errors: &[Error]) -> Vec<StatusCause> {
     let mut bytes = 0;
     let within = |cause: &StatusCause| {

@@ -1,4 +1,4 @@
-//! Status bodies in the words that clients match.
+//! Bodies of Status, with the messages that clients match.
 
 #![allow(clippy::unwrap_used)]
 use super::*;

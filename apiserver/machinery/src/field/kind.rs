@@ -1,8 +1,8 @@
-//! What can be wrong with a field, and how Kubernetes words it.
+//! The types of field errors, with Kubernetes' messages.
 
 use crate::quote::go_quote;
 
-/// What is wrong with a field; the variants are the causes of a Status of reason Invalid.
+/// The type of a field error; each is a cause of a Status with reason Invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorType {
     /// `FieldValueRequired`
@@ -74,7 +74,7 @@ impl ErrorType {
         )
     }
 
-    /// What the variant's numbers or values say.
+    /// Returns the rule that the variant's numbers or values describe.
     pub(super) fn rule(&self) -> Option<String> {
         Some(match self {
             Self::NotSupported(values) if !values.is_empty() => {

@@ -1,4 +1,4 @@
-//! Where a field stands in its object.
+//! The path of a field in its object.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Path {
         Self(format!("{}[{key}]", self.0))
     }
 
-    /// The path with another number of the item, if it leads to an item of the list at `list` or below one.
+    /// Returns the path with another list index, if it leads to an item of the list at `list`, or below one.
     #[must_use]
     pub fn renumbered(&self, list: &str, number: impl FnOnce(usize) -> usize) -> Self {
         let below = self.0.strip_prefix(list).and_then(|rest| rest.strip_prefix('['));

@@ -1,7 +1,7 @@
-//! How much an error repeats of what it is about.
+//! Limits on how much of a value an error repeats.
 //!
-//! Kubernetes has no such bounds: there a body of 100 KB can ask for an answer of gigabytes. No answer to an ordinary
-//! object reaches them.
+//! Kubernetes has no such limits: there a body of 100 KB can cause a response of gigabytes. Errors for ordinary
+//! objects do not reach them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,22 +11,23 @@ use serde_json::Value;
 use super::Error;
 use crate::quote::go_quote;
 
-/// Errors that validation collects: it does not look at further items, keys or characters once it has so many.
+/// Maximum number of errors that validation collects: after that it checks no further items, keys or characters.
 pub const ERRORS_MAX: usize = 250;
-/// Bytes that an error shows of a value or of a detail; ` ...` stands for the rest.
+/// Maximum number of bytes of a value or of a detail in an error; ` ...` replaces the rest.
 pub const SHOWN_MAX: usize = 8 << 10;
 
-/// Whether there are as many errors as one answer tells.
+/// Whether there are as many errors as a response may have.
 pub fn is_full(errors: &[Error]) -> bool {
     errors.len() >= ERRORS_MAX
 }
 
-/// A value as an error shows it: strings quoted as Go quotes them, the rest as Go's JSON; at most [`SHOWN_MAX`] bytes.
+/// A value as an error shows it: strings quoted like Go's `%q`, other values as Go's JSON; at most [`SHOWN_MAX`]
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown(Arc<str>);
 
 impl Shown {
-    /// Of a value. Errors that show the same value share one.
+    /// Formats a value. Errors that show the same value can share it.
     pub fn of(value: &Value) -> Self {
         let text = match value {
             Value::String(text) => {
@@ -49,7 +50,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// The text, or its first `max` bytes and ` ...`.
+/// Returns the text; if it is longer than `max` bytes, its beginning and ` ...`.
 pub fn cut(mut text: String, max: usize) -> String {
     let end = beginning(&text, max).len();
     if end < text.len() {
@@ -60,7 +61,7 @@ pub fn cut(mut text: String, max: usize) -> String {
     text
 }
 
-/// At most the first `max` bytes of a text.
+/// Returns at most the first `max` bytes of a text.
 pub fn beginning(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! The order of keys (go-yaml sorter.go): numbers within texts by their value, letters behind all else.
+//! The order of keys (go-yaml sorter.go): numbers within texts compare by value, and letters sort after all other
+//! characters.
 
 use std::cmp::Ordering;
 
@@ -20,7 +21,7 @@ fn differ(a: &[char], b: &[char], at: usize) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // Behind a digit that counts, a zero is part of a number and no leading zero.
+    // After a significant digit, a zero is part of a number and not a leading zero.
     let within = (a[at] == '0' || b[at] == '0')
         && a[..at].iter().rev().take_while(|c| c.is_numeric()).any(|c| *c != '0');
     let start = u64::from(within);
@@ -28,7 +29,7 @@ fn differ(a: &[char], b: &[char], at: usize) -> Ordering {
     of_a.0.cmp(&of_b.0).then(of_a.1.cmp(&of_b.1)).then(a[at].cmp(&b[at]))
 }
 
-/// The number that begins here, behind what came before, and its length.
+/// Returns the number that begins here, continued from `start`, and its length.
 fn number(text: &[char], start: u64) -> (u64, usize) {
     let digits = text.iter().take_while(|c| c.is_ascii_digit());
     let add = |(value, length): (u64, usize), c: &char| {

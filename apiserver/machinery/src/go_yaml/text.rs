@@ -1,18 +1,19 @@
-//! Texts: plain where they stay texts, else in quotes or as a block (go-yaml encode.go, emitterc.go).
+//! Writes texts: plain if they are read back as text, otherwise quoted or as a block (go-yaml encode.go,
+//! emitterc.go).
 
 use std::fmt::Write;
 
-/// Words that YAML 1.1 takes for no text.
+/// Words that YAML 1.1 does not read as text.
 const WORDS: [&str; 36] = [
     "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE",
     "n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE", ".nan", ".NaN", ".NAN",
     ".inf", ".Inf", ".INF", "+.inf", "-.inf", "<<",
 ];
 
-/// Longest line before a text goes on in the next.
+/// Column after which a text continues on the next line.
 const WIDTH: usize = 80;
 
-/// Writes a key, which stays in one line.
+/// Writes a key, which stays on one line.
 pub(super) fn write_key(out: &mut String, text: &str) {
     let shape = Shape::of(text);
     if shape.plain && !is_something_else(text) {
@@ -24,7 +25,7 @@ pub(super) fn write_key(out: &mut String, text: &str) {
     }
 }
 
-/// Writes a text; lines of a block begin at `indent`.
+/// Writes a text; the lines of a block are indented by `indent`.
 pub(super) fn write(out: &mut String, text: &str, indent: usize) {
     let shape = Shape::of(text);
     if text.contains('\n') {
@@ -44,7 +45,7 @@ pub(super) fn write(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-/// Which styles a text allows.
+/// The styles that a text allows.
 struct Shape {
     plain: bool,
     single: bool,
@@ -82,7 +83,7 @@ fn has_indicators(text: &str) -> bool {
     first || inner || text.starts_with("---") || text.starts_with("...")
 }
 
-/// go-yaml's is_printable, by characters.
+/// go-yaml's is_printable, for characters.
 fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}')
         && !matches!(c, '\u{feff}' | '\t' | '\u{85}' | '\u{2028}' | '\u{2029}')
@@ -109,7 +110,7 @@ fn is_number(text: &str) -> bool {
     octal || based || is_float(unsigned)
 }
 
-/// `[0-9]*\.?[0-9]+([eE][-+][0-9]+)?`, and what Go's ParseFloat takes behind a point.
+/// `[0-9]*\.?[0-9]+([eE][-+][0-9]+)?`, and what Go's ParseFloat also accepts after a point.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -149,7 +150,7 @@ fn is_time(text: &str, zoned: bool) -> bool {
     below(hours, 24) && below(minutes, 60) && below(seconds, 60) && zone.is_empty() != zoned
 }
 
-/// `190:20:30.15`: a float of YAML 1.1 that nobody means.
+/// `190:20:30.15`: a sexagesimal float of YAML 1.1.
 fn is_base_60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let Some((first, rest)) = unsigned.split_once(':') else { return false };
@@ -159,7 +160,7 @@ fn is_base_60(text: &str) -> bool {
     first.starts_with(|c: char| c.is_ascii_digit()) && digits(first) && sixties && digits(fraction)
 }
 
-/// A text whose lines end at a space once they are long.
+/// Writes a text that breaks at a space once a line is long.
 fn folded(out: &mut String, text: &str, indent: usize) {
     let mut column = column(out);
     let mut before = '\0';
@@ -187,7 +188,7 @@ fn new_line(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// In quotes, with escapes; long lines end at a space where an indent is given.
+/// Writes a text in double quotes, with escapes; long lines break at a space if there is an indent.
 fn double_quoted(out: &mut String, text: &str, indent: Option<usize>) {
     out.push('"');
     let mut spaces = true;
@@ -235,7 +236,7 @@ fn double_quoted(out: &mut String, text: &str, indent: Option<usize>) {
     out.push('"');
 }
 
-/// `|`, with what is to become of line breaks at the end.
+/// Writes a block with `|` and the indicator for the line breaks at its end.
 fn block(out: &mut String, text: &str, indent: usize) {
     out.push('|');
     if text.starts_with([' ', '\n']) {

@@ -1,4 +1,4 @@
-//! What two sets of paths have between them: union, intersection, difference.
+//! Set operations on sets of paths: union, intersection, difference.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,7 +7,7 @@ use super::path::PathElement;
 use super::set::Set;
 
 impl Set {
-    /// Paths of either set.
+    /// Returns the paths of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let members = merge(&self.members, &other.members, |e| e, |a, _| a.clone());
@@ -15,8 +15,8 @@ impl Set {
         Self { members, children: merge(&self.children, &other.children, |c| &c.0, both) }
     }
 
-    /// Paths of any of the sets. They are joined two by two, and then what comes of it again: one after the other, each
-    /// path would be copied as often as there are sets.
+    /// Returns the paths of any of the sets. Joins them pairwise, then the results again: one after the other, each
+    /// path would be copied once for each set.
     #[must_use]
     pub(super) fn union_of<'s>(sets: impl Iterator<Item = Cow<'s, Self>>) -> Self {
         let mut sets: Vec<Cow<'s, Self>> = sets.collect();
@@ -31,7 +31,7 @@ impl Set {
         }
         sets.pop().unwrap_or_default().into_owned()
     }
-    /// The same of sets that nobody else needs: mostly one of them has all that is in the other.
+    /// Returns the union of two sets that are no longer needed. Usually one of them includes the other.
     #[must_use]
     pub(super) fn join(self, other: Self) -> Self {
         match (other.includes(&self), self.includes(&other)) {
@@ -50,10 +50,10 @@ impl Set {
         other.members.iter().all(|element| self.has_member(element)) && other.children.iter().all(below)
     }
 
-    /// Paths of both sets.
+    /// Returns the paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        // Mostly one has few of the paths of the other, which are then looked up in it.
+        // Usually one set is much smaller; its paths are looked up in the other.
         if other.members.len() + other.children.len() < self.members.len() + self.children.len() {
             return other.intersection(self);
         }
@@ -65,7 +65,7 @@ impl Set {
         Self { members, children: self.children.iter().filter_map(both).collect() }
     }
 
-    /// Paths of this set that are not in `other`.
+    /// Returns the paths of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut out = self.clone();
@@ -80,7 +80,7 @@ impl Set {
         self.members.iter().any(|element| other.has_member(element)) || self.children.iter().any(below)
     }
 
-    /// Takes out the paths that are in `other`.
+    /// Removes the paths that are in `other`.
     pub(super) fn remove(&mut self, other: &Self) {
         self.members.retain(|element| !other.has_member(element));
         self.children.retain_mut(|(element, set)| {
@@ -90,7 +90,7 @@ impl Set {
         });
     }
 
-    /// Paths of this set that neither are in `other` nor lie below one of its paths.
+    /// Returns the paths of this set that are neither in `other` nor below one of its paths.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
         let mut out = self.clone();
@@ -98,7 +98,7 @@ impl Set {
         out
     }
 
-    /// Takes out the paths that are in `other` or lie below one of its paths.
+    /// Removes the paths that are in `other` or below one of its paths.
     pub(super) fn remove_recursively(&mut self, other: &Self) {
         self.members.retain(|element| !other.has_member(element));
         self.children.retain_mut(|(element, set)| {
@@ -116,7 +116,7 @@ fn filled(element: &PathElement, set: Set) -> Option<(PathElement, Set)> {
     (!set.is_empty()).then(|| (element.clone(), set))
 }
 
-/// Walks two sorted lists side by side, and keeps what either of them has.
+/// Merges two sorted lists; elements that are in both are combined by `both`.
 fn merge<T: Clone>(a: &[T], b: &[T], key: impl Fn(&T) -> &PathElement, both: impl Fn(&T, &T) -> T) -> Vec<T> {
     let mut out = Vec::with_capacity(a.len());
     let (mut i, mut j) = (0, 0);

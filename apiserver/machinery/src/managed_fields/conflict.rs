@@ -1,4 +1,4 @@
-//! Conflicts of an apply with other managers, in kube-apiserver's words.
+//! Conflicts of an apply with other managers, with kube-apiserver's messages.
 
 use super::managed::{Manager, Operation};
 use super::path::PathElement;
@@ -7,15 +7,15 @@ use crate::error::{ApiError, StatusCause};
 use crate::field::cut;
 use crate::quote::go_quote;
 
-/// What the configuration would change that others own, by manager.
+/// The fields of other managers that the configuration would change, by manager.
 pub(super) type Conflicts = Vec<(Manager, Set)>;
 
-/// Causes that are listed; a client that needs more has more than a conflict.
+/// Maximum number of causes listed. A client that would need more has a larger problem than a conflict.
 const MAX_CAUSES: usize = 1000;
-/// Bytes that a cause shows of a path.
+/// Maximum number of bytes of a path in a cause.
 const PATH_SHOWN: usize = 1024;
 
-/// 409 with a cause per field (managedfields/internal NewConflictError).
+/// The 409, with one cause for each field (managedfields/internal NewConflictError).
 pub(super) fn conflict_error(conflicts: &Conflicts) -> ApiError {
     let mut conflicts: Vec<&(Manager, Set)> = conflicts.iter().collect();
     conflicts.sort_by_cached_key(|(manager, _)| identifier(manager));
@@ -39,7 +39,7 @@ pub(super) fn conflict_error(conflicts: &Conflicts) -> ApiError {
     ApiError::conflict_with_causes(message, causes)
 }
 
-/// `fields` are the first of `count`.
+/// `fields` are the first of `count` fields.
 fn message(who: &[String], fields: &[(usize, String)], count: usize) -> String {
     if let [(index, field)] = fields {
         return format!("Apply failed with 1 conflict: conflict with {}: {field}", who[*index]);
@@ -55,7 +55,8 @@ fn message(who: &[String], fields: &[(usize, String)], count: usize) -> String {
     format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
 }
 
-/// The text by which kube-apiserver tells managers apart, and sorts them (BuildManagerIdentifier).
+/// Returns the text that identifies a manager in kube-apiserver, and by which managers are sorted
+/// (BuildManagerIdentifier).
 fn identifier(manager: &Manager) -> String {
     let operation = if manager.operation == Operation::Update { "Update" } else { "Apply" };
     let mut out = format!("{{\"manager\":{},\"operation\":\"{operation}\"", go_quote(&manager.name));

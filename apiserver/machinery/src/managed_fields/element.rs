@@ -1,4 +1,4 @@
-//! A path element as text: the keys of FieldsV1 (structured-merge-diff fieldpath/serialize-pe.go).
+//! Path elements as text: the keys of FieldsV1 (structured-merge-diff fieldpath/serialize-pe.go).
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::path::PathElement;
 use super::value::number_text;
 
-/// Reads `f:name`, `k:{...}`, `v:...` or `i:0`; None for a kind that nobody knows yet.
+/// Parses `f:name`, `k:{...}`, `v:...` or `i:0`. Returns `None` for an unknown element type.
 ///
 /// # Errors
-/// A description of what is no element.
+/// If the text is no element: a description.
 pub(super) fn parse(text: &str) -> Result<Option<PathElement>, String> {
     let (kind, rest) = match text.as_bytes() {
         [kind, b':', ..] => (*kind, &text[2..]),
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Option<PathElement>, String> {
     Ok(Some(element))
 }
 
-/// The text of an element, byte for byte as structured-merge-diff writes it.
+/// Returns the text of an element, byte for byte as structured-merge-diff writes it.
 pub(super) fn serialize(element: &PathElement) -> String {
     match element {
         PathElement::Field(name) => ["f:", name].concat(),
@@ -89,7 +89,7 @@ fn write_value(value: &Value, out: &mut String) {
     }
 }
 
-/// A JSON string as Go's encoders escape it; `html` escapes `<`, `>`, `&` and the line separators too.
+/// Writes a JSON string as Go's encoders escape it; with `html`, also escapes `<`, `>`, `&` and the line separators.
 pub(super) fn write_string(text: &str, html: bool, out: &mut String) {
     out.push('"');
     for c in text.chars() {

@@ -17,26 +17,27 @@ use super::set::Set;
 use crate::object::FieldsV1;
 use crate::object::canonical as text;
 
-/// Levels that are read. What is deeper than this in an object could be stored, and not be read from there.
+/// Maximum number of levels that are read. Deeper ones could be stored within an object, but not be read again.
 const MAX_DEPTH: usize = 123;
 
 impl Set {
-    /// Reads FieldsV1. Kinds of elements that nobody knows yet are dropped.
+    /// Parses FieldsV1. Elements of unknown types are dropped.
     ///
     /// # Errors
-    /// A description of what is not FieldsV1.
+    /// If the text is not FieldsV1: a description.
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
         let fields = serde_json::from_slice::<FieldsV1>(text).map_err(|error| error.to_string())?;
         Self::read(fields.as_str()).map(|(set, _)| set)
     }
 
-    /// The same of text in which no key stands twice, and whether it is the text that is written of the set.
+    /// As [`Self::from_json`], for text without duplicate keys. Also returns whether the set is written as exactly
+    /// this text.
     pub(crate) fn read(text: &str) -> Result<(Self, bool), String> {
         let mut told = Told { why: None, exact: true, levels: MAX_DEPTH };
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let read = Reader { told: &mut told }.deserialize(&mut deserializer);
         match read.and_then(|read| deserializer.end().map(|()| read)) {
-            // Nothing is written of the whole object itself.
+            // The whole object itself is not written.
             Ok((set, member)) => {
                 let exact = told.exact && member == set.is_empty();
                 Ok((set, exact))
@@ -48,14 +49,15 @@ impl Set {
         }
     }
 
-    /// FieldsV1 as text, sorted as an object's JSON is: not always the order of structured-merge-diff.
+    /// Returns FieldsV1 as text, sorted like an object's JSON, which is not always the order of
+    /// structured-merge-diff.
     pub(crate) fn to_sorted_json(&self) -> String {
         let mut out = String::with_capacity(256);
         self.write_sorted(false, &mut out);
         out
     }
 
-    /// FieldsV1 as text, byte for byte as structured-merge-diff writes it.
+    /// Returns FieldsV1 as text, byte for byte as structured-merge-diff writes it.
     pub fn to_json(&self) -> String {
         let mut out = String::with_capacity(256);
         self.write_json(false, &mut out);
@@ -67,7 +69,7 @@ impl Set {
         if include_self {
             out.push_str("\".\":{}");
         }
-        // Fields come first, sorted by their names; of the other elements some sort by value.
+        // Fields come first, sorted by name; some of the other elements sort by value.
         let mut others = Vec::new();
         self.entries(|element, member, child| match element {
             PathElement::Field(_) => write_entry(&serialize(element), member, child, out),
@@ -97,7 +99,8 @@ impl Set {
         out.push('}');
     }
 
-    /// Members and children in one order: the element, whether it is a member, what is below.
+    /// Calls `f` for all members and children in one order: with the element, whether it is a member, and the set
+    /// below it.
     fn entries<'a>(&'a self, mut f: impl FnMut(&'a PathElement, bool, Option<&'a Set>)) {
         let mut members = self.members.iter().peekable();
         for (element, set) in &self.children {
@@ -127,13 +130,13 @@ struct Reader<'t> {
     told: &'t mut Told,
 }
 
-/// What is found on the way.
+/// What reading has found.
 struct Told {
-    /// What is not FieldsV1.
+    /// The first error.
     why: Option<String>,
-    /// Whether all of it would be written so.
+    /// Whether the whole set would be written as the text that was read.
     exact: bool,
-    /// How much deeper it may be.
+    /// How many more levels are allowed.
     levels: usize,
 }
 
@@ -146,7 +149,7 @@ impl Told {
 }
 
 impl Reader<'_> {
-    /// The element of a key; None for one that leaves no trace.
+    /// Parses a key; `None` for an element type that is dropped.
     fn element<E: Error>(&mut self, key: &str) -> Result<Option<PathElement>, E> {
         let element = parse(key).map_err(|why| self.told.fail(why))?;
         self.told.exact &= match &element {
@@ -207,14 +210,14 @@ impl<'de> Visitor<'de> for Reader<'_> {
         }
         self.told.levels += 1;
         let set = Set::from_unsorted(members, children);
-        // A leaf stands for itself.
+        // A leaf is a member by itself.
         let leaf = set.members.is_empty() && set.children.is_empty();
         self.told.exact &= !(leaf && member);
         Ok((set, member || leaf))
     }
 }
 
-/// Text of the body where nothing in it is escaped.
+/// A text that borrows from the body if it has no escapes.
 #[derive(serde::Deserialize)]
 struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
 
@@ -226,7 +229,7 @@ mod tests {
     use super::*;
     use crate::object::Object;
 
-    /// FieldsV1 in any order, with elements that nobody knows and members that go without saying.
+    /// FieldsV1 in any order, with unknown elements and redundant members.
     fn fields() -> impl Strategy<Value = Value> {
         const KEYS: [&str; 16] = [
             ".",
@@ -270,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A patch can put one deep value into another. What was made of both was stored, and could not be read again.
+    /// Regression: a patch can put one deep value into another; the result was stored, and could not be read again.
     #[test]
     fn what_is_read_can_be_read_in_an_object() {
         let nested =

@@ -1,4 +1,5 @@
-//! What appliers have come to own: an apply takes fields over even where it leaves their values as they are.
+//! The fields that appliers have come to own: an apply takes ownership of fields even if it does not change their
+//! values.
 
 use std::collections::HashMap;
 
@@ -6,10 +7,10 @@ use super::path::PathElement;
 use super::set::Set;
 use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
-/// The paths at or below a top-level field that an applier owns in `new` and did not own in `old`. What cannot be read is
-/// nobody's in `old`, and the whole field in `new`.
+/// Returns the paths at or below a top-level field that an applier owns in `new` and did not own in `old`. Managed
+/// fields that cannot be read own nothing in `old`, and the whole field in `new`.
 pub fn newly_applied(new: &Object, old: &Object, field: &'static str) -> Set {
-    // Most writes leave it at that.
+    // Most writes change no applier.
     if appliers(new).eq(appliers(old)) {
         return Set::default();
     }
@@ -29,7 +30,7 @@ pub fn newly_applied(new: &Object, old: &Object, field: &'static str) -> Set {
     gained
 }
 
-/// Every applier by its name and subresource, with what it owns.
+/// Returns every applier, by name and subresource, with the fields that it owns.
 fn appliers(object: &Object) -> impl Iterator<Item = ((&str, &str), &FieldsV1)> {
     let entries = object.managed_fields().unwrap_or_default().iter();
     entries.filter(|entry| entry.operation == "Apply").filter_map(|entry: &ManagedFieldsEntry| {
@@ -37,7 +38,7 @@ fn appliers(object: &Object) -> impl Iterator<Item = ((&str, &str), &FieldsV1)> 
     })
 }
 
-/// What of the fields is at or below `field`; `None` if they cannot be read.
+/// Returns the paths at or below `field`; `None` if the fields cannot be read.
 fn owned(fields: &FieldsV1, field: &PathElement) -> Option<Set> {
     let all = fields.paths().ok()?.set;
     let mut below = Set::default();
@@ -97,7 +98,7 @@ mod tests {
         let mine = entry("m", "Apply", "status", fields.clone());
         let new = json!([old[0], mine]);
         assert_eq!(gained(new, old.clone()), [".status.l[name=\"x\"]"]);
-        // The same name on the object itself is somebody else.
+        // The same name on the main resource is another applier.
         let new = json!([old[0], entry("other", "Apply", "", fields)]);
         assert_eq!(gained(new, old), [".status.l[name=\"x\"]"]);
     }

@@ -1,5 +1,5 @@
-//! The way from client-side apply to server-side apply: kubectl's annotation with the configuration it applied last
-//! (managedfields/internal lastappliedmanager.go, lastappliedupdater.go).
+//! The migration from client-side to server-side apply, based on kubectl's annotation with the last applied
+//! configuration (managedfields/internal lastappliedmanager.go, lastappliedupdater.go).
 
 use serde_json::Value;
 
@@ -10,13 +10,12 @@ use crate::meta::ANNOTATIONS_MAX;
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// The only manager that this is for; others opt out by their names.
+/// The manager that is migrated; others opt out by their names.
 pub(super) const MANAGER: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The conflicts that are left where those count for nothing whose fields still have the value that client-side apply
-/// gave them.
+/// Returns the conflicts without the fields that still have the value that client-side apply gave them.
 pub(super) fn remaining(
     conflicts: Conflicts,
     live: &Object,
@@ -28,7 +27,7 @@ pub(super) fn remaining(
     left.filter(|(_, set)| !set.is_empty()).collect()
 }
 
-/// Brings the annotation up to date, if there is one.
+/// Updates the annotation, if the object has it.
 pub(super) fn refresh(object: &mut Object, config: Option<String>) {
     let Some(config) = config.filter(|_| annotation(object).is_some()) else { return };
     let Some(Value::Object(annotations)) = object.meta_mut().get_mut("annotations") else { return };
@@ -39,20 +38,20 @@ pub(super) fn refresh(object: &mut Object, config: Option<String>) {
     }
 }
 
-/// A configuration as the annotation holds it: without the annotation, as Go's encoder writes it.
+/// Returns the value of the annotation for a configuration: without the annotation itself, as Go's encoder writes it.
 pub(super) fn text(config: &Object) -> String {
     let mut config = config.clone();
     match config.meta_mut().get_mut("annotations") {
         Some(Value::Object(annotations)) => {
             annotations.remove(ANNOTATION);
-            // Kubernetes reads them into a map of strings and back.
+            // Kubernetes converts them to a map of strings and back.
             annotations.values_mut().filter(|v| v.is_null()).for_each(|v| *v = Value::from(""));
         }
         Some(_) => config.set_meta("annotations", None),
         None => {}
     }
     let mut text = config.into_value().to_string();
-    // These stand in strings only.
+    // These characters occur only in strings.
     let escapes = [
         ("<", "\\u003c"),
         (">", "\\u003e"),
@@ -72,7 +71,7 @@ fn annotation(object: &Object) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What the last configuration set and nobody has changed since.
+/// Returns the fields that the last configuration set and that were not changed since.
 fn owned(live: &Object, schema: &Schema, api_version: &str) -> Option<Set> {
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     let Value::Object(last) = last else { return None };

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: entries, read into sets by manager and written back in order.
+//! `metadata.managedFields`: entries, decoded as sets by manager and encoded in order.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,28 +9,28 @@ use crate::kind::Now;
 use crate::object::fields_v1::Paths;
 use crate::object::{FieldsV1, ManagedFieldsEntry, Object};
 
-/// How a manager writes.
+/// The operation of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     Apply,
     Update,
 }
 
-/// Who writes: one entry each.
+/// The identity of a manager: one entry each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Manager {
     pub name: String,
     pub operation: Operation,
-    /// Empty for appliers: they have one entry whatever the version.
+    /// Empty for appliers, which have one entry for all versions.
     pub api_version: String,
     pub subresource: String,
 }
 
-/// What a manager owns.
+/// The fields that a manager owns.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
     pub set: Arc<Set>,
-    /// The text that the set was read from, for as long as it is that set.
+    /// The text that the set was read from, until the set changes.
     text: Option<FieldsV1>,
     pub api_version: String,
     /// RFC 3339; empty for an applier whose first configuration changed nothing.
@@ -38,17 +38,17 @@ pub(super) struct Owned {
 }
 
 impl Owned {
-    /// Nothing yet.
+    /// Owns no fields yet.
     pub fn empty(api_version: &str) -> Self {
         Self::new(Set::default(), api_version)
     }
 
-    /// A set, at no time yet.
+    /// Owns a set of fields; the time is not set yet.
     pub fn new(set: Set, api_version: &str) -> Self {
         Self { set: Arc::new(set), text: None, api_version: api_version.to_owned(), time: String::new() }
     }
 
-    /// Takes paths from it. Mostly it has none of them, and stays shared with whoever else has it.
+    /// Removes paths from the set. Usually it has none of them, and stays shared with other objects.
     pub fn lose(&mut self, lost: &Set) {
         if self.set.meets(lost) {
             self.text = None;
@@ -56,7 +56,7 @@ impl Owned {
         }
     }
 
-    /// Adds paths to it. Mostly it has them all.
+    /// Adds paths to the set. Usually it has them all.
     pub fn gain(&mut self, gained: Set) {
         if !self.set.includes(&gained) {
             let joined = gained.join(Arc::unwrap_or_clone(std::mem::take(&mut self.set)));
@@ -64,20 +64,20 @@ impl Owned {
         }
     }
 
-    /// Makes it another set.
+    /// Replaces the set.
     pub fn replace(&mut self, set: Set) {
         self.text = None;
         self.set = Arc::new(set);
     }
 }
 
-/// Every manager of an object.
+/// All managers of an object.
 pub(super) type Managed = BTreeMap<Manager, Owned>;
 
-/// The entries of an object.
+/// Decodes the entries of an object.
 ///
 /// # Errors
-/// What makes them unreadable.
+/// If they cannot be decoded: why.
 pub(super) fn decode(object: &Object) -> Result<Managed, String> {
     let Some(entries) = object.managed_fields() else {
         return if object.has_managed_fields() {
@@ -89,16 +89,16 @@ pub(super) fn decode(object: &Object) -> Result<Managed, String> {
     entries.iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
 }
 
-/// Whether the entries of an object can be read (managedfields.ValidateManagedFields).
+/// Checks that the entries of an object can be decoded (managedfields.ValidateManagedFields).
 ///
 /// # Errors
-/// What makes them unreadable.
+/// If they cannot be decoded: why.
 pub fn check(object: &Object) -> Result<(), String> {
     decode(object).map(drop)
 }
 
-/// The managed fields that an update starts from: the request's own, if it brings readable ones, else the live
-/// object's. An empty list or `[{}]` resets them.
+/// Returns the managed fields that an update starts from: those in the request if they can be decoded, otherwise
+/// those of the live object. An empty list or `[{}]` resets them.
 pub(super) fn of_update(live: Option<&Object>, new: &Object, ignore_request: bool) -> Managed {
     let of_live = || live.and_then(|live| decode(live).ok()).unwrap_or_default();
     if ignore_request {
@@ -113,7 +113,7 @@ pub(super) fn of_update(live: Option<&Object>, new: &Object, ignore_request: boo
     }
 }
 
-/// Writes the entries into an object.
+/// Encodes the entries into an object.
 pub(super) fn encode(object: &mut Object, managed: &Managed) {
     let mut sorted: Vec<_> = managed.iter().collect();
     sorted.sort_by(|a, b| order(*a, *b));
@@ -121,18 +121,18 @@ pub(super) fn encode(object: &mut Object, managed: &Managed) {
     object.set_managed_fields(entries);
 }
 
-/// Seconds since the epoch; 0 without a time.
+/// Returns the time in seconds since the epoch; 0 without a time.
 pub(super) fn seconds(owned: &Owned) -> i64 {
     owned.time.parse::<Now>().map(Now::as_second).unwrap_or_default()
 }
 
-/// The time of an entry written now.
+/// Returns the time for an entry that is written now.
 pub(super) fn stamp(now: Now) -> String {
     let whole = Now::from_second(now.as_second()).unwrap_or(now);
     whole.to_string()
 }
 
-/// By operation, time, manager, apiVersion, subresource.
+/// Orders by operation, time, manager, apiVersion and subresource.
 fn order(a: (&Manager, &Owned), b: (&Manager, &Owned)) -> Ordering {
     let by_operation = a.0.operation.cmp(&b.0.operation);
     let by_time = || seconds(a.1).cmp(&seconds(b.1));

@@ -1,5 +1,5 @@
-//! The field manager of one endpoint: what an update or an apply makes of an object and its managed fields
-//! (k8s.io/apimachinery/pkg/util/managedfields NewDefaultFieldManager, with its managers' order).
+//! The field manager of one endpoint: computes the object and its managed fields after an update or an apply
+//! (k8s.io/apimachinery/pkg/util/managedfields NewDefaultFieldManager, with the order of its managers).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -18,11 +18,11 @@ use crate::kind::Now;
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// Update entries that an object keeps apart.
+/// Maximum number of Update entries of an object; older ones are merged.
 const MAX_UPDATE_MANAGERS: usize = 10;
-/// Who owns what older updates wrote.
+/// The manager of the fields of merged older updates.
 const OLD_UPDATES: &str = "ancient-changes";
-/// Who owns what was there before the first apply of an object without managed fields.
+/// The manager of the fields that existed before the first apply to an object without managed fields.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// The field manager of a resource or one of its subresources.
@@ -36,17 +36,18 @@ pub struct FieldManager<'a> {
     pub kind: &'a str,
     /// Empty for the main resource.
     pub subresource: &'a str,
-    /// Fields that the endpoint ignores (Kubernetes: GetResetFields): `status` on the main resource, `spec` on status.
+    /// Fields that the endpoint ignores (Kubernetes: GetResetFields): `status` on the main resource, `spec` on the
+    /// status.
     pub reset: &'a Set,
 }
 
 impl FieldManager<'_> {
-    /// Tracks a create (`live` is None) or an update: `new` with the managed fields that follow from it. The request's
-    /// own `metadata.managedFields` are taken into account.
+    /// Tracks a create (`live` is `None`) or an update. Returns `new` with its managed fields, which take the
+    /// request's own `metadata.managedFields` into account.
     pub fn update(&self, live: Option<&Object>, mut new: Object, manager: &str, now: Now) -> Object {
         let mut managed = managed::of_update(live, &new, !self.subresource.is_empty());
         new.remove_managed_fields();
-        // An object whose managed fields were never tracked, or were reset, stays without until the first apply.
+        // An object whose managed fields were never tracked, or were reset, has none until the first apply.
         let untracked = managed.is_empty() && live.is_some_and(|live| !live.uid().is_empty());
         if !untracked {
             let empty = Object::default();
@@ -57,12 +58,12 @@ impl FieldManager<'_> {
         new
     }
 
-    /// Server-side apply: `patch` merged into `live`, which for a create has `apiVersion` and `kind` only. None if
-    /// that changes neither the object nor who owns what; the outcome is yet to be restored (it has nulls where the
-    /// configuration has them, and where all that was in a field is gone), defaulted and validated.
+    /// Server-side apply: merges `patch` into `live`, which has only `apiVersion` and `kind` for a create. Returns
+    /// `None` if neither the object nor the ownership changes. The result has yet to be restored (it has nulls where
+    /// the configuration has them, and for fields that became empty), defaulted and validated.
     ///
     /// # Errors
-    /// 400 if the patch is of another kind or brings managed fields, 409 with the conflicts unless `force`, 500 if it
+    /// 400 if the patch is of another kind or has managed fields; 409 with the conflicts unless `force`; 500 if it
     /// does not fit the schema.
     pub fn apply(
         &self,
@@ -97,7 +98,7 @@ impl FieldManager<'_> {
         Ok(Some(new))
     }
 
-    /// Merges; kubectl may take over what its client-side apply owned.
+    /// Merges the patch. kubectl may take over the fields that its client-side apply owned.
     fn merge(
         &self,
         old: &Object,
@@ -126,7 +127,7 @@ impl FieldManager<'_> {
         updater.apply(old, patch, managed, who, true).map_err(|all| conflict_error(&all))
     }
 
-    /// Tracks `new` as a write of `manager`.
+    /// Tracks `new` as an update by `manager`.
     fn track(&self, live: &Object, new: &Object, managed: &mut Managed, manager: &str, now: Now) {
         let who = Manager::new(manager, Operation::Update, self.api_version, self.subresource);
         let compared = self.updater().update(live, new, managed, &who);
@@ -137,7 +138,7 @@ impl FieldManager<'_> {
             owned.lose(&set.intersection(&NEVER_OWNED));
             set.remove(&NEVER_OWNED);
         }
-        // Only who changed something has written now.
+        // Only a manager that changed something gets a new time.
         if !set.is_empty() {
             owned.gain(set);
             owned.time = managed::stamp(now);
@@ -169,7 +170,7 @@ impl FieldManager<'_> {
     }
 }
 
-/// A type as Go prints it: the group may be empty, and what is no version has neither.
+/// Formats a type like Go: the group may be empty, and an invalid version prints as empty.
 fn type_text(api_version: &str, kind: &str) -> String {
     match api_version.split('/').count() {
         1 => format!("/{api_version}, Kind={kind}"),
@@ -178,7 +179,7 @@ fn type_text(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// What managed fields never tell (managedfields/internal stripmeta.go).
+/// Fields that managed fields never contain (managedfields/internal stripmeta.go).
 static NEVER_OWNED: LazyLock<Set> = LazyLock::new(|| {
     let meta = ["name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation"];
     let meta = meta.into_iter().chain(["managedFields", "resourceVersion"]);
@@ -195,14 +196,14 @@ fn strip(managed: &mut Managed, manager: &Manager) {
     }
 }
 
-/// Merges the oldest Update entries into one while there are too many.
+/// Merges the oldest Update entries into one if there are too many.
 fn cap(managed: &mut Managed, api_version: &str) {
     let mut updates: Vec<Manager> =
         managed.keys().filter(|m| m.operation == Operation::Update).cloned().collect();
     let Some(excess) = updates.len().checked_sub(MAX_UPDATE_MANAGERS).filter(|n| *n > 0) else { return };
     updates.sort_by_cached_key(|m| (managed.get(m).map(managed::seconds), m.clone()));
     let bucket = Manager::new(OLD_UPDATES, Operation::Update, api_version, "");
-    // The oldest becomes the bucket; each one more that goes into it makes one entry less.
+    // The oldest entry becomes the merged one; each further entry that is added to it reduces the number by one.
     let mut oldest = updates.into_iter().take(excess + 1);
     let first = oldest.next().and_then(|m| managed.remove(&m));
     let mut merged = first.unwrap_or_else(|| Owned::empty(api_version));
@@ -218,14 +219,14 @@ fn cap(managed: &mut Managed, api_version: &str) {
     managed.insert(bucket, merged);
 }
 
-/// Whether the same managers own the same fields, whenever they came to.
+/// Whether the same managers own the same fields; times may differ.
 fn same_owners(a: &Managed, b: &Managed) -> bool {
     let sets =
         |m: &Managed| m.iter().map(|(who, owned)| (who.clone(), owned.set.clone())).collect::<Vec<_>>();
     a.len() == b.len() && sets(a) == sets(b)
 }
 
-/// An error that carries no Status of its own, as kube-apiserver answers it.
+/// An error without a Status of its own, as kube-apiserver answers it.
 fn failed(message: String) -> ApiError {
     ApiError::new(500, "", message, None)
 }

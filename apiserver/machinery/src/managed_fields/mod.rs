@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The behaviour is that of sigs.k8s.io/structured-merge-diff/v6 under k8s.io/apimachinery/pkg/util/managedfields for
-//! a compiled-in kind; the tests' vectors come from those libraries.
+//! a compiled-in kind; the test vectors were generated with those libraries.
 
 mod algebra;
 mod conflict;

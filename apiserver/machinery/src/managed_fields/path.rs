@@ -16,19 +16,19 @@ pub enum PathElement {
     Field(Cow<'static, str>),
     /// A list item identified by some of its fields, sorted by name: `k:{"name":"x"}`.
     Key(Vec<(Cow<'static, str>, Value)>),
-    /// A set's item: `v:"x"`.
+    /// An item of a set: `v:"x"`.
     Value(Value),
-    /// A list item at a place: `i:0`.
+    /// A list item at an index: `i:0`.
     Index(i64),
 }
 
 impl PathElement {
-    /// A field of the schema.
+    /// A struct field.
     pub const fn field(name: &'static str) -> Self {
         Self::Field(Cow::Borrowed(name))
     }
 
-    /// A map's entry.
+    /// A map entry.
     pub fn entry(name: &str) -> Self {
         Self::Field(Cow::Owned(name.to_owned()))
     }

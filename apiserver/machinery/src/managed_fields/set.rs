@@ -3,12 +3,12 @@
 use super::path::PathElement;
 use crate::schema::{Schema, Shape};
 
-/// A set of paths below one value.
+/// A set of paths below a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// Paths of one step that are in the set; sorted.
+    /// The paths of one element; sorted.
     pub(super) members: Vec<PathElement>,
-    /// Longer paths by their first step; sorted, never with an empty set.
+    /// The longer paths by their first element; sorted, without empty sets.
     pub(super) children: Vec<(PathElement, Set)>,
 }
 
@@ -39,9 +39,9 @@ impl Set {
         }
     }
 
-    /// Adds a path of one step.
+    /// Adds a path of one element.
     pub(super) fn insert_member(&mut self, element: PathElement) {
-        // Elements mostly come in order.
+        // Elements are usually added in order.
         if self.members.last().is_none_or(|last| *last < element) {
             self.members.push(element);
         } else if let Err(at) = self.members.binary_search(&element) {
@@ -49,7 +49,7 @@ impl Set {
         }
     }
 
-    /// A set of elements in any order. Inserting them one by one would be quadratic.
+    /// Creates a set from elements in any order. Inserting them one by one would take quadratic time.
     pub(super) fn from_unsorted(
         mut members: Vec<PathElement>,
         mut children: Vec<(PathElement, Self)>,
@@ -81,7 +81,7 @@ impl Set {
         }
     }
 
-    /// Whether the set has no path.
+    /// Whether the set has no paths.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.iter().all(|(_, set)| set.is_empty())
     }
@@ -99,13 +99,13 @@ impl Set {
         self.members.binary_search(element).is_ok()
     }
 
-    /// The longer paths that begin with `element`.
+    /// Returns the set of the longer paths that begin with `element`, without that element.
     pub(super) fn child(&self, element: &PathElement) -> Option<&Self> {
         self.find_child(element).ok().map(|at| &self.children[at].1)
     }
 
-    /// With the struct fields that lead to a path made members too: nothing owns them by themselves, but removing
-    /// all that is in them removes them.
+    /// Returns the set with the struct fields on each path added as members: nothing owns them by themselves, but
+    /// they are removed when everything in them is removed.
     #[must_use]
     pub(super) fn with_named_fields(&self, schema: &Schema) -> Self {
         let mut out =
@@ -157,7 +157,7 @@ impl Set {
     }
 }
 
-/// The schema one step down, if the schema has that step.
+/// Returns the schema of an element, if the schema has it.
 pub(super) fn step<'a>(schema: &'a Schema, element: &PathElement) -> Option<&'a Schema> {
     match (element, &schema.shape) {
         (PathElement::Field(name), Shape::Object(_) | Shape::Map(_)) => schema.field(name),

@@ -1,10 +1,10 @@
-//! A write that changes nothing must not be stored for its time alone (apiserver handlers/fieldmanager equality.go).
+//! A write that changes only a time is not stored (apiserver handlers/fieldmanager equality.go).
 
 use serde_json::{Map, Value};
 
 use crate::object::{ManagedFieldsEntry, Object};
 
-/// `new`, with the old times in its managed fields if it equals `old` in all but them.
+/// Returns `new`, with the managed fields of `old` if the objects differ only in their times.
 pub fn ignore_timestamps(mut new: Object, old: &Object) -> Object {
     if same_otherwise(&new.0, &old.0) && same_entries(new.managed_fields(), old.managed_fields()) {
         new.share_managed_fields(old);
@@ -18,6 +18,6 @@ fn same_entries(a: Option<&[ManagedFieldsEntry]>, b: Option<&[ManagedFieldsEntry
 }
 
 fn same_otherwise(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
-    // From behind, where an object has its status: that is what most writes change.
+    // Compared from the end, where the status is, because most writes change the status.
     a.len() == b.len() && a.iter().rev().zip(b.iter().rev()).all(|(a, b)| a == b)
 }

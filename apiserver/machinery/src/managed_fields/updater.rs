@@ -1,4 +1,4 @@
-//! How a write changes who owns what (structured-merge-diff merge.Updater).
+//! Updates the ownership of fields after a write (structured-merge-diff merge.Updater).
 
 use std::borrow::Cow;
 
@@ -9,16 +9,17 @@ use super::typed::{Comparison, compare_without, merge, remove_items, to_set};
 use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
 
-/// One kind at one version.
+/// The updater of one kind in one version.
 pub(super) struct Updater<'a> {
     pub schema: &'a Schema,
     pub api_version: &'a str,
-    /// Fields that this endpoint resets, which nobody comes to own through it.
+    /// Fields that this endpoint resets. No manager can become their owner through it.
     pub reset: &'a Set,
 }
 
 impl Updater<'_> {
-    /// After `old` was replaced by `new`: what is different, which nobody owns any longer but the writer.
+    /// Records that `writer` replaced `old` by `new`. Other managers lose the fields that differ. Returns the
+    /// differences.
     pub fn update(&self, old: &Object, new: &Object, managed: &mut Managed, writer: &Manager) -> Comparison {
         self.reconcile(managed);
         let compared = self.compare(old, new);
@@ -26,8 +27,8 @@ impl Updater<'_> {
         compared
     }
 
-    /// Merges `config` into `live` and returns the outcome; `manager` owns what the configuration has, and what it
-    /// had last time, and nobody else has, is gone. Nulls remain where all that was in a field is gone.
+    /// Merges `config` into `live` and returns the result. `manager` owns the fields of the configuration; those that
+    /// it owned before and no other manager owns are removed. Fields that become empty by that become null.
     ///
     /// # Errors
     /// The conflicts, unless `force`.
@@ -65,8 +66,7 @@ impl Updater<'_> {
         compare_without(old, new, self.schema, self.reset)
     }
 
-    /// Entries of other versions are of kinds that are not served; paths that go into what has become atomic end
-    /// there.
+    /// Drops entries of other versions, which are not served, and shortens paths into values that have become atomic.
     fn reconcile(&self, managed: &mut Managed) {
         managed.retain(|_, owned| owned.api_version == self.api_version);
         for owned in managed.values_mut() {
@@ -76,7 +76,8 @@ impl Updater<'_> {
         }
     }
 
-    /// Removes what the applier had (`last`) and gave up, but not what another manager owns.
+    /// Removes the fields that the applier owned (`last`) and no longer applies, except those that another manager
+    /// owns.
     fn prune(&self, merged: &mut Object, managed: &Managed, manager: &Manager, last: &Set) {
         let kept = managed.get(manager).is_some_and(|owned| last.difference(&owned.set).is_empty());
         if kept {
@@ -89,16 +90,16 @@ impl Updater<'_> {
         let owned =
             Set::union_of(managed.values().map(|o| Cow::Borrowed(&*o.set))).with_named_fields(self.schema);
         let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
-        // Owned items come back...
+        // Keep items that another manager owns...
         let mut pruned = merged.clone();
         remove_items(&mut pruned, &has.difference(&left.union(&owned)), self.schema);
-        // ...and so does all that the applier never had.
+        // ...and everything that the applier never owned.
         let left = to_set(&pruned, self.schema).with_named_fields(self.schema);
         remove_items(merged, &has.difference(&left).intersection(&last), self.schema);
     }
 }
 
-/// What `compared` changes of others' fields.
+/// Returns the changes in `compared` to fields of other managers.
 fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Conflicts {
     let changed = compared.modified.union(&compared.added);
     let others = managed.iter().filter(|(other, _)| *other != manager);
@@ -106,7 +107,7 @@ fn conflicts(managed: &Managed, compared: &Comparison, manager: &Manager) -> Con
     sets.filter(|(_, set)| !set.is_empty()).collect()
 }
 
-/// Others lose what has changed or is gone; who owns nothing has no entry.
+/// Other managers lose the fields that changed or were removed; a manager without fields has no entry.
 fn take_over(managed: &mut Managed, compared: &Comparison, writer: &Manager) {
     for (_, owned) in managed.iter_mut().filter(|(other, _)| *other != writer) {
         for lost in [&compared.removed, &compared.modified, &compared.added] {
@@ -144,7 +145,7 @@ fn cut_at_atomic(set: &Set, schema: &Schema) -> Set {
             None => children.push((element.clone(), below.clone())),
         }
     }
-    // Both are in order: to put one after the other among the members would be quadratic.
+    // Both lists are sorted: inserting the paths one by one would take quadratic time.
     let ends = Set { members: ends, children: Vec::new() };
     Set { members: set.members.clone(), children }.union(&ends)
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Numbers, strings, booleans, lists, maps, null; integers and floats of one value are equal.
+/// Order: numbers, strings, booleans, lists, maps, null; integers and floats of the same value are equal.
 pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => numbers(a, b),
@@ -21,7 +21,7 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// A number as Go prints it: a whole one without a fraction.
+/// Formats a number like Go: a whole number without a fraction.
 pub(super) fn number_text(number: &Number) -> String {
     match number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() < 1e15) {
         Some(whole) => format!("{whole:.0}"),
@@ -33,7 +33,8 @@ fn lexical(mut pairs: impl Iterator<Item = Ordering>, a: usize, b: usize) -> Ord
     pairs.find(|o| o.is_ne()).unwrap_or_else(|| a.cmp(&b))
 }
 
-/// By what they are: as floats, two integers above 2^53 may both equal a third number, and nothing could be sorted.
+/// Compares integers as integers: as floats, two integers above 2^53 may both equal a third number, and there would
+/// be no order.
 fn numbers(a: &Number, b: &Number) -> Ordering {
     let whole = |n: &Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
     let float = |n: &Number| n.as_f64().unwrap_or_default();
@@ -46,7 +47,7 @@ fn numbers(a: &Number, b: &Number) -> Ordering {
 }
 
 fn whole_to_float(whole: i128, float: f64) -> Ordering {
-    // Too large a float becomes the largest integer, which is beyond all that JSON has.
+    // A float that is too large becomes the largest integer, which is above every integer in JSON.
     whole
         .cmp(&(float.trunc() as i128))
         .then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))

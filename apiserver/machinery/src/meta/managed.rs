@@ -1,4 +1,4 @@
-//! `metadata.managedFields` as clients may write it.
+//! Validates `metadata.managedFields` of a request.
 
 use crate::field::{Error, ErrorList, Path, SHOWN_MAX, is_full};
 use crate::object::ManagedFieldsEntry;
@@ -7,7 +7,8 @@ use crate::quote::is_printable;
 const MANAGER_MAX: usize = 128;
 const SUBRESOURCE_MAX: usize = 256;
 
-/// Errors of the entries of the metadata at `metadata`. Nobody writes them by hand: paths are made for errors alone.
+/// Validates the entries of the metadata at `metadata`. Paths are created only for errors, because entries are hardly
+/// ever wrong.
 pub(super) fn validate(entries: &[ManagedFieldsEntry], metadata: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -33,7 +34,7 @@ pub(super) fn validate(entries: &[ManagedFieldsEntry], metadata: &Path) -> Error
     errors
 }
 
-/// Whether a manager's name is one of which nothing need be said, as nearly all are.
+/// Whether a manager's name is short enough and printable ASCII, as nearly all are, and so needs no further check.
 fn is_plain(manager: &str) -> bool {
     manager.len() <= MANAGER_MAX && manager.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }

@@ -1,4 +1,4 @@
-//! `metadata.ownerReferences`.
+//! Validates `metadata.ownerReferences`.
 
 use std::cell::LazyCell;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::member;
 use crate::field::{Error, ErrorList, Path, Shown, beginning, is_full};
 
-/// Bytes that an error shows of a kind or a name; no valid one is as long.
+/// Maximum number of bytes of a kind or a name in an error; no valid one is as long.
 const NAME_SHOWN: usize = 1024;
 
 pub(super) fn validate(references: &[Value], path: &Path) -> ErrorList {
@@ -50,7 +50,7 @@ fn validate_one(reference: &Map<String, Value>, path: &Path) -> ErrorList {
     errors
 }
 
-/// The version of `group/version`; empty where Kubernetes cannot parse it.
+/// Returns the version of `group/version`; empty if Kubernetes cannot parse it.
 fn version(api_version: &str) -> &str {
     match api_version.splitn(3, '/').collect::<Vec<_>>().as_slice() {
         [version] | [_, version] => version,

@@ -1,4 +1,4 @@
-//! The fields of metadata that only the server sets.
+//! The metadata fields that only the server sets.
 
 use serde_json::Value;
 
@@ -6,28 +6,28 @@ use crate::error::ApiError;
 use crate::kind::Now;
 use crate::object::Object;
 
-/// generateName is cut to leave room for the suffix in 63 bytes.
+/// generateName is cut to this length, so that the name with its suffix has at most 63 bytes.
 const BASE_MAX: usize = 58;
 const SUFFIX: usize = 5;
-/// No vowels, nothing that looks like another character.
+/// Without vowels and without characters that look like others.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Drops what a client may not set on a new object.
+/// Removes the fields that a client may not set on a new object.
 pub fn wipe_system_fields(object: &mut Object) {
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.set_meta(field, None);
     }
 }
 
-/// Gives a new object its uid and creation time; what the client sent for them is dropped.
+/// Sets the uid and creation time of a new object; removes what the client sent for them.
 pub fn fill_system_fields(object: &mut Object, uid: &str, now: Now) {
     wipe_system_fields(object);
     object.set_meta("uid", Some(uid.into()));
     object.set_meta("creationTimestamp", Some(crate::time::format_time(now).into()));
 }
 
-/// Before an update: generation, creation and deletion are the stored object's, whatever the client sent
-/// (rest.BeforeUpdate). An absent uid is filled in; another uid stays, to be refused by validation.
+/// Before an update, restores generation, creation and deletion from the stored object, whatever the client sent
+/// (rest.BeforeUpdate). Fills in an absent uid; another uid stays, and validation refuses it.
 pub fn carry_system_fields(new: &mut Object, old: &Object) {
     let stored = |field: &str| old.meta().and_then(|m| m.get(field)).cloned();
     new.set_meta("generation", stored("generation"));
@@ -45,7 +45,7 @@ pub fn carry_system_fields(new: &mut Object, old: &Object) {
     }
 }
 
-/// Sets the namespace of the request on the object, or says that the object names another one.
+/// Sets the namespace of the request on the object. Fails if the object has another one.
 pub fn ensure_namespace(object: &mut Object, request_namespace: &str) -> Result<(), ApiError> {
     if object.namespace().is_empty() || request_namespace.is_empty() {
         object.set_meta("namespace", (!request_namespace.is_empty()).then(|| Value::from(request_namespace)));
@@ -58,7 +58,7 @@ pub fn ensure_namespace(object: &mut Object, request_namespace: &str) -> Result<
     Err(ApiError::bad_request(message))
 }
 
-/// `base` (cut to 58 bytes) and five characters taken from `random`.
+/// Returns `base`, cut to 58 bytes, and five characters derived from `random`.
 pub fn generate_name(base: &str, mut random: u64) -> String {
     let end = (0..=BASE_MAX.min(base.len())).rev().find(|i| base.is_char_boundary(*i)).unwrap_or_default();
     let mut name = base[..end].to_owned();

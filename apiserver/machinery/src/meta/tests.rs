@@ -1,4 +1,4 @@
-//! The rules on metadata: what is refused, what the server keeps to itself.
+//! The rules for metadata: what is refused, and the fields that only the server sets.
 
 #![allow(clippy::unwrap_used)]
 use serde_json::json;

@@ -1,20 +1,20 @@
-//! Any value as the text of a [`FieldsV1`](super::FieldsV1), written while it is read: no tree is made of it.
+//! Converts any value to the text of a [`FieldsV1`](super::FieldsV1) while it is read, without a tree.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// Says how much may be read.
+/// Limits how much may be read.
 pub(crate) trait Budget {
-    /// Takes one value with this much text from what is left.
+    /// Takes one value with this much text from the budget.
     ///
     /// # Errors
-    /// That there is not enough left.
+    /// If the budget is used up.
     fn spend<E: Error>(&mut self, text: usize) -> Result<(), E>;
 }
 
-/// As much as there is.
+/// A budget without a limit.
 pub(super) struct Unlimited;
 
 impl Budget for Unlimited {
@@ -23,10 +23,10 @@ impl Budget for Unlimited {
     }
 }
 
-/// Reads any value; `null` for none.
+/// Reads any value and returns its JSON; `null` for none.
 ///
 /// # Errors
-/// Those of the deserializer, and of the budget.
+/// Those of the deserializer and of the budget.
 pub(crate) fn read<'de, D: Deserializer<'de>>(
     deserializer: D,
     budget: &mut impl Budget,
@@ -46,20 +46,20 @@ pub(crate) fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Bytes that hold most sets.
+/// Initial capacity of the buffer; most sets fit.
 const USUAL_SIZE: usize = 512;
 
 #[derive(Default)]
 struct Written {
     text: String,
-    /// The last key of each map that is open, one behind the other.
+    /// The last key of each open map, concatenated.
     keys: String,
-    /// Whether a key came after one that it stands before.
+    /// Whether a key was lower than the one before it.
     unordered: bool,
 }
 
 impl Written {
-    /// Servers write them in order; of clients, some may not.
+    /// Returns the text with sorted keys. Servers write sorted keys; some clients may not.
     fn in_order(self) -> String {
         let sorted = || serde_json::from_str::<Value>(&self.text).ok().map(|value| value.to_string());
         self.unordered.then(sorted).flatten().unwrap_or(self.text)
@@ -168,7 +168,7 @@ impl<'de, B: Budget> Visitor<'de> for Writer<'_, B> {
     }
 }
 
-/// Writes a key. YAML has numbers and booleans for keys, and Kubernetes takes their text.
+/// Writes a key. YAML allows numbers and booleans as keys, and Kubernetes uses their text.
 struct KeyWriter<'w, B> {
     written: &'w mut Written,
     budget: &'w mut B,

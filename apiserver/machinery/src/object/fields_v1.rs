@@ -1,4 +1,4 @@
-//! `fieldsV1` as text: hardly anybody looks into it, and as a tree it would be more than all the rest of an object.
+//! `fieldsV1` as text: it is rarely read, and as a tree it would be larger than the rest of the object.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,22 +9,22 @@ use serde_json::Value;
 use super::canonical;
 use crate::managed_fields::Set;
 
-/// JSON in the one form in which it is written: compact, keys sorted and each of them once. Whether it is a set of paths
-/// is found out by whoever asks for that.
+/// JSON in canonical form: compact, with sorted and unique keys. Whether it is a set of paths is checked when the set
+/// is needed.
 #[derive(Clone)]
 pub struct FieldsV1(Arc<Inner>);
 
 struct Inner {
     text: String,
-    /// What it is, once somebody has asked.
+    /// The set of paths, once it has been read.
     owned: OnceLock<Paths>,
 }
 
-/// The set of paths that a text is.
+/// The set of paths in a text.
 #[derive(Clone)]
 pub(crate) struct Paths {
     pub set: Arc<Set>,
-    /// Whether the set is written as this very text.
+    /// Whether the set is written as exactly this text.
     pub exact: bool,
 }
 
@@ -36,14 +36,14 @@ impl FieldsV1 {
 
     /// The text as a tree.
     pub fn to_value(&self) -> Value {
-        // It was written here, from what had been read before.
+        // This text was written here, from a value that had been read before.
         serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 
-    /// The set of paths, read once for all copies.
+    /// Returns the set of paths; it is parsed once for all clones.
     ///
     /// # Errors
-    /// A description of what is not FieldsV1.
+    /// If the text is not FieldsV1: a description.
     pub(crate) fn paths(&self) -> Result<Paths, String> {
         if let Some(paths) = self.0.owned.get() {
             return Ok(paths.clone());
@@ -52,7 +52,7 @@ impl FieldsV1 {
         Ok(self.0.owned.get_or_init(|| Paths { set: Arc::new(set), exact }).clone())
     }
 
-    /// Text that is in this form already.
+    /// Wraps a text that is already in canonical form.
     pub(crate) fn of_canonical(text: String) -> Self {
         Self(Arc::new(Inner { text, owned: OnceLock::new() }))
     }
@@ -133,7 +133,7 @@ mod tests {
     fn keys_are_sorted_and_the_last_of_two_alike_stands() {
         assert_eq!(read(r#"{"f:b":{},"f:a":{".":{}}}"#), r#"{"f:a":{".":{}},"f:b":{}}"#);
         assert_eq!(read(r#"{"f:a":{"f:x":{}},"f:a":{}}"#), r#"{"f:a":{}}"#);
-        // As text the quote stands behind the letter, as a key before it.
+        // As JSON text the escaped quote sorts after the letter, as a key before it.
         assert_eq!(read(r#"{"A":1,"\"":2}"#), r#"{"\"":2,"A":1}"#);
     }
 }

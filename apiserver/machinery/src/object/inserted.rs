@@ -1,4 +1,5 @@
-//! Which items of a list a kind's defaults inserted: an error about an item tells its index in the list as it was sent.
+//! Tracks which items of a list were inserted by a kind's defaults, so that an error about an item has its index in
+//! the list that the client sent.
 
 use std::sync::Arc;
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 use super::Object;
 use crate::field::Error;
 
-/// Items that defaults inserted into a list. They are noted beside the object: the note is not written, and objects that
-/// differ in it alone are equal.
+/// The items that defaults inserted into a list. They are stored beside the object: they are not encoded, and objects
+/// that differ only in them are equal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inserted(Option<Arc<Items>>);
 
@@ -26,12 +27,12 @@ impl PartialEq for Inserted {
 }
 
 impl Object {
-    /// Notes that defaults inserted the items at these indexes, in ascending order, into the list at a dotted path.
+    /// Records that defaults inserted the items at these indexes, in ascending order, into the list at a dotted path.
     pub fn note_inserted(&mut self, list: &'static str, at: Vec<usize>) {
         self.2 = Inserted((!at.is_empty()).then(|| Arc::new(Items { list, at })));
     }
 
-    /// Keeps what is noted of `before`, of which this object was made, if the list is still the same.
+    /// Copies the record of `before`, from which this object was made, if the list is unchanged.
     pub fn keep_inserted(&mut self, before: &Self) {
         if let Some(items) = &before.2.0
             && self.list(items.list) == before.list(items.list)
@@ -40,7 +41,7 @@ impl Object {
         }
     }
 
-    /// The errors with the indexes that the items of the list had before defaults inserted some.
+    /// Returns the errors with the indexes that the items had before defaults inserted others.
     pub fn number_as_sent(&self, mut errors: Vec<Error>) -> Vec<Error> {
         let Some(items) = &self.2.0 else { return errors };
         for error in &mut errors {

@@ -1,4 +1,4 @@
-//! An object's JSON: fields in the order of their names, the managed fields in their place among them.
+//! The JSON of an object: fields sorted by name, including the managed fields.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::managed_fields::{self, FIELD, ManagedFieldsEntry};
 /// Appends an object.
 ///
 /// # Errors
-/// None that a tree of JSON can have.
+/// Never, for a tree of JSON.
 pub(super) fn write(object: &Object, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let Object(fields, Some(entries), _) = object else { return serde_json::to_writer(out, &object.0) };
     out.push(b'{');
@@ -50,7 +50,7 @@ fn write_entries(entries: &[ManagedFieldsEntry], out: &mut Vec<u8>) -> serde_jso
     managed_fields::write(entries, out)
 }
 
-/// Appends a field's name, behind a comma unless it is the first.
+/// Appends a field's name, after a comma unless it is the first.
 pub(super) fn write_key(field: &str, out: &mut Vec<u8>) -> serde_json::Result<()> {
     if out.last() != Some(&b'{') {
         out.push(b',');
@@ -63,7 +63,7 @@ pub(super) fn write_key(field: &str, out: &mut Vec<u8>) -> serde_json::Result<()
 /// Reads an object.
 ///
 /// # Errors
-/// What is no JSON object, or has metadata or managed fields of another form than they are written in.
+/// If the text is no JSON object, or if metadata or managed fields have another form than the one that is written.
 pub(super) fn read(json: &[u8]) -> serde_json::Result<Object> {
     serde_json::from_slice::<Read>(json).map(|read| read.0)
 }
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// An object whose managed fields are entries.
+    /// Returns an object whose managed fields are entries.
     fn tracked() -> Value {
         let fields = json!({"f:spec": {"f:\"": {}, ".": {}, "k:{\"a\":\"\u{1}\"}": {}}});
         json!({
@@ -160,7 +160,7 @@ mod tests {
         })
     }
 
-    /// Objects whose managed fields stay in the tree.
+    /// Returns objects whose managed fields stay in the tree.
     fn untracked() -> Vec<Value> {
         let with = |entries: Value| json!({"metadata": {"managedFields": entries, "name": "n"}, "spec": {}});
         let odd = [json!({}), json!("x"), json!([1]), json!([{"odd": "x"}]), json!([{"time": 1}])];

@@ -1,4 +1,4 @@
-//! `metadata.managedFields` of an object: its entries as fields, what they own as text.
+//! `metadata.managedFields` of an object: the entries as structs, with the owned fields as text.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::json::write_key;
 /// Name of the field.
 pub(crate) const FIELD: &str = "managedFields";
 
-/// metav1.ManagedFieldsEntry. An empty text is an absent one.
+/// metav1.ManagedFieldsEntry. An empty text means that the field is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ManagedFieldsEntry {
-    /// Who.
+    /// Name of the manager.
     pub manager: String,
     /// `Apply` or `Update`.
     pub operation: String,
-    /// The version that the fields are of.
+    /// API version of the fields.
     pub api_version: String,
     /// When the entry last changed, as RFC 3339.
     pub time: String,
@@ -43,7 +43,7 @@ impl ManagedFieldsEntry {
         Value::Object(entry)
     }
 
-    /// Whether all but the time is the same.
+    /// Whether the entries are equal except for the time.
     pub fn is_same_but_for_time(&self, other: &Self) -> bool {
         self.fields_v1 == other.fields_v1 && self.texts()[..5] == other.texts()[..5]
     }
@@ -65,7 +65,7 @@ impl ManagedFieldsEntry {
         Ok(())
     }
 
-    /// All but the set, in the order of their names, of which the time is the last.
+    /// Returns all fields but the set, sorted by name; the time is the last one.
     fn texts(&self) -> [(&'static str, &str); 6] {
         [
             ("apiVersion", &self.api_version),
@@ -77,7 +77,7 @@ impl ManagedFieldsEntry {
         ]
     }
 
-    /// An entry of a tree; `None` for what is no entry.
+    /// Converts an entry from a tree; `None` if it is no entry.
     fn of_value(entry: &Value, fields: Fields) -> Option<Self> {
         let mut read = Self::default();
         for (field, value) in entry.as_object()? {
@@ -101,12 +101,12 @@ impl ManagedFieldsEntry {
     }
 }
 
-/// How a tree has its sets of fields.
+/// The form of sets of fields in a tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fields {
-    /// As the JSON that they are.
+    /// As JSON trees.
     AsTree,
-    /// As their text in a string, as decoding by a schema leaves them.
+    /// As text in a string, as decoding with a schema leaves them.
     AsText,
 }
 
@@ -119,7 +119,7 @@ impl Fields {
     }
 }
 
-/// Takes the entries out of a tree of metadata. What are no entries stay.
+/// Removes the entries from a tree of metadata. What is no list of entries stays, and `None` is returned.
 pub(super) fn take(metadata: &mut Map<String, Value>, fields: Fields) -> Option<Arc<[ManagedFieldsEntry]>> {
     let entries = metadata.get(FIELD)?.as_array()?;
     let read =
@@ -128,12 +128,12 @@ pub(super) fn take(metadata: &mut Map<String, Value>, fields: Fields) -> Option<
     Some(read)
 }
 
-/// Puts entries into a tree of metadata.
+/// Inserts entries into a tree of metadata.
 pub(super) fn put(entries: &[ManagedFieldsEntry], metadata: &mut Map<String, Value>) {
     metadata.insert(FIELD.to_owned(), entries.iter().map(ManagedFieldsEntry::to_value).collect());
 }
 
-/// Bytes of an entry's JSON.
+/// Returns the length of an entry's JSON in bytes.
 pub(super) fn len(entry: &ManagedFieldsEntry) -> usize {
     let mut text =
         Vec::with_capacity(entry.fields_v1.as_ref().map_or(0, |fields| fields.as_str().len()) + 256);
@@ -146,7 +146,7 @@ pub(super) fn len(entry: &ManagedFieldsEntry) -> usize {
 /// Appends a list of entries as JSON.
 ///
 /// # Errors
-/// None that text can have.
+/// Never, for text.
 pub(super) fn write(entries: &[ManagedFieldsEntry], out: &mut Vec<u8>) -> serde_json::Result<()> {
     out.push(b'[');
     for (index, entry) in entries.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How many bytes of JSON an object takes but for its status.
+//! The size of an object's JSON without its status.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::Object;
 use super::managed_fields;
 
-/// Bytes of an object's JSON but for its status.
+/// Bytes of an object's JSON without its status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// All fields but `metadata.managedFields`.
+    /// All fields except `metadata.managedFields`.
     pub fields: usize,
-    /// The entries of `metadata.managedFields`, but for those of writes to the status.
+    /// The entries of `metadata.managedFields`, except those of writes to the status.
     pub managed: usize,
 }
 
@@ -26,16 +26,16 @@ impl Size {
         Self { fields, managed: managed.map(|entry| managed_fields::len(entry) + SEPARATORS).sum() }
     }
 
-    /// All of it.
+    /// Returns the sum.
     pub fn total(self) -> usize {
         self.fields + self.managed
     }
 }
 
-/// A colon and a comma, or the brackets.
+/// Bytes of a colon and a comma, or of the brackets.
 const SEPARATORS: usize = 2;
 
-/// Bytes of a value's JSON. Its keys must be strings.
+/// Returns the length of a value's JSON in bytes. Its keys must be strings.
 pub fn json_len(value: &(impl Serialize + ?Sized)) -> usize {
     let mut counter = Counter(0);
     // Counting cannot fail.

@@ -1,4 +1,4 @@
-//! Definitions: structs of the kinds by their schemas, and what they refer to.
+//! OpenAPI definitions: the structs of the kinds, from their schemas, and the definitions that they refer to.
 
 use serde_json::{Map, Value, json};
 
@@ -9,12 +9,12 @@ use crate::schema::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
-/// Definitions that operations refer to, whatever the kinds.
+/// Definitions that operations of any kind refer to.
 const OF_OPERATIONS: [&str; 5] = ["APIResourceList", "DeleteOptions", "Patch", "Status", "WatchEvent"];
-/// Those that are registered with every group and version.
+/// Definitions that are registered with every group and version.
 const OF_EVERY_VERSION: [&str; 2] = ["DeleteOptions", "WatchEvent"];
 
-/// Every definition that documents of these kinds need.
+/// Returns all definitions that the documents of these kinds need.
 pub(super) fn definitions(kinds: &[&dyn Kind]) -> Map<String, Value> {
     let mut definitions = Map::new();
     for name in OF_OPERATIONS {
@@ -31,7 +31,7 @@ pub(super) fn definitions(kinds: &[&dyn Kind]) -> Map<String, Value> {
     definitions
 }
 
-/// The definition of a kind's objects.
+/// Returns the name of the definition of a kind's objects.
 pub(super) fn definition_name(kind: &dyn Kind) -> &'static str {
     match &kind.schema().shape {
         Shape::Object(shape) => shape.definition,
@@ -44,7 +44,7 @@ pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/definitions/{name}")})
 }
 
-/// The object's own definition gets its kind; the list is made here, because no schema describes it.
+/// Adds the kind to the object's definition, and the definition of the list, which no schema describes.
 fn add_list(definitions: &mut Map<String, Value>, kind: &dyn Kind) {
     let (name, names) = (definition_name(kind), kind.names());
     let gvk = |kind: &str| json!([{"group": names.group, "version": names.version, "kind": kind}]);
@@ -84,8 +84,8 @@ fn add_schema(definitions: &mut Map<String, Value>, schema: &Schema) {
     add_described(definitions, schema, schema.description);
 }
 
-/// A struct that is the value of a field is described there. Were it described in its definition too, in the same
-/// words, `kubectl explain` would print them twice.
+/// The value of a struct field is described at the field. If its definition had the same description, `kubectl
+/// explain` would print it twice.
 fn add_field(definitions: &mut Map<String, Value>, field: &Field) {
     add_described(definitions, &field.schema, "");
 }
@@ -110,7 +110,7 @@ fn add_described(definitions: &mut Map<String, Value>, schema: &Schema, descript
     }
 }
 
-/// Adds a definition of Kubernetes and what it refers to.
+/// Adds a definition of Kubernetes and those that it refers to.
 fn add_published(definitions: &mut Map<String, Value>, name: &str) {
     let Some(definition) = published::definition(name) else { return };
     if definitions.contains_key(name) {
@@ -194,7 +194,7 @@ fn render_list(items: &Schema, list_type: &ListType) -> Value {
     list
 }
 
-/// What kubectl computes its patches by.
+/// Adds the extensions from which kubectl computes its patches.
 fn add_patch_strategy(value: &mut Value, strategy: PatchStrategy) {
     match strategy {
         PatchStrategy::Unset => {}

@@ -1,4 +1,4 @@
-//! Paths and operations of a kind, as k8s.io/apiserver's installer names them.
+//! Paths and operations of a kind, with the names of k8s.io/apiserver's installer.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::definitions::{definition_name, reference};
 use super::published::parameter;
 use crate::kind::{Kind, Names};
 
-/// Content types that PATCH takes. kubectl applies by strategic merge only where it is listed.
+/// Content types of PATCH. kubectl applies by strategic merge only if it is listed.
 pub const PATCH_TYPES: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -41,7 +41,7 @@ const DELETE: [&str; 6] = [
 const WRITE: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 const PATCH: [&str; 5] = ["body (patch)", "dryRun", "fieldManager (patch)", "fieldValidation", "force"];
 
-/// Adds every path of a kind, and that of its group and version.
+/// Adds all paths of a kind, and the path of its group and version.
 pub(super) fn add_paths(paths: &mut Map<String, Value>, kind: &dyn Kind) {
     let names = kind.names();
     let root = format!("/apis/{}", names.api_version());
@@ -121,7 +121,7 @@ impl Operations<'_> {
         self.one("Status", "status of the specified")
     }
 
-    /// Reading and changing one object or its status.
+    /// Returns the operations on one object or its status.
     fn one(&self, suffix: &str, what: &str) -> Value {
         let kind = self.names.kind;
         let read = self.operation(
@@ -229,7 +229,7 @@ fn responses(codes: &[u16], schema: Value) -> Value {
     Value::Object(responses)
 }
 
-/// `CoordinationV1alpha1`: the group without `.k8s.io`, and the version.
+/// Returns `CoordinationV1alpha1`: the group without `.k8s.io`, and the version.
 fn prefix(names: &Names) -> String {
     let segments = short_group(names).split('.').chain([names.version]);
     segments.map(capitalize).collect()

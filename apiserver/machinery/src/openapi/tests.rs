@@ -1,4 +1,4 @@
-//! The documents that kubectl explain and --validate read, and that the aggregator merges.
+//! The documents that `kubectl explain` and `--validate` read and that the aggregator merges.
 
 #![allow(clippy::unwrap_used)]
 use super::*;
@@ -16,7 +16,7 @@ fn v3() -> Value {
     v3_document(&[&Thing::namespaced()], "Test", "v1.2.3")
 }
 
-/// Every string under a `$ref`.
+/// Collects all strings under a `$ref`.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -122,7 +122,7 @@ fn a_struct_that_patches_replace_says_so() {
     assert_eq!((of(&replaced), of(&merged)), (json!("replace"), Value::Null));
 }
 
-/// `kubectl explain` prints what stands at the field and what stands at the struct, one after the other.
+/// `kubectl explain` prints the description of the field and that of the struct, one after the other.
 #[test]
 fn a_struct_that_is_described_at_its_field_is_not_described_again() {
     let definitions = &v2()["definitions"];

@@ -1,8 +1,8 @@
-//! Swagger 2.0 rewritten as OpenAPI 3.0 (k8s.io/kube-openapi/pkg/openapiconv).
+//! Converts Swagger 2.0 to OpenAPI 3.0 (k8s.io/kube-openapi/pkg/openapiconv).
 
 use serde_json::{Map, Value, json};
 
-/// The document in the newer form.
+/// Returns the document as OpenAPI 3.0.
 pub(super) fn from_v2(mut document: Value) -> Value {
     let security = take(&mut document, "securityDefinitions");
     let schemas = convert_schemas(take(&mut document, "definitions"));
@@ -18,7 +18,7 @@ fn convert_schemas(definitions: Value) -> Value {
     each(definitions, convert_schema)
 }
 
-/// A reference that has siblings is wrapped, because siblings of `$ref` are ignored.
+/// Wraps a reference that has siblings, because siblings of `$ref` are ignored.
 fn convert_schema(schema: Value) -> Value {
     let Value::Object(mut schema) = schema else { return schema };
     let reference = schema
@@ -83,7 +83,7 @@ fn request_body(mut body: Value, consumes: &Value) -> Value {
     request
 }
 
-/// The schema under each content type.
+/// Puts the schema under each content type.
 fn with_content(mut holder: Value, types: &Value) -> Value {
     let schema = take(&mut holder, "schema");
     if !schema.is_null() {
@@ -100,7 +100,7 @@ fn convert_parameters(parameters: Value) -> Value {
     parameters.into_iter().map(convert_parameter).collect()
 }
 
-/// Type and uniqueness move into a schema.
+/// Moves type and uniqueness into a schema.
 fn convert_parameter(mut parameter: Value) -> Value {
     let mut schema = Map::new();
     for field in ["type", "uniqueItems"] {

@@ -1,4 +1,4 @@
-//! What one JSON patch may cost, however few bytes ask for it.
+//! Limits the cost of a JSON patch, which is independent of its length.
 
 use serde_json::Value;
 
@@ -6,16 +6,16 @@ use crate::memory;
 
 /// Bytes that all `copy` operations of a patch may add (kube-apiserver: JSONPatchMaxCopyBytes).
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
-/// Bytes of memory that the copies may take.
+/// Bytes of memory that all copies together may take.
 const MAX_COPIED_MEMORY: usize = 64 << 20;
-/// Values that are moved within lists, at a few bytes of memory each.
+/// Number of values that may be moved within lists, at a few bytes of memory each.
 const MAX_WORK: usize = 20_000_000;
-/// What it costs to look at a value: some ten times as much as to move one.
+/// The cost of visiting a value: some ten times that of moving one.
 const LOOK: usize = 10;
-/// Nesting that still decodes (serde_json refuses more).
+/// Deepest nesting that can be decoded again (serde_json refuses more).
 const MAX_DEPTH: usize = 120;
 
-/// What is left to spend.
+/// The budget that is left.
 pub(super) struct Budget {
     bytes: usize,
     memory: usize,
@@ -27,13 +27,13 @@ impl Budget {
         Self { bytes: MAX_COPIED_BYTES, memory: MAX_COPIED_MEMORY, work: MAX_WORK }
     }
 
-    /// Pays for shifting `items` list items.
+    /// Pays for shifting `items` list items. Fails if the budget is used up.
     pub(super) fn shift(&mut self, items: usize) -> Result<(), String> {
         self.work = self.work.checked_sub(items).ok_or("the patch moves more values than is allowed")?;
         Ok(())
     }
 
-    /// Pays for a copy of `value`.
+    /// Pays for a copy of `value`. Fails if the budget is used up.
     pub(super) fn copy(&mut self, value: &Value) -> Result<(), String> {
         self.spend_bytes(value)?;
         let left = self.memory.checked_sub(memory::content(value));
@@ -41,7 +41,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Checks that `value` may stand `depth` levels down.
+    /// Checks that `value` may be placed `depth` levels deep, and pays for visiting it.
     pub(super) fn place(&mut self, value: &Value, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
             return Err(format!("the patch nests values more than {MAX_DEPTH} deep"));

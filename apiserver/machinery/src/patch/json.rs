@@ -1,4 +1,4 @@
-//! RFC 6902.
+//! JSON patches (RFC 6902).
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use super::place::Place;
 use super::pointer::Pointer;
 use crate::error::{ApiError, StatusDetails};
 
-/// Operations that one patch may hold (kube-apiserver: maxJSONPatchOperations).
+/// Maximum number of operations in a patch (kube-apiserver: maxJSONPatchOperations).
 const MAX_OPERATIONS: usize = 10_000;
 
-/// `doc` with the operations of the JSON text `ops` applied, all or none.
+/// Returns `doc` with all operations of the JSON text `ops` applied.
 ///
 /// # Errors
-/// 400 if `ops` is no patch, 413 beyond 10,000 operations or if it takes too much memory, 422 if an operation fails (a `test`, a path that is not
-/// there) or asks for more than a patch may.
+/// 400 if `ops` is no patch, 413 for more than 10,000 operations or too much memory, 422 if an operation fails (a
+/// `test`, a path that does not exist) or exceeds the limits of a patch.
 pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
     let undecodable = |why| ApiError::bad_request(format!("error decoding patch: {why}"));
     let ops = operation::read(ops).map_err(|refusal| refusal.or(undecodable))?;
@@ -25,28 +25,28 @@ pub fn json_patch(doc: &Value, ops: &[u8]) -> Result<Value, ApiError> {
     apply(doc, ops).map_err(|_| rejected())
 }
 
-/// The patch of an admission webhook: it may be of any length, and what is wrong with it is told
+/// The patch of an admission webhook: it may have any number of operations, and its errors are reported
 /// (k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go).
 pub struct WebhookPatch(Vec<Operation>);
 
 impl WebhookPatch {
-    /// Reads it.
+    /// Decodes a patch.
     ///
     /// # Errors
-    /// What Go says of what is no patch.
+    /// If it is no patch: Go's message.
     pub fn decode(text: &[u8]) -> Result<Self, String> {
         operation::read_any(text).map(Self)
     }
 
-    /// Whether it changes nothing.
+    /// Whether the patch has no operations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `doc` with its operations applied, all or none.
+    /// Returns `doc` with all operations applied.
     ///
     /// # Errors
-    /// What Go says of the operation that does not apply.
+    /// If an operation fails: Go's message.
     pub fn apply(self, doc: &Value) -> Result<Value, String> {
         apply(doc, self.0)
     }
@@ -127,7 +127,7 @@ impl Operation {
         place.add(value, budget).map_err(|why| format!("error in move for path: '{path}': {why}"))
     }
 
-    /// Of a struct or a map, what is absent is null.
+    /// In a struct or a map, an absent value is copied as null.
     fn copy(self, doc: &mut Value, budget: &mut Budget) -> Result<(), String> {
         let from = self.source()?;
         let missing = |what: &str, path: &str| {

@@ -1,4 +1,4 @@
-//! RFC 7386.
+//! Merge patches (RFC 7386).
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,8 @@ use crate::decode::json_value;
 use crate::error::ApiError;
 use crate::go_json;
 
-/// `doc` with the merge patch of the JSON text `patch` applied: null removes, objects merge, all else replaces.
+/// Returns `doc` with the merge patch of the JSON text `patch` applied: null removes, objects merge, other values
+/// replace.
 ///
 /// # Errors
 /// 400 if `patch` is not a JSON object, 413 if it takes too much memory.

@@ -1,10 +1,10 @@
 //! Patches: RFC 6902 (`application/json-patch+json`), RFC 7386 (`application/merge-patch+json`) and Kubernetes' own
 //! (`application/strategic-merge-patch+json`).
 //!
-//! The first two know no schema; what any of them produces is decoded and validated like a client's own object.
-//! Refusals carry the codes and words of kube-apiserver (apiserver/pkg/endpoints/handlers/patch.go). A JSON patch is
-//! small while what it asks for may be large, so [`json_patch`] spends from a [`budget::Budget`]; the others use each
-//! part of themselves once, and add no more than they are long.
+//! The first two do not depend on a schema; their results are decoded and validated like an object from a client.
+//! Errors have the codes and messages of kube-apiserver (apiserver/pkg/endpoints/handlers/patch.go). A short JSON
+//! patch can cause much work, so [`json_patch`] spends from a [`budget::Budget`]; the other patches use each part of
+//! themselves once, and add no more than their own length.
 
 mod budget;
 mod json;

@@ -1,4 +1,4 @@
-//! The operations of a JSON patch, out of their text.
+//! Decodes the operations of a JSON patch.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +10,11 @@ pub(super) struct Operation {
     pub(super) op: String,
     pub(super) path: Option<String>,
     pub(super) from: Option<String>,
-    /// Null where there is none.
+    /// Null if absent.
     pub(super) value: Value,
 }
 
-/// The operations of a patch; of a key that stands twice the last counts. What is wrong is said as Go says it of
+/// Decodes the operations of a patch; of duplicate keys, the last one counts. Errors have Go's messages for
 /// `[]jsonPatchOp` (k8s.io/apiserver pkg/endpoints/handlers/patch.go).
 pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, Refusal> {
     match json_value(patch)? {
@@ -26,7 +26,7 @@ pub(super) fn read(patch: &[u8]) -> Result<Vec<Operation>, Refusal> {
     }
 }
 
-/// The operations of a webhook's patch, of which only those that are reached must be ones
+/// Decodes the operations of a webhook's patch; only those that are reached must be valid
 /// (gopkg.in/evanphx/json-patch.v4, DecodePatch).
 pub(super) fn read_any(patch: &[u8]) -> Result<Vec<Operation>, String> {
     let read = json_value(patch).map_err(|refusal| match refusal {
@@ -57,7 +57,7 @@ fn any(value: Value) -> Result<Operation, String> {
 fn operation(value: Value) -> Result<Operation, String> {
     let mut fields = match value {
         Value::Object(fields) => fields,
-        // It has no op, and is refused for that.
+        // It has no op, and is refused for that reason.
         Value::Null => Map::new(),
         other => return Err(mismatch(&other, "value", "handlers.jsonPatchOp")),
     };

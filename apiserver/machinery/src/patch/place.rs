@@ -1,12 +1,12 @@
-//! Where an operation of a JSON patch works: a struct, map or list, and a key of it (RFC 6901, with the negative list
-//! indices that kube-apiserver takes). What is wrong is said in the words of gopkg.in/evanphx/json-patch.v4, patch.go.
+//! The location of an operation of a JSON patch: a struct, map or list, and a key in it (RFC 6901, with the negative
+//! list indices that kube-apiserver accepts). Errors have the messages of gopkg.in/evanphx/json-patch.v4, patch.go.
 
 use serde_json::Value;
 
 use super::budget::Budget;
 use super::pointer::{Pointer, container, index, number};
 
-/// A key of a container; whatever is there, or not.
+/// A key of a container; there may be no value.
 pub(super) struct Place<'a> {
     container: &'a mut Value,
     key: String,
@@ -14,7 +14,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The place that a pointer names; `None` where it leads to no container.
+    /// Returns the location that a pointer names; `None` if it leads to no container.
     pub(super) fn find(doc: &'a mut Value, path: &str) -> Option<Self> {
         let pointer = Pointer::parse(path)?;
         let (parents, key) = pointer.split()?;
@@ -23,7 +23,7 @@ impl<'a> Place<'a> {
         found.then(|| Self { container, key: key.to_owned(), depth: pointer.depth() })
     }
 
-    /// What is there. What a struct or map has not is null.
+    /// Returns the value. An absent value of a struct or map is null.
     pub(super) fn get(&self) -> Result<&Value, String> {
         match &*self.container {
             Value::Array(items) => {
@@ -34,13 +34,13 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Puts a value there, in a list before what is there.
+    /// Adds a value; in a list, before the item at the index.
     pub(super) fn add(self, value: Value, budget: &mut Budget) -> Result<(), String> {
         budget.place(&value, self.depth)?;
         match self.container {
             Value::Array(items) if self.key == "-" => items.push(value),
             Value::Array(items) => {
-                // A negative index counts from the place after the last item.
+                // A negative index counts from the position after the last item.
                 let number = number(&self.key)
                     .map_err(|why| format!("value was not a proper array index: '{}': {why}", self.key))?;
                 let at = index(number, items.len() + 1)?;
@@ -52,7 +52,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Takes away what is there.
+    /// Removes and returns the value.
     pub(super) fn remove(self, budget: &mut Budget) -> Result<Value, String> {
         match self.container {
             Value::Array(items) => {
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Puts a value in place of what is there; in a struct or map, of nothing too.
+    /// Replaces the value. In a struct or map, the value need not exist.
     pub(super) fn set(self, value: Value, budget: &mut Budget) -> Result<(), String> {
         budget.place(&value, self.depth)?;
         match self.container {

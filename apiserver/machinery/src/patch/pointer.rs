@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901), with the negative list indices that kube-apiserver takes.
+//! JSON pointers (RFC 6901), with the negative list indices that kube-apiserver accepts.
 
 use std::num::IntErrorKind;
 
@@ -11,7 +11,7 @@ use crate::quote::go_quote;
 pub(super) struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// `/a/b~1c/0`; the empty text is the whole document.
+    /// Parses `/a/b~1c/0`; the empty text is the whole document.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self(Vec::new()));
@@ -25,18 +25,18 @@ impl Pointer {
         self.0.len()
     }
 
-    /// The container and the last step; None for the whole document.
+    /// Returns the steps to the container, and the last step; `None` for the whole document.
     pub(super) fn split(&self) -> Option<(&[String], &str)> {
         self.0.split_last().map(|(last, parents)| (parents, last.as_str()))
     }
 
-    /// Whether `self` lies strictly below `other`.
+    /// Whether this pointer is strictly below `other`.
     pub(super) fn below(&self, other: &Self) -> bool {
         self.0.len() > other.0.len() && self.0.starts_with(&other.0)
     }
 }
 
-/// The container that `steps` lead to.
+/// Returns the container that `steps` lead to.
 pub(super) fn container<'a>(doc: &'a mut Value, steps: &[String]) -> Option<&'a mut Value> {
     steps.iter().try_fold(doc, |value, step| match value {
         Value::Object(map) => map.get_mut(step),
@@ -48,7 +48,7 @@ pub(super) fn container<'a>(doc: &'a mut Value, steps: &[String]) -> Option<&'a 
     })
 }
 
-/// A step that is a number, or what Go says of it (strconv.Atoi).
+/// Parses a step as a number, with Go's error message (strconv.Atoi).
 pub(super) fn number(step: &str) -> Result<i64, String> {
     step.parse::<i64>().map_err(|error| {
         let why = match error.kind() {
@@ -59,7 +59,7 @@ pub(super) fn number(step: &str) -> Result<i64, String> {
     })
 }
 
-/// An index of a list of `len` places, of which -1 is the last.
+/// Converts a number to an index of a list of `len` positions; -1 is the last one.
 pub(super) fn index(number: i64, len: usize) -> Result<usize, String> {
     let places = i64::try_from(len).unwrap_or(i64::MAX);
     let from_start = if number < 0 { number.saturating_add(places) } else { number };

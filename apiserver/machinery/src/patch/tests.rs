@@ -1,4 +1,4 @@
-//! JSON patch and merge patch by their RFCs, and refusals that change nothing.
+//! JSON patches and merge patches according to their RFCs, and errors that change nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn a_text_that_is_no_patch_is_a_bad_request() {
     }
 }
 
-/// evanphx/json-patch 4, as kube-apiserver has it: an absent member of an object is null.
+/// evanphx/json-patch 4, as in kube-apiserver: an absent member of an object is null.
 #[test]
 fn what_is_absent_is_null() {
     let doc = json!({"a": 1});
@@ -89,7 +89,7 @@ fn more_than_ten_thousand_operations_are_too_large() {
     assert_eq!(e.message, format!("Request entity too large: {limit}"));
 }
 
-/// gopkg.in/evanphx/json-patch.v4, patch.go.
+/// The messages of gopkg.in/evanphx/json-patch.v4, patch.go.
 #[test]
 fn a_webhook_is_told_why_its_patch_does_not_apply() {
     let doc = json!({"a": [1], "s": "x"});

@@ -1,4 +1,4 @@
-//! Bytes to objects. What the schema does not know is skipped, as Go skips it.
+//! Decodes bytes as objects. Skips fields that the schema does not have, as Go does.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,11 +13,11 @@ use crate::memory::{self, Memory};
 use crate::object::Object;
 use crate::schema::{ObjectShape, Schema, Shape};
 
-/// An object out of its envelope, with the envelope's `apiVersion` and `kind`; whether they are the expected ones is
-/// for the caller to say.
+/// Decodes an object from its envelope, with the envelope's `apiVersion` and `kind`; the caller checks that they are
+/// the expected ones.
 ///
 /// # Errors
-/// 400 for bytes that are no such object, 413 for one that takes too much memory.
+/// 400 if the bytes are no such object, 413 if it takes too much memory.
 pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
     let envelope = Envelope::open(body)?;
     let mut map = decode_message(envelope.raw, schema)?;
@@ -29,10 +29,10 @@ pub fn decode(body: &[u8], schema: &Schema) -> Result<Object, ApiError> {
     Ok(Object::from(map))
 }
 
-/// A bare message of a struct.
+/// Decodes a message of a struct without an envelope.
 ///
 /// # Errors
-/// 400 for bytes that are no such message, 413 for one that takes too much memory.
+/// 400 if the bytes are no such message, 413 if it takes too much memory.
 pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value>, ApiError> {
     let mut memory = Memory::of_body(bytes.len());
     let read = match &schema.shape {
@@ -47,7 +47,7 @@ pub fn decode_message(bytes: &[u8], schema: &Schema) -> Result<Map<String, Value
     })
 }
 
-/// Goes no deeper than the schema does.
+/// Its depth is bounded by that of the schema.
 fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     let mut reader = Reader::new(bytes);
@@ -91,7 +91,7 @@ fn message(bytes: &[u8], shape: &ObjectShape, memory: &mut Memory) -> Result<Map
     Ok(map)
 }
 
-/// A value; None for one that Go's JSON would leave out.
+/// Reads a value; `None` for one that Go's JSON would omit.
 fn read(wire: Wire<'_>, schema: &Schema, memory: &mut Memory) -> Result<Option<Value>, String> {
     if let Wire::Bytes(bytes) = &wire
         && !matches!(schema.shape, Shape::Object(_) | Shape::Raw)
@@ -100,7 +100,7 @@ fn read(wire: Wire<'_>, schema: &Schema, memory: &mut Memory) -> Result<Option<V
     }
     let value = match (&schema.shape, wire) {
         (Shape::Boolean, Wire::Varint(v)) => Value::from(v != 0),
-        // Go truncates as well.
+        // Go truncates too.
         (Shape::Int32, Wire::Varint(v)) => Value::from(v as u32 as i32),
         (Shape::Int64, Wire::Varint(v)) => Value::from(v.cast_signed()),
         (Shape::String, Wire::Bytes(b)) => {
@@ -133,7 +133,7 @@ fn entry(wire: Wire<'_>, values: &Schema, memory: &mut Memory) -> Result<(String
     Ok((key, value.unwrap_or_else(|| zero(values))))
 }
 
-/// JSON text in field 1; serde_json bounds its depth.
+/// Reads JSON text in field 1; serde_json limits its depth.
 fn raw(bytes: &[u8], memory: &mut Memory) -> Result<Option<Value>, String> {
     let mut value = None;
     let mut reader = Reader::new(bytes);
@@ -156,7 +156,7 @@ fn raw_value(text: &[u8], memory: &mut Memory) -> Result<Value, String> {
     }
 }
 
-/// Takes memory; whoever asked for all of it tells the client.
+/// Takes memory. The caller that created `memory` turns the error into a 413.
 fn take(memory: &mut Memory, bytes: usize) -> Result<(), String> {
     if memory.take(bytes) { Ok(()) } else { Err("too large".to_owned()) }
 }

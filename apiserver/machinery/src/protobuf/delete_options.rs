@@ -7,15 +7,15 @@ use crate::error::ApiError;
 use crate::object::Object;
 use crate::schema::{Field, ListType, ObjectShape, Schema, Shape};
 
-/// DeleteOptions out of their envelope, as the JSON object that says the same.
+/// Decodes DeleteOptions from their envelope, as the equivalent JSON object.
 ///
 /// # Errors
-/// 400 for bytes that are none.
+/// 400 if the bytes are no DeleteOptions.
 pub fn decode_delete_options(body: &[u8]) -> Result<Object, ApiError> {
     decode(body, &DELETE_OPTIONS)
 }
 
-/// Numbers of k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
+/// Field numbers of k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 static DELETE_OPTIONS: LazyLock<Schema> = LazyLock::new(|| {
     let preconditions = vec![field("uid", 1, Shape::String), field("resourceVersion", 2, Shape::String)];
     let strings = Shape::List(Box::new(Schema::new("", Shape::String)), ListType::Atomic);

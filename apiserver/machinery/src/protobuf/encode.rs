@@ -1,4 +1,4 @@
-//! Objects to bytes.
+//! Encodes objects as bytes.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::object::managed_fields::FIELD;
 use crate::object::{ManagedFieldsEntry, Object};
 use crate::schema::{Field, ObjectShape, Schema, Shape};
 
-/// An object in its envelope.
+/// Returns an object in its envelope.
 pub fn encode(object: &Object, schema: &Schema) -> Bytes {
     let text = |field: &str| object.0.get(field).and_then(Value::as_str).unwrap_or_default();
     let mut out = Vec::with_capacity(USUAL_SIZE);
@@ -20,7 +20,7 @@ pub fn encode(object: &Object, schema: &Schema) -> Bytes {
     Envelope::seal(text("apiVersion"), text("kind"), &out)
 }
 
-/// An object's metadata as a bare message; empty if it has none.
+/// Returns an object's metadata as a message without an envelope; empty if it has none.
 pub fn encode_metadata(object: &Object, schema: &Schema) -> Vec<u8> {
     let mut out = Vec::with_capacity(USUAL_SIZE);
     let metadata = schema.field("metadata").map(|metadata| &metadata.shape);
@@ -30,10 +30,10 @@ pub fn encode_metadata(object: &Object, schema: &Schema) -> Vec<u8> {
     out
 }
 
-/// Bytes that hold most objects.
+/// Initial capacity of the buffer; most objects fit.
 const USUAL_SIZE: usize = 2048;
 
-/// A struct as a bare message; empty if the schema is none of a struct.
+/// Returns a struct as a message without an envelope; empty if the schema is not that of a struct.
 pub fn encode_message(value: &Map<String, Value>, schema: &Schema) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     if let Shape::Object(shape) = &schema.shape {
@@ -42,7 +42,7 @@ pub fn encode_message(value: &Map<String, Value>, schema: &Schema) -> Vec<u8> {
     out
 }
 
-/// `managed` are the entries that belong to the metadata of the value, or to the value if that is the metadata.
+/// `managed` are the entries of the value's metadata, or of the value if it is the metadata.
 fn message(
     out: &mut Vec<u8>,
     value: Option<&Map<String, Value>>,
@@ -69,7 +69,7 @@ fn message(
         let value = value.and_then(|map| map.get(field.name)).filter(|v| !v.is_null());
         let by_value = !field.is_pointer() && is_scalar(&field.schema.shape);
         if value.is_none() && field.pointer == Some(false) && matches!(field.schema.shape, Shape::Time) {
-            // No time is a message of nothing.
+            // A zero time is an empty message.
             writer::bytes(out, field.number, b"");
             continue;
         }
@@ -79,12 +79,12 @@ fn message(
     }
 }
 
-/// What Go writes even when it is zero, unless it is a pointer.
+/// Types that Go writes even if they are zero, unless they are pointers.
 fn is_scalar(shape: &Shape) -> bool {
     matches!(shape, Shape::Boolean | Shape::Int32 | Shape::Int64 | Shape::String)
 }
 
-/// A field with its value, or its zero value.
+/// Writes a field with its value, or with its zero value.
 fn write(out: &mut Vec<u8>, number: u32, value: Option<&Value>, schema: &Schema) {
     match &schema.shape {
         Shape::Boolean => {

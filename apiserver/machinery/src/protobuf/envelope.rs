@@ -1,4 +1,4 @@
-//! runtime.Unknown: what an object of any type travels in.
+//! runtime.Unknown: the envelope of an object of any type.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use super::scalar::text;
 use super::writer;
 use crate::error::ApiError;
 
-/// What every enveloped object starts with.
+/// The first bytes of every envelope.
 pub const MAGIC: [u8; 4] = [0x6b, 0x38, 0x73, 0x00];
 
 /// An opened envelope.
@@ -25,7 +25,7 @@ impl<'a> Envelope<'a> {
     /// Opens an envelope.
     ///
     /// # Errors
-    /// 400 if it is none, or holds something else than plain protobuf.
+    /// 400 if the bytes are no envelope, or hold something other than plain protobuf.
     pub fn open(body: &'a [u8]) -> Result<Self, ApiError> {
         let rest = body.strip_prefix(&MAGIC).ok_or_else(|| {
             let expected = format!("{MAGIC:?}").replace(',', "");
@@ -36,7 +36,7 @@ impl<'a> Envelope<'a> {
         Self::read(rest).map_err(|why| ApiError::bad_request(format!("unable to decode protobuf: {why}")))
     }
 
-    /// Seals `raw` as an object of this type.
+    /// Wraps `raw` in the envelope of this type.
     pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Bytes {
         let mut type_meta = Vec::with_capacity(api_version.len() + kind.len() + 8);
         writer::bytes(&mut type_meta, 1, api_version.as_bytes());

@@ -1,12 +1,13 @@
-//! The protobuf form of objects, from the schema alone: proto2 as gogo writes it for Kubernetes' Go types.
+//! The protobuf encoding of objects, derived from the schema: proto2 as gogo writes it for Kubernetes' Go types.
 //!
 //! ```text
 //! 6b 38 73 00  Unknown{typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2, contentEncoding = 3, contentType = 4}
 //!                                                               ^^^ the message: Schema's fields by number
 //! ```
 //!
-//! Fields ascend by number, maps by key. Strings are written even when empty, as Go's are no pointers; numbers and
-//! booleans only when present, as most of Go's are; a field of [`Field::always`](crate::schema::Field) always.
+//! Fields are written in ascending order of their numbers, maps in that of their keys. Strings are written even if
+//! they are empty, because Go's are not pointers; numbers and booleans only if they are present, because most of Go's
+//! are pointers; a field with [`Field::always`](crate::schema::Field) is always written.
 
 mod decode;
 mod delete_options;

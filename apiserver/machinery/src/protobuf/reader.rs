@@ -1,14 +1,14 @@
-//! Fields out of bytes that may be anything.
+//! Reads fields from untrusted bytes.
 
-/// A field's value as it stands on the wire.
+/// A field's value in its wire format.
 pub(super) enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// Four or eight bytes: nothing that a Kubernetes type has.
+    /// Four or eight bytes, a format that no Kubernetes type uses.
     Fixed,
 }
 
-/// Walks the fields of one message.
+/// Iterates over the fields of a message.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Self { rest: message }
     }
 
-    /// The next field's number and value; None at the end.
+    /// Returns the next field's number and value; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, String> {
         if self.rest.is_empty() {
             return Ok(None);

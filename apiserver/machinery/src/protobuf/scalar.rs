@@ -1,4 +1,4 @@
-//! Times, text, and what is either of two.
+//! Times, bytes, text, and IntOrString.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use super::writer;
 use crate::kind::Now;
 use crate::time::{format_micro_time, format_time, parse_time};
 
-/// Timestamp{seconds = 1, nanos = 2}; no time is the zero of both.
+/// Writes Timestamp{seconds = 1, nanos = 2}; no time is the zero of both.
 pub(super) fn write_time(out: &mut Vec<u8>, number: u32, value: Option<&Value>, micro: bool) {
     let time = value.and_then(Value::as_str).and_then(parse_time);
-    // Nanoseconds count up from a second that may lie before the epoch.
+    // Nanoseconds count up from the second, which may be before the epoch.
     let nanos = time.map_or(0, |t| t.as_nanosecond());
     let (seconds, fraction) = (nanos.div_euclid(NANOS), nanos.rem_euclid(NANOS));
     let fraction = if micro { fraction / 1000 * 1000 } else { 0 };
@@ -24,7 +24,7 @@ pub(super) fn write_time(out: &mut Vec<u8>, number: u32, value: Option<&Value>, 
 
 const NANOS: i128 = 1_000_000_000;
 
-/// A time as its RFC 3339 text; None for the zero of both fields, as Go reads it.
+/// Reads a time as RFC 3339 text; `None` if both fields are zero, as Go reads it.
 pub(super) fn read_time(message: &[u8], micro: bool) -> Result<Option<Value>, String> {
     let (mut seconds, mut nanos) = (0, 0);
     let mut reader = Reader::new(message);
@@ -47,12 +47,12 @@ pub(super) fn read_time(message: &[u8], micro: bool) -> Result<Option<Value>, St
 
 const OUT_OF_RANGE: &str = "a time is out of range";
 
-/// The bytes that JSON has as base64; none for what is no base64, which decoding has refused.
+/// Returns the bytes of base64 text; empty for invalid base64, which decoding refuses.
 pub(super) fn base64_bytes(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap_or_default()
 }
 
-/// IntOrString{type = 1 (0 number, 1 text), intVal = 2, strVal = 3}, each always written.
+/// Writes IntOrString{type = 1 (0 number, 1 text), intVal = 2, strVal = 3}, all of them always.
 pub(super) fn int_or_string(out: &mut Vec<u8>, value: Option<&Value>) {
     let text = value.and_then(Value::as_str);
     writer::integer(out, 1, i64::from(text.is_some()));
@@ -60,7 +60,7 @@ pub(super) fn int_or_string(out: &mut Vec<u8>, value: Option<&Value>) {
     writer::bytes(out, 3, text.unwrap_or_default().as_bytes());
 }
 
-/// The number or the text, as the type says.
+/// Reads the number or the text, depending on the type.
 pub(super) fn read_int_or_string(message: &[u8]) -> Result<Value, String> {
     let (mut is_text, mut number, mut words) = (false, 0, String::new());
     let mut reader = Reader::new(message);
@@ -76,7 +76,7 @@ pub(super) fn read_int_or_string(message: &[u8]) -> Result<Value, String> {
     Ok(if is_text { Value::from(words) } else { Value::from(number) })
 }
 
-/// UTF-8 text.
+/// Reads UTF-8 text.
 pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| "a string is not valid UTF-8".to_owned())
 }

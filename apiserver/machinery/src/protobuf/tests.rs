@@ -1,4 +1,4 @@
-//! `vectors.jsonl` holds objects as k8s.io/apimachinery's protobuf serializer wrote them, beside their JSON.
+//! `vectors.jsonl` has objects as k8s.io/apimachinery's protobuf serializer wrote them, with their JSON.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;

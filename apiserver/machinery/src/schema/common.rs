@@ -1,20 +1,21 @@
 //! Schemas that kinds share: `metadata`, conditions, selectors.
 //!
-//! Structure and numbers are those of k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/api/core/v1. The texts here are
-//! for readers of this code; OpenAPI shows Kubernetes' own for definitions that the host also has.
+//! Structure and field numbers are those of k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/api/core/v1. The
+//! descriptions here are for readers of this code; OpenAPI has Kubernetes' own texts for definitions that the host
+//! has too.
 
 use super::{Field, ListType, ObjectShape, PatchStrategy, Schema, Shape};
 
 /// Definition of an entry of `metadata.managedFields`.
 pub const MANAGED_FIELDS_ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
 
-/// Most entries of managed fields of an object. Kubernetes has no such bound, nor those below.
+/// Maximum number of entries of managed fields of an object. Kubernetes has neither this limit nor those below.
 pub const MANAGERS_MAX: usize = 10_000;
-/// Most conditions of an object.
+/// Maximum number of conditions of an object.
 pub const CONDITIONS_MAX: usize = 100;
-/// Most terms of a node selector, and most requirements in one list of a selector.
+/// Maximum number of terms of a node selector, and of requirements in one list of a selector.
 pub const SELECTOR_ITEMS_MAX: usize = 1000;
-/// Most values of one requirement of a selector.
+/// Maximum number of values of one requirement of a selector.
 pub const SELECTOR_VALUES_MAX: usize = 4096;
 
 /// `metadata` of an object.
@@ -44,7 +45,7 @@ pub fn meta_schema() -> Schema {
             list("Objects that this one depends on.", owner(), ListType::Map(&["uid"])),
         ),
         optional("finalizers", 14, finalizers()),
-        // An empty list is told apart from none: it resets them.
+        // An empty list differs from an absent one: it resets the managed fields.
         optional(
             "managedFields",
             17,
@@ -140,7 +141,7 @@ fn requirement_fields() -> Vec<Field> {
     ]
 }
 
-/// The one set of Kubernetes' metadata, and one that strategic merge patches add to.
+/// The only set in Kubernetes' metadata; strategic merge patches add to it.
 fn finalizers() -> Schema {
     let set = list("Who must act before deletion ends.", string(), ListType::Set);
     Schema { patch: PatchStrategy::Merge, ..set }
@@ -175,12 +176,12 @@ fn managed_entry() -> Schema {
     object("The fields of one manager.", MANAGED_FIELDS_ENTRY, fields)
 }
 
-/// A struct that is published as `definition`.
+/// A struct with the OpenAPI definition `definition`.
 pub fn object(description: &'static str, definition: &'static str, fields: Vec<Field>) -> Schema {
     Schema::new(description, Shape::Object(ObjectShape { definition, fields, atomic: false }))
 }
 
-/// The same struct, replaced as a whole by appliers.
+/// Returns the struct as an atomic one: appliers replace it as a whole.
 #[must_use]
 pub fn atomic(mut schema: Schema) -> Schema {
     if let Shape::Object(shape) = &mut schema.shape {
@@ -199,27 +200,27 @@ pub fn strings_map(description: &'static str) -> Schema {
     Schema::new(description, Shape::Map(Box::new(string())))
 }
 
-/// A string that needs no description of its own.
+/// A string without a description.
 pub const fn string() -> Schema {
     Schema::new("", Shape::String)
 }
 
-/// A field that is left out when it is empty.
+/// A field that is omitted if it is empty.
 pub const fn optional(name: &'static str, number: u32, schema: Schema) -> Field {
     Field { name, number, required: false, always: false, pointer: None, schema }
 }
 
-/// A field that must be given and is always written.
+/// A field that is required and always written.
 pub const fn required(name: &'static str, number: u32, schema: Schema) -> Field {
     Field { name, number, required: true, always: true, pointer: None, schema }
 }
 
-/// A string that is left out when it is empty.
+/// A string that is omitted if it is empty.
 pub const fn text(name: &'static str, number: u32, description: &'static str) -> Field {
     optional(name, number, Schema::new(description, Shape::String))
 }
 
-/// A string that must be given and is always written.
+/// A string that is required and always written.
 pub const fn required_text(name: &'static str, number: u32, description: &'static str) -> Field {
     required(name, number, Schema::new(description, Shape::String))
 }

@@ -11,7 +11,7 @@ use crate::quote::go_quote;
 
 const KNOWN: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
-/// Terms on fields, all of which must hold; none selects everything.
+/// Terms on fields, all of which must match; a selector without terms selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     pub(super) terms: Vec<FieldTerm>,
@@ -22,7 +22,7 @@ pub struct FieldSelector {
 pub struct FieldTerm {
     /// Dotted path.
     pub field: String,
-    /// The value that it must have, or must not have.
+    /// The value that the field must have, or must not have.
     pub value: String,
     /// `!=`
     pub negated: bool,
@@ -30,7 +30,7 @@ pub struct FieldTerm {
 
 impl FieldSelector {
     /// Parses a selector on `metadata.name`, `metadata.namespace` and the kind's own fields (dotted paths to
-    /// strings); anything else is a 400.
+    /// strings). Fails with a 400 for anything else.
     pub fn parse(text: &str, own: &[&str]) -> Result<Self, ApiError> {
         parse(text, own).map(|terms| Self { terms }).map_err(ApiError::bad_request)
     }
@@ -40,27 +40,27 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// About how many bytes it takes in memory.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.terms.iter().map(|term| size_of::<FieldTerm>() + term.field.len() + term.value.len()).sum()
     }
 
-    /// The terms, in byte order of their text.
+    /// The terms, sorted by the bytes of their text.
     pub fn terms(&self) -> &[FieldTerm] {
         &self.terms
     }
 
-    /// The only value that a field may have: `metadata.name=x` names the object of the request.
+    /// Returns the only value that a field may have: `metadata.name=x` names the object of the request.
     pub fn required_value(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|t| t.field == field && !t.negated).map(|t| t.value.as_str())
     }
 
-    /// The fields that it looks at, as dotted paths.
+    /// Returns the dotted paths of the fields that the selector reads.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
-    /// Whether the object satisfies every term; an absent field is the empty string.
+    /// Whether the object matches all terms; an absent field is the empty string.
     pub fn matches(&self, object: &Object) -> bool {
         self.terms.iter().all(|term| (value_at(object, &term.field) == term.value) != term.negated)
     }
@@ -92,7 +92,7 @@ fn parse(text: &str, own: &[&str]) -> Result<Vec<FieldTerm>, String> {
     }
 }
 
-/// Parts between commas that no backslash escapes.
+/// Splits at commas that are not escaped by a backslash.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut escaped = false;
     text.split(|c: char| {
@@ -103,7 +103,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Field, whether the operator is `!=`, value.
+/// Splits a term into field, whether the operator is `!=`, and value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.char_indices().find(|(i, c)| *c == '=' || term[*i..].starts_with("!="))?.0;
     let (field, rest) = term.split_at(at);
@@ -115,7 +115,7 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     None
 }
 
-/// `\\`, `\,` and `\=` stand for the character; the bare ones may not occur.
+/// Replaces `\\`, `\,` and `\=` by the character. Fails for an unescaped `,` or `=`.
 fn unescape(value: &str) -> Result<String, String> {
     let invalid = |sequence: &str| format!("invalid field selector: invalid escape sequence: {sequence}");
     let (mut out, mut chars) = (String::with_capacity(value.len()), value.chars());

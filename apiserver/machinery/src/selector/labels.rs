@@ -10,10 +10,10 @@ use crate::field::{Error, ErrorList, Path, aggregate, is_full};
 use crate::names::{label_value, qualified_name};
 use crate::object::Object;
 
-/// About what an allocator and a set take for a short text beside it.
+/// Approximate bytes that an allocator and a set take for a short text in addition to it.
 const ALLOCATED: usize = 40;
 
-/// Requirements on labels, all of which must hold; none selects everything.
+/// Requirements on labels, all of which must match; a selector without requirements selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -24,9 +24,9 @@ pub struct LabelSelector {
 pub struct Requirement {
     /// The label's key.
     pub key: String,
-    /// How it is compared.
+    /// The operator of the comparison.
     pub operator: Operator,
-    /// What it is compared with.
+    /// The values of the comparison.
     pub values: BTreeSet<String>,
 }
 
@@ -52,12 +52,12 @@ pub enum Operator {
 }
 
 impl LabelSelector {
-    /// Parses `a=b,c in (d,e),!f`; a selector that cannot be read is a 400.
+    /// Parses `a=b,c in (d,e),!f`. Fails with a 400 for an invalid selector.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         super::parser::parse(text).map(Self::new).map_err(ApiError::bad_request)
     }
 
-    /// A selector of these requirements, kept in order of their keys.
+    /// Creates a selector from requirements, sorted by key.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Self { requirements }
@@ -68,7 +68,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// About how many bytes it takes in memory.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.requirements.iter().map(Requirement::bytes).sum()
     }
@@ -78,7 +78,7 @@ impl LabelSelector {
         &self.requirements
     }
 
-    /// A label that must have one value, and the value.
+    /// Returns a label that must have one particular value, and the value.
     pub fn required_value(&self) -> Option<(&str, &str)> {
         self.requirements.iter().find_map(|requirement| {
             match (requirement.operator, requirement.values.first()) {
@@ -90,12 +90,12 @@ impl LabelSelector {
         })
     }
 
-    /// Whether an object's labels satisfy every requirement.
+    /// Whether an object's labels match all requirements.
     pub fn matches(&self, object: &Object) -> bool {
         self.matches_labels(object.labels())
     }
 
-    /// Whether these labels satisfy every requirement.
+    /// Whether these labels match all requirements.
     pub fn matches_labels(&self, labels: Option<&Map<String, Value>>) -> bool {
         let value = |key: &str| labels.and_then(|l| l.get(key)).map(|v| v.as_str().unwrap_or_default());
         self.requirements.iter().all(|r| r.holds(value(&r.key)))
@@ -103,13 +103,13 @@ impl LabelSelector {
 }
 
 impl Requirement {
-    /// Checks the key, the number of values and each value.
+    /// Creates a requirement. Fails for an invalid key, number of values, or value.
     pub fn new(key: &str, operator: Operator, values: BTreeSet<String>) -> Result<Self, String> {
         let requirement = Self { key: key.to_owned(), operator, values };
         aggregate(&requirement.validate()).map_or(Ok(requirement), Err)
     }
 
-    /// Whether it holds for the label's value, or for its absence.
+    /// Whether it matches the label's value, or its absence.
     pub fn holds(&self, value: Option<&str>) -> bool {
         match (self.operator, value) {
             (Operator::Exists, value) => value.is_some(),
@@ -177,7 +177,7 @@ impl Requirement {
     }
 }
 
-/// What is wrong with a key, as one error.
+/// Returns the errors of a key, as one error.
 pub(super) fn key_error(key: &str, path: &Path) -> Option<Error> {
     let wrong = qualified_name(key).join("; ");
     (!wrong.is_empty()).then(|| Error::invalid(path.clone(), key, wrong))

@@ -1,20 +1,20 @@
 //! Tokens of the label selector grammar.
 
-/// A token with its text.
+/// A token and its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Identifier(&'a str),
     In(&'a str),
     NotIn(&'a str),
     Symbol(&'a str),
-    /// Symbols that form no token.
+    /// Symbols that are no token.
     Unknown(&'a str),
     End,
 }
 
 const SYMBOLS: [&str; 9] = [")", ",", "!", "==", "=", ">", "<", "!=", "("];
 
-/// The tokens of a selector, the last being `End`.
+/// Returns the tokens of a selector; the last one is `End`.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     loop {
@@ -30,7 +30,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
 
 fn next(rest: &str) -> (Token<'_>, usize) {
     match rest.chars().next() {
-        // A zero byte ends Kubernetes' scan.
+        // Kubernetes' lexer ends at a zero byte.
         None | Some('\0') => (Token::End, 0),
         Some(c) if is_symbol(c) => symbol(rest),
         Some(_) => {
@@ -45,7 +45,7 @@ fn next(rest: &str) -> (Token<'_>, usize) {
     }
 }
 
-/// The longest known symbol at the start.
+/// Returns the longest known symbol at the start.
 fn symbol(rest: &str) -> (Token<'_>, usize) {
     let longest = SYMBOLS.iter().filter(|s| rest.starts_with(**s)).map(|s| s.len()).max();
     match longest {
@@ -55,7 +55,7 @@ fn symbol(rest: &str) -> (Token<'_>, usize) {
 }
 
 impl<'a> Token<'a> {
-    /// The text, as an error shows it.
+    /// Returns the text for an error message.
     pub(super) fn text(self) -> &'a str {
         match self {
             Self::Identifier(t) | Self::In(t) | Self::NotIn(t) | Self::Symbol(t) | Self::Unknown(t) => t,
@@ -63,7 +63,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// The identifier, where `in` and `notin` may be names.
+    /// Returns the text of an identifier; `in` and `notin` may be identifiers too.
     pub(super) fn word(self) -> Option<&'a str> {
         match self {
             Self::Identifier(t) | Self::In(t) | Self::NotIn(t) => Some(t),

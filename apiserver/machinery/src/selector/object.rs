@@ -1,11 +1,11 @@
-//! metav1.LabelSelector, the selector that stands in objects.
+//! Validates metav1.LabelSelector, the form of a selector in objects.
 
 use serde_json::Value;
 
 use crate::field::{Error, ErrorList, Path, is_full};
 use crate::meta::{validate_label_name, validate_label_value, validate_labels};
 
-/// Errors of a metav1.LabelSelector (ValidateLabelSelector).
+/// Validates a metav1.LabelSelector (ValidateLabelSelector).
 pub fn validate_label_selector(selector: &Value, path: &Path) -> ErrorList {
     let labels = selector.get("matchLabels").and_then(Value::as_object);
     let mut errors = validate_labels(labels.into_iter().flatten(), &path.child("matchLabels"));

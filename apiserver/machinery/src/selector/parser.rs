@@ -1,4 +1,4 @@
-//! The label selector grammar, with Kubernetes' messages.
+//! The grammar of label selectors, with Kubernetes' messages.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// `,` before another requirement, or the end.
+    /// Parses `,` before another requirement, or the end.
     fn separator(&mut self) -> Result<(), String> {
         match self.peek() {
             Token::End => Ok(()),
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         token.word().ok_or_else(|| format!("found '{}', expected: identifier", token.text()))
     }
 
-    /// `(a,b)`; an empty place stands for the empty value.
+    /// Parses `(a,b)`; an empty position is the empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         match self.take() {
             Token::Symbol("(") => (),

@@ -1,4 +1,4 @@
-//! Label and field selectors: the grammar, its errors, and that printing parses back.
+//! Label and field selectors: the grammar, its errors, and that a formatted selector can be parsed again.
 
 #![allow(clippy::unwrap_used)]
 use proptest::prelude::*;
@@ -114,7 +114,7 @@ fn selectors_are_bounded() {
     assert_eq!(message(FieldSelector::parse(&many, &[])), "a selector may not have more than 100 terms");
 }
 
-/// 15,000 short values in one term took 1 MB, and a watch that kept them counted as 6 KiB.
+/// Regression: 15,000 short values in one term took 1 MB, and a watch that kept them was counted as 6 KiB.
 #[test]
 fn what_a_selector_takes_grows_with_each_value() {
     let values: Vec<String> = (0..15_000).map(|at| at.to_string()).collect();

@@ -6,7 +6,7 @@ use crate::kind::Now;
 use crate::object::Object;
 use crate::time::parse_time;
 
-/// The AGE cell of an object: `5m`, or `<unknown>` without a creation time.
+/// Returns the AGE cell of an object: `5m`, or `<unknown>` without a creation time.
 pub fn age(object: &Object, now: Now) -> String {
     let created =
         object.meta().and_then(|m| m.get("creationTimestamp")).and_then(|t| t.as_str()).and_then(parse_time);
@@ -16,13 +16,13 @@ pub fn age(object: &Object, now: Now) -> String {
     )
 }
 
-/// Two or three digits' worth: `90s`, `5m30s`, `3h5m`, `2d3h`, `400d`, `3y20d`.
+/// Formats a duration with two or three significant digits: `90s`, `5m30s`, `3h5m`, `2d3h`, `400d`, `3y20d`.
 pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);
     match seconds {
-        // Clocks may differ by a little.
+        // Clocks may differ slightly.
         ..=-2 => "<invalid>".to_owned(),
         -1..=-1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),

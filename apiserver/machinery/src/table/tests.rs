@@ -1,4 +1,4 @@
-//! What kubectl get prints from.
+//! The tables that `kubectl get` prints.
 
 #![allow(clippy::unwrap_used)]
 use jiff::SignedDuration;

@@ -1,4 +1,4 @@
-//! Answers that were longer than what they answer.
+//! Error responses must not be much longer than the requests that cause them.
 
 use drydock_machinery::error::ApiError;
 use drydock_machinery::field::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::thing;
 
-/// Far more than any ordinary answer has, far less than these bodies asked for.
+/// Far more bytes than any ordinary response has, and far fewer than these bodies would cause.
 const SHORT: usize = 1 << 20;
 
 fn answer_of(metadata: Value) -> String {
@@ -19,7 +19,7 @@ fn answer_of(metadata: Value) -> String {
     String::from_utf8(answer.to_vec()).unwrap()
 }
 
-/// Each controller but the first was told of with the whole list: a body of 100 KB took 3.3 GB.
+/// Regression: each controller but the first was reported with the whole list; a body of 100 KB took 3.3 GB.
 #[test]
 fn many_owners_that_all_are_controllers() {
     let owner = |n: u32| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": n.to_string(), "controller": true});
@@ -47,7 +47,7 @@ fn many_short_mistakes() {
     answer_of(json!({"name": "a", "namespace": "b", "managedFields": entries}));
 }
 
-/// Each character that cannot be printed is told of with the whole name.
+/// Each unprintable character causes an error that shows the name.
 #[test]
 fn a_manager_of_control_characters() {
     let errors = validate_field_manager(&"\u{1}".repeat(20_000), &Path::new("fieldManager"));

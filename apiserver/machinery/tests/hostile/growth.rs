@@ -1,4 +1,4 @@
-//! Bodies that are many times larger once they are decoded.
+//! Bodies that become many times larger when they are decoded.
 
 use drydock_machinery::decode::{
     Decoded, Format, Refusal, conform, decode, decode_value, decode_yaml_strictly, restore,
@@ -22,7 +22,7 @@ fn body(list: &str, item: &str, items: usize) -> String {
     )
 }
 
-/// A million maps of one field took 700 MB before their number was looked at.
+/// Regression: a million maps with one field took 700 MB before their number was checked.
 #[test]
 fn items_beyond_the_limit_of_their_list_are_counted_and_not_made() {
     for item in ["{}", "null"] {
@@ -53,7 +53,7 @@ fn what_a_patch_makes_has_no_more_items_either() {
     }
 }
 
-/// Lists without a limit, maps and values of free form: what they take is counted.
+/// Lists without a limit, maps and free-form values: their memory is counted.
 #[test]
 fn a_body_takes_a_bounded_multiple_of_itself() {
     for list in ["items", "few"] {
@@ -81,7 +81,7 @@ fn an_object_of_ordinary_items_is_not_too_large() {
 
 #[test]
 fn messages_of_nothing_are_counted_too() {
-    // Field 3 of the object is its spec, field 1 of that its items; an item of one field takes four bytes.
+    // Field 3 of the object is its spec, field 1 of the spec its items; an item with one field takes four bytes.
     let items = [0x0a, 2, 0x0a, 0].repeat(700_000);
     let mut spec = vec![0x12];
     let mut length = items.len();
@@ -113,7 +113,7 @@ fn copies_of_copies_are_bounded() {
     assert_eq!(error.code(), 422, "{error}");
 }
 
-/// Three megabytes of question marks took 600 MB and seconds.
+/// Regression: three megabytes of question marks took 600 MB and seconds.
 #[test]
 fn yaml_of_nothing_but_marks_is_refused_before_it_is_parsed() {
     for mark in ["? ", "- ", "-\n", "a:\n", "{},", "[],", "&a ", "*a "] {
@@ -126,7 +126,8 @@ fn yaml_of_nothing_but_marks_is_refused_before_it_is_parsed() {
     assert!(decode_value(text.as_bytes(), Format::Yaml).is_ok());
 }
 
-/// The memory of short items that aliases repeat is used up before there are too many of them: the answer was 413.
+/// Regression: the memory for short items repeated by aliases was used up before their number was too large, and the
+/// response was 413.
 #[test]
 fn aliases_that_repeat_short_items_are_refused_in_the_words_of_the_parser() {
     let mut yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

@@ -1,4 +1,4 @@
-//! Attacks with bodies: short input that asked for far more memory or time than it has bytes.
+//! Attacks with request bodies: short input that caused far more memory or time than its length.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod answers;
@@ -11,7 +11,7 @@ use drydock_machinery::schema::common::{list, meta_schema, object, optional, req
 use drydock_machinery::schema::{ListType, Schema};
 use serde_json::Value;
 
-/// Most items of `spec.few`.
+/// Maximum number of items of `spec.few`.
 const FEW: usize = 100;
 
 const NAMES: Names = Names {
@@ -25,7 +25,7 @@ const NAMES: Names = Names {
     namespaced: true,
 };
 
-/// A kind with one list of everything that lists can be.
+/// A kind with one list of each type.
 fn schema() -> Schema {
     let item = || object("", "g.v1.Item", vec![required_text("name", 1, ""), text("note", 2, "")]);
     let spec = vec![

@@ -1,4 +1,5 @@
-//! What took time that grows faster than the body. A guard is far above what linear work takes, and far below the rest.
+//! Regression tests for time that grew faster than the body. The limit is far above linear time, and far below the
+//! rest.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,8 @@ fn in_passing<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Each of them was told with the whole path to it: a patch of 1 MB held up the server for half a minute.
+/// Regression: each duplicate key was reported with its whole path; a patch of 1 MB blocked the server for half a
+/// minute.
 #[test]
 fn keys_that_stand_twice_below_a_long_key() {
     let twice = vec![r#""a":1"#; 100_000].join(",");
@@ -29,7 +31,7 @@ fn keys_that_stand_twice_below_a_long_key() {
     assert!(errors[0].len() < 20_000, "{}", errors[0].len());
 }
 
-/// The place of one live item was looked up again with each item of the patch.
+/// Regression: the position of one live item was looked up again for each item of the patch.
 #[test]
 fn a_live_item_with_a_long_key_under_a_long_patch() {
     let reference = |uid: &str| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid});
@@ -59,7 +61,7 @@ fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
     })
 }
 
-/// Each path into an atomic value was put before all members that sort behind it.
+/// Regression: each path into an atomic value was inserted before all members that sort after it.
 #[test]
 fn paths_into_atomic_values_before_many_members() {
     let keys = (0..60_000).map(|n| (format!("k:{{\"uid\":\"{n}\"}}"), json!({"f:name": {}})));
@@ -74,7 +76,7 @@ fn paths_into_atomic_values_before_many_members() {
     });
 }
 
-/// Each of the oldest managers that are put together was put together anew with all before it.
+/// Regression: each of the oldest managers was merged again with all before it.
 #[test]
 fn many_managers_that_become_one() {
     let entries: Vec<Value> = (0..1_000)
@@ -91,7 +93,7 @@ fn many_managers_that_become_one() {
     });
 }
 
-/// Each move of a large value goes through all of it: what a patch may do of that is bounded.
+/// Each move of a large value visits all of it, so the number of visits in a patch is limited.
 #[test]
 fn a_large_value_that_is_moved_ten_thousand_times() {
     let large: Map<String, Value> = (0..20_000).map(|n| (n.to_string(), Value::Null)).collect();

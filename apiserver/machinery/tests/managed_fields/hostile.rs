@@ -1,4 +1,4 @@
-//! Input that is made to hurt.
+//! Hostile managed fields.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::manager::fixture;
 
-/// What takes quadratic time takes minutes.
+/// Quadratic time would take minutes.
 const AMPLE: Duration = Duration::from_secs(20);
 
 #[test]

@@ -1,4 +1,5 @@
-//! Managed fields against what k8s.io/apimachinery's field manager and structured-merge-diff made of the same input.
+//! Managed fields, compared with the results of k8s.io/apimachinery's field manager and structured-merge-diff for the
+//! same input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod hostile;

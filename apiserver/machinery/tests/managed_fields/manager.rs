@@ -1,4 +1,4 @@
-//! Rules of the field manager that sequences of ordinary writes do not reach.
+//! Rules of the field manager that sequences of ordinary writes do not exercise.
 
 use drydock_machinery::Object;
 use drydock_machinery::kind::Now;
@@ -6,7 +6,7 @@ use drydock_machinery::managed_fields::{FieldManager, Set, ignore_timestamps};
 use drydock_machinery::object::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
-/// A field manager of the main resource, at noon.
+/// Calls `test` with a field manager of the main resource, and noon as the time.
 pub fn fixture<T>(test: impl FnOnce(FieldManager<'_>, Now) -> T) -> T {
     let schema = super::schema::sample();
     let reset = Set::of_fields(&[&["status"]]);
@@ -163,7 +163,7 @@ fn configurations_of_another_kind_or_with_managed_fields_are_bad_requests() {
 #[test]
 fn configurations_that_do_not_fit_the_schema_are_refused() {
     for (spec, why) in [
-        // What else is wrong beside an unknown field is not looked at.
+        // Other errors beside an unknown field are not checked.
         (json!({"nope": 1, "stage": 1}), ".spec.nope: field not declared in schema"),
         (json!({"stage": 1}), ".spec.stage: expected string, got &value.valueUnstructured{Value:1}"),
         (json!({"count": "1"}), ".spec.count: expected numeric (int or float), got string"),
@@ -214,7 +214,7 @@ fn kubectl_takes_over_what_its_client_side_apply_set() {
     let last = sample(json!({"name": "x"}), json!({"stage": "a", "count": 1})).to_json();
     let last = std::str::from_utf8(&last).unwrap();
     let meta = json!({"name": "x", "annotations": {LAST_APPLIED: last}});
-    // Somebody has changed the count since.
+    // The count was changed since.
     let live = fixture(|m, now| m.update(None, sample(meta, json!({"stage": "a", "count": 5})), "up", now));
     let apply = |name: &str, spec: Value| {
         fixture(|m, now| m.apply(&live, sample(json!({"name": "x"}), spec), name, false, now))
@@ -238,7 +238,7 @@ fn an_annotation_that_is_no_configuration_lets_nothing_through() {
     }
 }
 
-/// Kubernetes' own schemas have the zero value for the default of a field that is always written.
+/// In Kubernetes' own schemas, the default of a field that is always written is its zero value.
 #[test]
 fn an_item_without_its_key_has_the_zero_value_for_it() {
     let patch = sample(json!({"name": "x"}), json!({"items": [{"note": "n"}]}));

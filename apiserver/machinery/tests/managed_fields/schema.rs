@@ -1,4 +1,4 @@
-//! A kind with every shape that managed fields tell apart.
+//! A kind with every shape that managed fields distinguish.
 
 use drydock_machinery::schema::{Field, ListType, ObjectShape, Schema, Shape};
 

@@ -1,5 +1,5 @@
-//! Each line of `sequences.jsonl` is a list of writes to one object, with the outcome of each. Times are 2020 for
-//! entries that the write left alone and 2021 for those that it wrote.
+//! Each line of `sequences.jsonl` is a list of writes to one object, with the result of each. Times are 2020 for
+//! entries that the write did not change, and 2021 for those that it changed.
 
 use drydock_machinery::Object;
 use drydock_machinery::managed_fields::{FieldManager, Set};
@@ -57,7 +57,7 @@ fn write(live: Option<&Object>, step: &Value) -> Result<Object, (u64, Vec<String
         causes.sort();
         (u64::from(e.status.code), causes)
     })?;
-    // An unchanged object keeps the order that its entries had before `age` made their times equal.
+    // An unchanged object keeps the order of its entries from before `age` made their times equal.
     let sorted = |mut unchanged: Object| {
         with_entries(&mut unchanged, |entries| {
             entries.sort_by_key(|e| [&e.operation, &e.manager, &e.subresource].map(String::clone));
@@ -74,7 +74,8 @@ fn failure(step: &Value) -> (u64, Vec<String>) {
     (step["code"].as_u64().unwrap_or_default(), causes)
 }
 
-/// As decoding leaves an object: nulls and what Go's `omitempty` leaves out is out, structs that are no pointers are in.
+/// Returns an object as decoding leaves it: without nulls and without what Go's `omitempty` omits, but with structs
+/// that are not pointers.
 fn settled(mut object: Object) -> Object {
     for part in ["spec", "status"] {
         let part = object.0.entry(part).or_insert(Value::Null);

@@ -1,5 +1,5 @@
-//! FieldsV1 as structured-merge-diff reads, orders and writes it: each line of `sets.jsonl` has a text and what came
-//! of it.
+//! FieldsV1 as structured-merge-diff reads, sorts and writes it: each line of `sets.jsonl` has a text and the
+//! expected result.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn sets_are_written_byte_for_byte_as_the_host_writes_them() {
     for vector in vectors().filter(|v| v.get("out").is_some()) {
         let set = Set::from_json(vector["in"].as_str().unwrap().as_bytes()).unwrap();
         assert_eq!(set.to_json(), vector["out"].as_str().unwrap());
-        // An object's JSON is sorted throughout.
+        // An object's JSON is sorted at all levels.
         let tree: Value = serde_json::from_str(&set.to_json()).unwrap();
         assert_eq!(FieldsV1::from(Arc::new(set)).as_str(), tree.to_string());
     }

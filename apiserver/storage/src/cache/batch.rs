@@ -1,24 +1,24 @@
-//! How much a watcher looks at in one poll. More of it would keep the thread from others.
+//! Limits how much a watcher reads in one poll, so that it does not keep its thread from other tasks.
 
 use std::sync::Arc;
 
 use crate::storage::{Scope, Stored};
 use crate::work_meter::WorkMeter;
 
-/// Objects or changes of a batch, whether they are selected or not.
+/// Maximum number of objects or changes in one batch, selected or not.
 const LENGTH: usize = 256;
 
-/// What has been looked at in one poll.
+/// What was read in one poll.
 #[derive(Default)]
 pub(super) struct Batch {
     looked_at: usize,
-    /// Counts what a selection has to decode.
+    /// Counts the bytes that a selection has to decode.
     work: WorkMeter,
     is_costly: bool,
 }
 
 impl Batch {
-    /// Counts an object or a change under this key. A selection of the scope is shown these states of it.
+    /// Counts an object or a change with this key. `states` are those that the selection of the scope has to look at.
     pub(super) fn look<'s>(
         &mut self,
         scope: &Scope,
@@ -32,12 +32,12 @@ impl Batch {
         }
     }
 
-    /// Whether the rest is for another poll.
+    /// Whether the poll should end here.
     pub(super) fn is_full(&self) -> bool {
         self.looked_at >= LENGTH || self.is_costly
     }
 
-    /// Whether a step of decoding was done, so that other tasks should run before the next batch.
+    /// Whether a step of decoding was done; then other tasks should run before the next batch.
     pub(super) fn is_costly(&self) -> bool {
         self.is_costly
     }

@@ -1,4 +1,4 @@
-//! The watchers of one namespace, or of everything, by what else they require of a change.
+//! The watchers of one namespace, or of all objects, indexed by the field value that their selection requires.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,36 +12,36 @@ use super::group::{Group, Member};
 use super::ring::Change;
 use crate::storage::Term;
 
-/// Most labels that are looked up of each change. Clients choose them: the watchers of more are woken by every change in
-/// the bucket. The fields that a kind lets select are few, and do not count.
+/// Maximum number of label keys that are indexed. Clients choose labels: the watchers of further keys are woken by
+/// every change in the bucket. The selectable fields of a kind are few and are always indexed.
 const LABELS: usize = 16;
-/// Where the labels of an object are.
+/// The path of the labels in an object.
 const LABELS_PATH: [&str; 2] = ["metadata", "labels"];
 
-/// Watchers of the same keys.
+/// Watchers of the same namespace, or of all objects.
 #[derive(Default)]
 pub(super) struct Bucket {
-    /// Those whom every change concerns.
+    /// Watchers that every change may concern.
     any: Arc<Group>,
-    /// The others, by the field and the text in it that they require.
+    /// The other watchers, by the field and the value that they require.
     fields: HashMap<Path, HashMap<String, Arc<Group>>>,
-    /// All these fields: each object is read once for all of them.
+    /// All indexed fields: each object is read once for all of them.
     excerpt: Excerpt,
 }
 
-/// The names that lead to a field.
+/// The field names from the root of the object to a field.
 type Path = Arc<[String]>;
-/// What is known of an object as it became and as it was.
+/// The indexed fields of an object, after a change and before it.
 type States = [Option<Arc<Object>>; 2];
 
-/// Where in a bucket a watcher is.
+/// Where in a bucket a watcher is registered.
 pub(super) enum Index {
     Any,
     Field(Term),
 }
 
 impl Bucket {
-    /// Takes in a watcher, who requires a term perhaps.
+    /// Adds a watcher, with the field value that its selection requires, if any.
     pub(super) fn join(&mut self, required: Option<Term>) -> (Index, Member) {
         let Some(term) = required.filter(|term| self.has_room(&term.path)) else {
             return (Index::Any, self.any.join());
@@ -54,7 +54,7 @@ impl Bucket {
         (Index::Field(term), member)
     }
 
-    /// A watcher is gone.
+    /// Removes a watcher.
     pub(super) fn leave(&mut self, index: &Index, member: &Member) {
         let is_empty = member.leave();
         let Index::Field(term) = index else { return };
@@ -69,18 +69,18 @@ impl Bucket {
         }
     }
 
-    /// Whether it has no watcher.
+    /// Whether the bucket has no watchers.
     pub(super) fn is_empty(&self) -> bool {
         self.any.is_empty() && self.fields.is_empty()
     }
 
-    /// All groups with watchers.
+    /// Returns all groups that have watchers.
     pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         let any = Some(&self.any).filter(|group| !group.is_empty());
         any.into_iter().chain(self.fields.values().flat_map(HashMap::values))
     }
 
-    /// Adds the groups that a change to one of the keys concerns.
+    /// Appends the groups that a change may concern; its key must belong to the bucket.
     pub(super) fn find(&self, change: &Change, found: &mut Vec<Arc<Group>>) {
         if !self.any.is_empty() {
             found.push(self.any.clone());
@@ -107,13 +107,13 @@ fn is_label(path: &[String]) -> bool {
     path.iter().take(LABELS_PATH.len()).eq(LABELS_PATH)
 }
 
-/// The texts at a path of an object, as it became and as it was.
+/// Returns the values of a field after and before a change; only one if they are equal.
 fn values<'s>(path: &[String], states: &'s States) -> [Option<Cow<'s, str>>; 2] {
     let [now, before] = states.each_ref().map(|state| Some(text(state.as_ref()?, path)));
     [now, before.filter(|before| now != Some(before))].map(|value| value.map(Cow::from))
 }
 
-/// The text at a path of an object: empty where there is none, as field selectors have it.
+/// Returns the text of a field; "" if it is absent, as in field selectors.
 fn text<'o>(object: &'o Object, path: &[String]) -> &'o str {
     let found = path.split_first().and_then(|(first, rest)| {
         rest.iter().try_fold(object.0.get(first)?, |value, name| value.get(name)).and_then(Value::as_str)

@@ -1,10 +1,10 @@
-//! The one task that fills the cache and follows the backend's watch.
+//! The task that fills the cache and follows the backend's watch.
 //!
-//! A watch of the backend keeps up with it, and so is not overtaken by compaction while it can be reached at all
-//! (`etcd/watch.rs`). If it was parted from it for longer than history is kept, the cache is filled anew and its watchers
-//! are told that their history is gone: none of them was told of more than the cache had seen, and what happened from
-//! there to the oldest revision that is kept nobody can say. To compare the objects before and after would not do: one
-//! that was created and deleted meanwhile has left no trace.
+//! As long as the backend can be reached, its watch keeps up with it, so that compaction does not overtake it
+//! (`etcd/watch.rs`). If the backend was unreachable for longer than history is kept, the cache is filled again and
+//! its watchers get an error that their history is gone. No watcher has seen more than the cache, and the events
+//! between there and the oldest kept revision are lost. A comparison of the objects before and after would not find
+//! them: an object that was created and deleted in between leaves no trace.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,13 +20,15 @@ use crate::backend::{BackendError, BackendEvent, Revision, WatchItem};
 use crate::storage::{StorageError, Stored};
 use crate::store::{decode, readable};
 
-/// Most deliveries taken in before the next state is published.
+/// Maximum number of items of the watch that are applied before the next state is published.
 const BATCH: usize = 128;
-/// Objects that are not packed: the newest, for the watchers who are about to send them and for whoever updates what he
-/// has just written. More of them would push what is used more often out of the processor's caches.
+/// Number of newest objects that stay unpacked, for the watchers that are about to send them and for callers that
+/// update what they have just written. More of them would displace data that is used more often from the processor's
+/// caches.
 const FRESH: usize = 32;
 
-/// Fills, follows, and fills again when the watch cannot be resumed, until `over`; then the watchers are told.
+/// Fills the cache, follows the watch, and fills the cache again if the watch cannot be resumed, until `over`; then
+/// ends all watchers.
 pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
     let mut follower =
         Follower { shared, backoff: Backoff::default(), fresh: VecDeque::with_capacity(FRESH + 1) };
@@ -37,7 +39,7 @@ pub(super) async fn run(shared: Arc<Shared>, over: CancellationToken) {
 struct Follower {
     shared: Arc<Shared>,
     backoff: Backoff,
-    /// The newest objects, oldest first.
+    /// The newest objects, unpacked, oldest first.
     fresh: VecDeque<Arc<Stored>>,
 }
 
@@ -57,7 +59,7 @@ impl Follower {
 
     async fn fill(&self) -> Result<State, StorageError> {
         let (items, revision, damaged) = readable(&self.shared.store).await?;
-        // What was announced until now is in the list; events of these writes do not come.
+        // The list contains every write announced until now; their events will not arrive.
         self.shared.store.own_writes().clear();
         if let Some(usage) = &self.shared.usage {
             usage.fill(&items, revision);
@@ -72,7 +74,8 @@ impl Follower {
         Ok(state)
     }
 
-    /// A backend that does not answer says so itself; here that is one line, when the cache is lost.
+    /// Logs why the cache was lost. A backend that is unavailable logs that itself, so a failed attempt to fill the
+    /// cache is only logged at debug level.
     fn tell(&self, ended: &StorageError) {
         let keys = self.shared.store.keys();
         let is_silence = matches!(ended, StorageError::Backend(BackendError::Unavailable(_)));
@@ -92,7 +95,7 @@ impl Follower {
         }
     }
 
-    /// Follows the watch, resuming it as long as nothing was missed; returns why that is no longer possible.
+    /// Follows the watch, and resumes it as long as no event was missed. Returns the error that made this impossible.
     async fn follow(&mut self, mut state: State) -> StorageError {
         loop {
             let ended = self.follow_once(&mut state).await;
@@ -128,7 +131,7 @@ impl Follower {
         BackendError::Unavailable("the watch ended".to_owned()).into()
     }
 
-    /// Publishes a state, which has more changes than the one of revision `known`.
+    /// Publishes a state. Its changes after the revision `known` are new.
     fn show(&self, state: &mut State, known: Revision) {
         let matched = self.shared.watcher_index.mark(state.changes(known), state.floor());
         state.settle(&self.shared.config);
@@ -146,7 +149,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Applies one delivery: whole revisions.
+    /// Applies the events of one delivery, which are whole revisions.
     fn apply(&mut self, state: &mut State, events: Vec<BackendEvent>) -> Result<(), StorageError> {
         let known = state.snapshot.revision;
         for event in events.into_iter().filter(|event| event.revision > known) {
@@ -170,13 +173,14 @@ impl Follower {
 
     fn count(&self, state: &State, key: &str, current: Option<&Stored>, revision: Revision) {
         if let Some(usage) = &self.shared.usage {
-            // What is damaged has never counted.
+            // A damaged object was never counted.
             let previous = state.snapshot.objects.get(key).ok().flatten();
             usage.note(key, previous.map(|stored| &**stored), current, revision);
         }
     }
 
-    /// The object that an event leaves: the writer's own, if it is one of ours.
+    /// Returns the object after an event; if the event is of a write through this server, the object that the writer
+    /// made.
     fn object(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Arc<Stored>>, StorageError> {
         let Some(value) = &event.value else { return Ok(None) };
         let stored = match self.shared.store.own_writes().take(key, value, event.revision) {
@@ -190,7 +194,7 @@ impl Follower {
         Ok(Some(stored))
     }
 
-    /// For as long as it is among the newest.
+    /// Keeps an object unpacked while it is among the newest.
     fn keep_fresh(&mut self, stored: Arc<Stored>) {
         self.fresh.push_back(stored);
         if self.fresh.len() > FRESH
@@ -200,8 +204,8 @@ impl Follower {
         }
     }
 
-    /// Waits until the backend answers again. A backend that is now behind what it told before was restored from a
-    /// backup: what is cached never happened.
+    /// Waits until the backend answers again. Fails if the backend's revision is below `known`: then it was restored
+    /// from a backup, and the cached events no longer exist.
     async fn wait_for_authority(&mut self, known: Revision) -> Result<(), StorageError> {
         loop {
             self.backoff.wait().await;
@@ -214,7 +218,7 @@ impl Follower {
     }
 }
 
-/// Waits longer after each failure in a row.
+/// Waits longer after each consecutive failure.
 pub(super) struct Backoff(Duration);
 
 impl Default for Backoff {

@@ -1,4 +1,4 @@
-//! Watchers that the same changes concern.
+//! A group of watchers that are concerned by the same changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,32 +9,33 @@ use parking_lot::Mutex;
 use super::wake_flag::WakeFlag;
 use crate::backend::Revision;
 
-/// Watchers that the same changes concern. To mark such a change costs the same however many they are.
+/// Watchers that are concerned by the same changes. Marking a change takes the same time for any number of them.
 #[derive(Default)]
 pub(super) struct Group {
     members: Mutex<Members>,
     marks: Mutex<Marks>,
-    /// Whether it waits to be woken, and whether that is to be done once more: [`super::wake_queue`] keeps these.
+    /// Whether the group is queued to be woken, and whether it must then be woken once more; [`super::wake_queue`]
+    /// maintains both.
     pub(super) waits: AtomicBool,
     pub(super) again: AtomicBool,
 }
 
-/// The watchers, each in a place of its own while it is here.
+/// The watchers, each at an index that does not change while it is registered.
 #[derive(Default)]
 struct Members {
     places: Vec<Option<Arc<WakeFlag>>>,
     free: Vec<usize>,
 }
 
-/// The changes that concern the group, as far back as the ring.
+/// The revisions of the changes that concern the group, as far back as the ring.
 #[derive(Default)]
 struct Marks {
     revisions: VecDeque<Revision>,
-    /// The newest that has been forgotten.
+    /// The newest revision that was removed.
     forgotten: Revision,
 }
 
-/// A watcher's place in its group.
+/// A watcher's membership in its group.
 pub(super) struct Member {
     pub(super) group: Arc<Group>,
     pub(super) wake_flag: Arc<WakeFlag>,
@@ -42,7 +43,7 @@ pub(super) struct Member {
 }
 
 impl Group {
-    /// A new watcher.
+    /// Adds a watcher.
     pub(super) fn join(self: &Arc<Self>) -> Member {
         let (group, wake_flag) = (self.clone(), Arc::<WakeFlag>::default());
         let mut members = self.members.lock();
@@ -55,18 +56,18 @@ impl Group {
         Member { group, wake_flag, place }
     }
 
-    /// Whether nobody is in it.
+    /// Whether the group has no watchers.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many are in it.
+    /// Number of watchers.
     pub(super) fn len(&self) -> usize {
         self.members.lock().count()
     }
 
-    /// A change concerns it, which is not visible yet. Marks at the `floor` of the ring or below it are forgotten. Returns
-    /// whether this is its first mark from the revision `since` on.
+    /// Marks the group with a change that is not published yet. Removes marks at or below `floor`, the floor of the
+    /// ring. Returns whether this is the group's first mark at or above the revision `since`.
     pub(super) fn mark(&self, since: Revision, revision: Revision, floor: Revision) -> bool {
         let mut marks = self.marks.lock();
         while let Some(oldest) = marks.revisions.front().copied().filter(|oldest| *oldest <= floor) {
@@ -80,8 +81,8 @@ impl Group {
         before.is_none_or(|before| before < since)
     }
 
-    /// The first change above a revision that concerns it. Where that has been forgotten, the next revision stands for
-    /// it.
+    /// Returns the revision of the first change above `read` that concerns the group. If marks above `read` were
+    /// removed, returns the next revision.
     pub(super) fn first_after(&self, read: Revision) -> Option<Revision> {
         let marks = self.marks.lock();
         if read < marks.forgotten {
@@ -90,13 +91,13 @@ impl Group {
         marks.revisions.get(marks.revisions.partition_point(|mark| *mark <= read)).copied()
     }
 
-    /// Wakes the watchers in so many places from one on; returns the place that follows, if there is one.
+    /// Wakes the watchers at `most` indexes from `from` on. Returns the next index, if there is one.
     pub(super) fn wake(&self, from: usize, most: usize) -> Option<usize> {
         let members = self.members.lock();
         let end = members.places.len().min(from.saturating_add(most));
         let flags: Vec<_> = members.places.get(from..end)?.iter().flatten().cloned().collect();
         let next = (end < members.places.len()).then_some(end);
-        // Whatever waking does, it does without the lock.
+        // Wake without holding the lock, because waking runs other code.
         drop(members);
         flags.iter().for_each(|wake_flag| wake_flag.wake());
         next
@@ -110,7 +111,7 @@ impl Members {
 }
 
 impl Member {
-    /// Gives the place back; returns whether nobody is left.
+    /// Removes the watcher. Returns whether the group is now empty.
     pub(super) fn leave(&self) -> bool {
         let mut members = self.group.members.lock();
         members.places[self.place] = None;

@@ -1,4 +1,4 @@
-//! The objects that a watcher is told first, and the state that they are of.
+//! The initial events of a watcher, and the state that they are read from.
 
 use std::sync::Arc;
 
@@ -10,23 +10,24 @@ use crate::backend::Revision;
 use crate::pinned::{Age, Pinned};
 use crate::storage::Scope;
 
-/// Present objects still to be told.
+/// The objects that are still to be sent.
 pub(super) struct Initial {
-    /// Their state, which can be let go of and made again from the ring.
+    /// The state of the objects. It can be released, and is made again from the ring.
     pub(super) held: Arc<Held>,
-    /// The key of the next one.
+    /// The key of the next object.
     pub(super) start: String,
 }
 
 impl Initial {
-    /// All objects of a scope.
+    /// Starts at the first object of the scope.
     pub(super) fn new(shared: &Shared, scope: &Scope, snapshot: Snapshot) -> Self {
         let age = Age::new(shared.metrics.clone(), snapshot.taken_in);
         let held = Arc::new(Held { snapshot: Mutex::new(Some(snapshot)), age });
         Self { held, start: scope.prefix.clone() }
     }
 
-    /// Their state: as it is held, or as the ring of the same filling still has that revision.
+    /// Returns the state: as it is held, or made again if the cache was not refilled and the ring still reaches back
+    /// to `at`.
     pub(super) fn snapshot(&self, state: &State, (epoch, at): (u64, Revision)) -> Option<Snapshot> {
         let held = self.held.snapshot.lock().clone();
         held.or_else(|| {
@@ -37,7 +38,7 @@ impl Initial {
     }
 }
 
-/// The state that initial events are of.
+/// A state that initial events are read from.
 pub(super) struct Held {
     snapshot: Mutex<Option<Snapshot>>,
     age: Age,
@@ -49,7 +50,7 @@ impl Pinned for Held {
     }
 
     fn let_go(&self) {
-        // Dropped without the lock.
+        // Drop it after the lock is released.
         let _snapshot = self.snapshot.lock().take();
     }
 }

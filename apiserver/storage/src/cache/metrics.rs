@@ -1,4 +1,4 @@
-//! What a cache tells about itself.
+//! Metrics of a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,26 +6,26 @@ use super::state::State;
 use crate::backend::{BackendError, Revision};
 use crate::storage::StorageError;
 
-/// Figures of one cache, readable at any time.
+/// Counters and gauges of one cache, readable at any time.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Objects in the newest snapshot.
     pub objects: AtomicU64,
-    /// Keys whose values cannot be read.
+    /// Objects whose values cannot be decoded.
     pub damaged: AtomicU64,
     /// The newest snapshot's revision.
     pub revision: AtomicU64,
     /// Changes in the ring.
     pub ring_events: AtomicU64,
-    /// Bytes accounted to the ring.
+    /// Bytes that the ring's changes account for.
     pub ring_bytes: AtomicU64,
-    /// Bytes of all the objects and changes that the cache was ever told, with what keeping the changes costs.
+    /// Bytes of all objects and changes that the cache has ever received, including the cost of keeping the changes.
     pub taken_in: AtomicU64,
-    /// Watchers that read from the ring.
+    /// Open watchers.
     pub watchers: AtomicU64,
     /// Revisions by which the cache was behind the backend at the last check.
     pub lag: AtomicU64,
-    /// Watchers that were ended because their history had gone.
+    /// Watchers that ended because their history was gone.
     pub expired_watchers: AtomicU64,
     /// Times the cache was filled.
     pub fills: AtomicU64,
@@ -37,9 +37,9 @@ pub struct Metrics {
     pub refused_busy: AtomicU64,
     /// Writes that were refused because no space is left.
     pub refused_full: AtomicU64,
-    /// Writes that were refused because the store takes none any more.
+    /// Writes refused because the store accepts no more writes.
     pub refused_closed: AtomicU64,
-    /// Events whose object came from the writer, and did not have to be made again.
+    /// Events whose object was taken from the writer and did not have to be decoded.
     pub handed_over: AtomicU64,
 }
 

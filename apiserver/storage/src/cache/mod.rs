@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!   backend watch ──> follow (one task) ──> State: snapshot, ring of recent changes, revision
-//!                                             │ published whole, read without locks
+//!                                             │ published atomically, read without locks
 //!                        ┌────────────────────┼─────────────────────┐
 //!                      get, list            watchers: cursors      Exact reads, pages:
 //!                      (newest snapshot)    into the ring          snapshots in the ring
 //! ```
 //!
-//! Writes go to the store. Nobody waits for a slow reader: a watcher owns nothing but a revision, reads the ring at
-//! its own pace, and is told `Expired` when what follows its revision has left the ring. One that resumes at a revision
-//! from before the cache was filled reads what is before the ring from `past`, which is read once for all of them: no
-//! watcher has a watch of the backend of its own.
-//! (Kubernetes: storage/cacher; the shape of one cursor a watcher instead of one queue a watcher is ours.)
+//! Writes go to the store. A slow reader delays no other client: a watcher owns only a revision, reads the ring at its
+//! own pace, and gets `Expired` if the changes after its revision have left the ring. A watcher that resumes at a
+//! revision from before the cache was filled reads the changes before the ring from `past`, which reads them once for
+//! all such watchers: no watcher opens a watch of the backend.
+//! (Kubernetes: storage/cacher. It has one queue per watcher, where this cache has one cursor per watcher.)
 
 mod batch;
 mod bucket;
@@ -63,18 +63,18 @@ use state::{Snapshot, State};
 use watcher::Cursor;
 use watcher_index::{Matched, WatcherIndex};
 
-/// Bounds of a cache.
+/// Limits of a cache.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Most changes that are kept for watchers and exact reads.
+    /// Maximum number of changes kept for watchers and exact reads.
     pub ring_events: usize,
-    /// Most bytes (of stored values, plus the cost of keeping their snapshots) kept for the same.
+    /// Maximum number of bytes kept for them: the stored values and the cost of keeping their snapshots.
     pub ring_bytes: usize,
     /// How long a read waits for the cache to become fresh enough (Kubernetes: blockTimeout, 3 s).
     pub freshness: Duration,
-    /// How long a read waits in all for a backend that does not answer.
+    /// How long a read waits in total for a backend that does not answer.
     pub patience: Duration,
-    /// The quota of the kind, whose use is counted for each namespace.
+    /// The quota of the kind; its use is counted for each namespace.
     pub quota: Option<Quota>,
 }
 
@@ -96,27 +96,28 @@ pub struct Cache {
     revision_check: RevisionCheck,
     following: JoinHandle<()>,
     checking: AbortOnDropHandle<()>,
-    /// Ends the following, and with it the watchers: nothing would ever wake them again.
+    /// Ends the task that follows the backend, and with it the watchers, which nothing would wake any more.
     _over: DropGuard,
 }
 
-/// What the task that follows the backend, the readers and the watchers share.
+/// What the following task, the readers and the watchers share.
 struct Shared {
     store: Store,
     config: Config,
     state: ArcSwap<State>,
-    /// Wakes readers.
+    /// Notifies readers of a new state.
     changed: tokio::sync::watch::Sender<()>,
-    /// Wakes watchers.
+    /// Finds and wakes the watchers that a change concerns.
     watcher_index: Arc<WatcherIndex>,
     metrics: Arc<Metrics>,
     usage: Option<Arc<Usage>>,
-    /// What resumed watches read that the ring does not reach back to.
+    /// The changes before the ring, for watchers that resume there.
     past: Past,
 }
 
 impl Cache {
-    /// Starts filling and following; must be called within a Tokio runtime. Reads are served once [`Storage::ready`].
+    /// Starts to fill the cache and to follow the backend; must be called within a Tokio runtime. The cache serves
+    /// reads once [`Storage::ready`] returns `true`.
     pub fn start(store: Store, config: Config) -> Self {
         store.own_writes().follow();
         let usage = config.quota.map(|quota| Arc::new(Usage::new(quota)));
@@ -142,24 +143,26 @@ impl Cache {
         self.shared.wait_for(|state| state.ready).await;
     }
 
-    /// Whether its tasks run: one that has ended did so by a fault, and nothing but a restart brings it back.
+    /// Whether the tasks of the cache run. One that has ended did so by a fault, and only a restart of the process
+    /// brings it back.
     pub fn is_alive(&self) -> bool {
         !self.following.is_finished() && !self.checking.is_finished()
     }
 
-    /// How many objects of each namespace count, if some do.
+    /// Returns the quota's use by namespace; `None` for a kind without a quota.
     pub fn usage(&self) -> Option<Arc<Usage>> {
         self.shared.usage.clone()
     }
 
-    /// Figures for the server's metrics.
+    /// Returns the metrics of the cache.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.shared.metrics.clone()
     }
 }
 
 impl Shared {
-    /// Shows a state, then wakes those whom it concerns: they were marked before. Only the task that follows does this.
+    /// Publishes a state, then wakes the watchers in `matched`, which were marked before. Only the following task
+    /// calls this.
     fn publish(&self, state: State, matched: Matched<'_>) {
         self.metrics.published(&state);
         self.state.store(Arc::new(state));
@@ -257,18 +260,18 @@ impl Storage for Cache {
 }
 
 impl Cache {
-    /// A watcher after a revision. After a restart every client resumes at one from before it, and none of them should
-    /// have to list again: the changes in between come from the [`past`].
+    /// Opens a watcher after a revision. After a restart all clients resume at revisions from before it, and should
+    /// not have to list again: they read the changes in between from the [`past`].
     fn watch_after(&self, scope: Scope, after: Revision) -> Cursor {
         Cursor::after(self.shared.clone(), scope, after, &self.shared.state.load_full())
     }
 
-    /// The objects of a scope as the store has them, for a watcher who cannot wait until the cache has them too: what
-    /// follows them comes from the ring.
+    /// Reads the objects of a scope from the store, for a watcher that must not wait until the cache has reached the
+    /// revision. The events after them come from the ring.
     async fn fetched(&self, scope: &Scope, at: ReadAt) -> Result<Snapshot, StorageError> {
         let (items, revision) = everything(&self.shared.store, scope, at).await?;
         let state = self.shared.state.load();
-        // Nobody else has these objects, so that they are as old as if the cache had taken in as much since.
+        // No other reader shares these objects, so their age is set as if the cache had received as many bytes since.
         let apart =
             items.iter().map(|stored| stored.json_len() as u64).sum::<u64>() + state.ring.bytes() as u64;
         let taken_in = state.snapshot.taken_in.saturating_sub(apart);

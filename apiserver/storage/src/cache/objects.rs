@@ -1,4 +1,4 @@
-//! The objects of one snapshot, and what among them cannot be read.
+//! The objects of one snapshot, and the keys whose values cannot be decoded.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -10,11 +10,12 @@ use imbl::{OrdMap, OrdSet};
 use crate::backend::BackendError;
 use crate::storage::{Scope, StorageError, Stored};
 
-/// Objects in key order, shared with other snapshots.
+/// Objects in key order. Snapshots share their structure.
 #[derive(Clone, Default)]
 pub(super) struct Objects {
     readable: OrdSet<ByKey>,
-    /// Keys whose values cannot be read, and why. Whoever is shown the others is not told that these are gone.
+    /// Keys whose values cannot be decoded, and why. A reader of the other objects must not conclude that these were
+    /// deleted.
     damaged: OrdMap<String, Arc<str>>,
 }
 
@@ -35,12 +36,12 @@ impl Objects {
         self.readable.len()
     }
 
-    /// How many cannot be read.
+    /// Number of keys whose values cannot be decoded.
     pub(super) fn damaged(&self) -> usize {
         self.damaged.len()
     }
 
-    /// Objects in a range of keys, in their order.
+    /// Returns the objects in a range of keys, in key order.
     pub(super) fn range<'a>(
         &'a self,
         keys: (Bound<&str>, Bound<&str>),
@@ -48,8 +49,8 @@ impl Objects {
         self.readable.range::<_, str>(keys).map(|entry| &entry.0)
     }
 
-    /// Refuses a scope in which something cannot be read: nobody is shown a list with holes, because what is missing
-    /// from a list is taken for deleted.
+    /// Fails if a value in the scope cannot be decoded: a client takes an object that is missing from a list for
+    /// deleted.
     pub(super) fn whole(&self, scope: &Scope) -> Result<(), StorageError> {
         let mut within = self.damaged.range::<_, str>((Bound::Included(&*scope.prefix), Bound::Unbounded));
         match within.next() {
@@ -58,14 +59,14 @@ impl Objects {
         }
     }
 
-    /// Remembers that the value of a key cannot be read, in place of the present one.
+    /// Records that the new value of a key cannot be decoded. Returns the object that it replaces.
     pub(super) fn damage(&mut self, key: &str, why: Arc<str>) -> Option<Arc<Stored>> {
         let previous = self.replace(key, None);
         self.damaged.insert(key.to_owned(), why);
         previous
     }
 
-    /// Puts the new state of a key, which can be read, in place of the present one.
+    /// Replaces the object of a key; `None` removes it. Returns the object before.
     pub(super) fn replace(&mut self, key: &str, current: Option<Arc<Stored>>) -> Option<Arc<Stored>> {
         self.damaged.remove(key);
         let previous = match current {
@@ -76,12 +77,12 @@ impl Objects {
     }
 }
 
-/// The error of whoever asks for what cannot be read.
+/// The error for a read of a value that cannot be decoded.
 pub(super) fn damage(why: &str) -> StorageError {
     StorageError::Backend(BackendError::Corrupt(why.to_owned()))
 }
 
-/// An object ordered by its key: a map that need not hold the key a second time.
+/// An object ordered by its key, so that a map need not store the key a second time.
 #[derive(Clone)]
 struct ByKey(Arc<Stored>);
 

@@ -10,10 +10,10 @@ use crate::scope::next_key;
 use crate::storage::{Items, ListOptions, Page, Scope, Stored};
 use crate::work_meter::WorkMeter;
 
-/// How many objects are looked up at once while a snapshot is read piece by piece.
+/// Number of objects that are looked up at once while a snapshot is iterated.
 const PIECE: usize = 64;
 
-/// Cuts one page out of a snapshot.
+/// Returns one page of a snapshot.
 pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptions) -> Page {
     let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
     if scope.matches.is_some() {
@@ -30,7 +30,8 @@ pub(super) async fn page(snapshot: &Snapshot, scope: &Scope, options: &ListOptio
     Page { items: items.into(), revision: snapshot.revision, next, remaining }
 }
 
-/// A page of the objects that the scope selects. To find them, most of what there is may have to be decoded.
+/// Returns a page of the objects that the scope selects. This may have to decode most objects, so it yields in
+/// between.
 async fn selected(snapshot: &Snapshot, scope: &Scope, start: &str, limit: usize) -> Page {
     let mut rest = KeyRange::new(snapshot, scope, start).iter();
     let (mut items, mut work) = (Vec::new(), WorkMeter::default());
@@ -48,13 +49,13 @@ async fn selected(snapshot: &Snapshot, scope: &Scope, start: &str, limit: usize)
     whole(snapshot, items.into())
 }
 
-/// A page that nothing follows.
+/// Returns a page that is the last one.
 fn whole(snapshot: &Snapshot, items: Items) -> Page {
     Page { items, revision: snapshot.revision, next: None, remaining: None }
 }
 
-/// Bytes of the objects that are read for a page, counted no further than `enough`. A selection reads all objects of its
-/// scope.
+/// Returns the bytes of the objects that are read for a page, counted up to `enough`. With a selection, all objects
+/// of the scope from the start on are read.
 pub(super) fn bytes(snapshot: &Snapshot, scope: &Scope, options: &ListOptions, enough: usize) -> usize {
     let start = options.start.as_deref().unwrap_or_default().max(&scope.prefix);
     let most = if options.limit == 0 || scope.matches.is_some() { usize::MAX } else { options.limit };
@@ -68,7 +69,7 @@ pub(super) fn bytes(snapshot: &Snapshot, scope: &Scope, options: &ListOptions, e
     bytes
 }
 
-/// The objects under the scope's keys from `start` on, whatever its selection.
+/// Returns the objects whose keys are in the scope, from `start` on; the selection is not applied.
 pub(super) fn in_scope<'a>(
     snapshot: &'a Snapshot,
     scope: &Scope,
@@ -78,7 +79,7 @@ pub(super) fn in_scope<'a>(
     within(&snapshot.objects, start, end.as_deref())
 }
 
-/// The first key behind those of a scope.
+/// Returns the first key after those of a scope; `None` if there is no end.
 fn end(scope: &Scope) -> Option<String> {
     match &*scope.prefix {
         "" => None,
@@ -87,18 +88,19 @@ fn end(scope: &Scope) -> Option<String> {
     }
 }
 
-/// The end is looked up once: no key is compared on the way there.
+/// Returns the objects from `start` up to `end`. The end is looked up once, so keys are not compared during the
+/// iteration.
 fn within<'a>(
     objects: &'a Objects,
     start: &str,
     end: Option<&str>,
 ) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
-    // A range that ends before it starts panics.
+    // A range whose end is below its start panics.
     let end = end.map(|end| end.max(start));
     objects.range((Included(start), end.map_or(Unbounded, Excluded)))
 }
 
-/// All objects of a snapshot from a key up to another.
+/// The objects of a snapshot in a range of keys.
 #[derive(Clone)]
 pub(crate) struct KeyRange {
     objects: Objects,
@@ -107,12 +109,12 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
-    /// The objects of a scope from `start` on, whatever its selection.
+    /// The keys of a scope from `start` on; the selection is not applied.
     fn new(snapshot: &Snapshot, scope: &Scope, start: &str) -> Self {
         Self { objects: snapshot.objects.clone(), start: start.to_owned(), end: end(scope) }
     }
 
-    /// The objects, of which only the next few are held.
+    /// Iterates over the objects, and holds only the next few of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<Stored>> + Send + use<> {
         let Self { objects, start, end } = self.clone();
         let mut next = Some(start);

@@ -1,11 +1,12 @@
 //! The changes before the cache was filled, read once for all watches that resume there.
 //!
-//! After a restart every client resumes at a revision that the ring does not hold yet. One task reads those changes
-//! from the backend, at the first watch that needs them, and keeps as many of the newest as a ring may hold. The
-//! watches hold a revision each while they wait, and read what was found as they read the ring.
+//! After a restart all clients resume at revisions that the ring does not have yet. The first watch that needs those
+//! changes starts a task that reads them from the backend and keeps as many of the newest as a ring may hold.
+//! Meanwhile each watch only holds its revision; then it reads the changes as it reads the ring.
 //!
-//! A ring that has been trimmed since is long enough by itself: who resumes below it is `Expired`, as with the watch
-//! cache of Kubernetes (storage/cacher/watch_cache.go, getAllEventsSinceLocked), and lists again.
+//! If the ring has been trimmed since it was filled, it is long enough by itself: a client that resumes below it gets
+//! `Expired`, as with the watch cache of Kubernetes (storage/cacher/watch_cache.go, getAllEventsSinceLocked), and
+//! lists again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -23,44 +24,45 @@ use crate::storage::{StorageError, Stored};
 use crate::store::{Store, decode};
 use crate::work_meter::WorkMeter;
 
-/// How many revisions the reading goes back. Other writers of the same etcd use most of them.
+/// How many revisions before the filling are read. Other writers of the same etcd account for most of them.
 const LOOK_BACK: u64 = 65_536;
-/// Where there is more than so many times a ring's bytes, the reading is given up: to list again is cheaper.
+/// If the changes take more than this many times a ring's bytes, reading is aborted: clients that list again cost
+/// less.
 const LARGEST: usize = 16;
-/// How long the changes are kept. The backend forgets its own after 5 to 10 minutes.
+/// How long the changes are kept. The backend compacts its own history after 5 to 10 minutes.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// The changes before one filling, once somebody has asked for them.
+/// The changes before one filling of the cache, once a watch has asked for them.
 #[derive(Default)]
 pub(super) struct Past(Mutex<Option<Slot>>);
 
-/// Which filling of the cache.
+/// Identifies one filling of the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Filling {
     epoch: u64,
     revision: Revision,
 }
 
-/// What is known of the changes before it.
+/// The changes before a filling, or the task that reads them.
 struct Slot {
     of: Filling,
-    /// None while they are being read.
+    /// `None` while they are being read.
     changes: Option<Arc<PastChanges>>,
     _reading: AbortOnDropHandle<()>,
 }
 
 /// The answer to a watcher whose next change is older than the ring.
 pub(super) enum Look {
-    /// They are being read, or the cache is being filled: everybody is woken when that is done.
+    /// The changes are being read, or the cache is being filled: all watchers are woken when that is done.
     Waits,
-    /// They are here.
+    /// The changes.
     Found(Arc<PastChanges>),
-    /// Nobody has them.
+    /// The changes are not available.
     Gone,
 }
 
 impl Past {
-    /// What there is after a revision below the ring's floor. Starts the reading if nobody has.
+    /// Returns the changes after a revision below the ring's floor. Starts to read them if no caller has.
     pub(super) fn after(&self, shared: &Arc<Shared>, state: &State, told: Revision) -> Look {
         if !state.ready {
             return Look::Waits;
@@ -80,7 +82,7 @@ impl Past {
         let reading = tokio::spawn(run(Arc::downgrade(shared), shared.store.clone(), of));
         let before = slot.replace(Slot { of, changes: None, _reading: AbortOnDropHandle::new(reading) });
         drop(slot);
-        // Dropped without the lock: it may hold megabytes.
+        // Drop it after the lock is released, because it may hold megabytes.
         drop(before);
         Look::Waits
     }
@@ -92,12 +94,12 @@ impl Past {
     }
 
     fn forget(&self, of: Filling) {
-        // Dropped without the lock.
+        // Drop it after the lock is released.
         let _forgotten = self.0.lock().take_if(|slot| slot.of == of);
     }
 }
 
-/// Reads, tells everybody, and forgets after a while.
+/// Reads the changes, wakes all watchers, and discards the changes after [`KEPT`].
 async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
     let Some(config) = shared.upgrade().map(|shared| shared.config.clone()) else { return };
     let changes = read(&store, of.revision, &config).await.unwrap_or_else(|error| {
@@ -115,8 +117,8 @@ async fn run(shared: Weak<Shared>, store: Store, of: Filling) {
     }
 }
 
-/// Reads as far back as the backend remembers, up to a revision. Waits for a backend that does not answer, as all
-/// watchers do.
+/// Reads the changes up to `upto`, as far back as the backend has them. Waits while the backend does not answer, as
+/// all watchers do.
 async fn read(store: &Store, upto: Revision, config: &Config) -> Result<PastChanges, StorageError> {
     let mut start = Revision(upto.0.saturating_sub(LOOK_BACK));
     let mut backoff = Backoff::default();
@@ -125,7 +127,7 @@ async fn read(store: &Store, upto: Revision, config: &Config) -> Result<PastChan
             Err(StorageError::Expired { oldest, .. }) if oldest >= upto.0 => {
                 return Ok(PastChanges::after(upto));
             }
-            // A change at the oldest revision itself may have lost the state before it.
+            // For a change at the oldest revision, the state before it may be compacted.
             Err(StorageError::Expired { oldest, .. }) => start = start.max(Revision(oldest)),
             Err(StorageError::Backend(BackendError::Unavailable(_) | BackendError::Overloaded)) => {}
             read => return read,
@@ -142,7 +144,7 @@ async fn read_after(
 ) -> Result<PastChanges, StorageError> {
     let backend = store.backend();
     let mut items = backend.watch(store.keys(), start).await?;
-    // Where nothing happened up to the end, only a report of progress says so.
+    // If there were no events up to the end, only a progress report shows it.
     backend.request_progress().await?;
     let mut reading = Reading::new(store, start);
     while let Some(item) = items.recv().await {
@@ -164,7 +166,7 @@ async fn read_after(
 
 /// Changes without a gap, oldest first.
 pub(super) struct PastChanges {
-    /// Every change above it is here.
+    /// Every change above this revision is included.
     start: Revision,
     changes: VecDeque<Arc<Change>>,
     bytes: usize,
@@ -175,7 +177,7 @@ impl PastChanges {
         Self { start, changes: VecDeque::new(), bytes: 0 }
     }
 
-    /// Changes above `after`, oldest first.
+    /// Returns the changes above `after`, oldest first.
     pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
         self.changes.range(self.changes.partition_point(|change| change.revision <= after)..)
     }
@@ -185,7 +187,7 @@ impl PastChanges {
         self.changes.push_back(Arc::new(change));
     }
 
-    /// Keeps no more than a ring may hold: whole revisions.
+    /// Drops the oldest changes beyond what a ring may hold, whole revisions at a time.
     fn trim(&mut self, config: &Config) {
         while let Some(oldest) = self.changes.front()
             && (self.changes.len() > config.ring_events
@@ -201,9 +203,10 @@ impl PastChanges {
 struct Reading<'s> {
     store: &'s Store,
     changes: PastChanges,
-    /// The last state of each key, for as long as the changes holds it: it is the next one's previous.
+    /// The last state of each key while a kept change refers to it: it is the previous state of the key's next
+    /// change.
     known: HashMap<String, Weak<Stored>>,
-    /// Of all changes that were read, kept or not.
+    /// Bytes of all changes that were read, including those that were dropped.
     bytes: usize,
     work: WorkMeter,
 }
@@ -214,7 +217,7 @@ impl<'s> Reading<'s> {
         Self { store, changes, known, bytes: 0, work: WorkMeter::default() }
     }
 
-    /// Takes the events up to a revision; returns the last revision that was seen.
+    /// Adds the events up to a revision. Returns the last revision that was seen.
     async fn take(&mut self, events: Vec<BackendEvent>, upto: Revision) -> Result<Revision, StorageError> {
         let reached = events.last().map(|event| event.revision).unwrap_or_default();
         for event in events.into_iter().filter(|event| event.revision <= upto) {
@@ -225,7 +228,7 @@ impl<'s> Reading<'s> {
                     self.bytes += change.bytes;
                     self.changes.push(change);
                 }
-                // Without the state before nobody can say whose selection the object left.
+                // Without the previous state it is unknown which selections the object left.
                 Ok(None) => self.changes = PastChanges::after(event.revision),
                 Err(StorageError::Backend(BackendError::Corrupt(why))) => {
                     self.changes.push(Change::damaged(event.revision, &key, None, why.into()));
@@ -236,7 +239,7 @@ impl<'s> Reading<'s> {
         Ok(reached)
     }
 
-    /// The change of an event; none if the state before it is no longer known.
+    /// Returns the change of an event; `None` if the state before it is compacted.
     fn change(&mut self, key: &str, event: &BackendEvent) -> Result<Option<Change>, StorageError> {
         let created = event.create_revision == event.revision && event.value.is_some();
         if event.previous.is_none() && !created {
@@ -256,7 +259,8 @@ impl<'s> Reading<'s> {
         Ok(Some(Change::new(event.revision, key, current, previous, bytes)))
     }
 
-    /// The state before, which the change before it may have; else it counts.
+    /// Returns the previous state: that of an earlier change, or decoded from the event, which then counts in
+    /// `bytes`.
     fn previous(&self, key: &str, pair: &KeyValue, bytes: &mut usize) -> Result<Arc<Stored>, StorageError> {
         let known = self.known.get(key).and_then(Weak::upgrade);
         if let Some(stored) = known.filter(|stored| stored.revision == pair.mod_revision) {

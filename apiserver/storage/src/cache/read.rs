@@ -1,4 +1,4 @@
-//! Which state answers a read, and the waiting for it.
+//! Chooses the state that answers a read, and waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use super::{Cache, Shared};
 use crate::backend::{BackendError, Revision};
 use crate::storage::{ReadAt, StorageError};
 
-/// How often a waiting reader asks the backend to tell its progress (Kubernetes: progressRequestPeriod).
+/// How often a waiting reader requests the backend's progress (Kubernetes: progressRequestPeriod).
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
 
-/// Where a read is answered.
+/// The source that answers a read.
 pub(super) enum View {
-    /// From memory.
+    /// A snapshot of the cache.
     Snapshot(Snapshot),
-    /// By the store: the cache is not filled, has fallen behind, or no longer holds the revision.
+    /// The store: the cache is not filled, is behind, or no longer has the revision.
     Store,
 }
 
 impl Cache {
-    /// A read that waits for the backend no longer than `patience` in all: each of the requests that it makes or waits
-    /// for, one after the other, has a deadline of its own. A backend that knows by itself how far it is keeps nobody
-    /// waiting.
+    /// Runs a read, which waits for the backend no longer than `patience` in total: it may make several requests one
+    /// after the other, each with a deadline of its own. A backend that knows its current revision without a request
+    /// never makes a reader wait.
     pub(super) async fn in_time<T>(
         &self,
         read: impl Future<Output = Result<T, StorageError>>,
@@ -50,7 +50,8 @@ impl Cache {
         }
     }
 
-    /// Waits a moment for a cache that is being filled.
+    /// Waits for a cache that is being filled, at most `freshness`. Fails with `NotReady` if it is not filled by
+    /// then.
     pub(super) async fn wait_until_filled(&self) -> Result<(), StorageError> {
         if self.shared.state.load().ready {
             return Ok(());
@@ -60,7 +61,7 @@ impl Cache {
         in_time.map(drop).map_err(|_| StorageError::NotReady)
     }
 
-    /// A consistent read: as new as the backend was after the read began.
+    /// A consistent read: at least as new as every write that was acknowledged before the read began.
     async fn latest(&self) -> Result<View, StorageError> {
         let revision = self.revision_check.revision().await?;
         match self.shared.reach(revision).await {
@@ -72,8 +73,8 @@ impl Cache {
         }
     }
 
-    /// What `find` takes from a state that has reached a revision which the client names. A cache that stays behind does
-    /// not refuse what the backend has: only a revision that the backend has not reached either is too large.
+    /// Waits until the cache has reached a revision that the client named, and returns what `find` takes from that
+    /// state. If the cache stays behind, the store answers: only a revision above that of the backend is too large.
     async fn reached(
         &self,
         revision: Revision,
@@ -94,7 +95,8 @@ impl Cache {
 }
 
 impl Shared {
-    /// The first published state that is ready and has reached `revision`, or the last one at the deadline.
+    /// Returns the first published state that is ready and has reached `revision`; at the deadline, fails with the
+    /// last state.
     async fn reach(&self, revision: Revision) -> Result<Arc<State>, Arc<State>> {
         let reached = |state: &State| state.ready && state.snapshot.revision >= revision;
         let state = self.state.load_full();
@@ -103,8 +105,8 @@ impl Shared {
         }
         let deadline = Instant::now() + self.config.freshness;
         while Instant::now() < deadline {
-            // Writes of other resources do not come by our watch: without a progress report it may never get there.
-            // A failure shows in the watch itself.
+            // Writes to other resources are not in our watch: without a progress report it may never reach the
+            // revision. An error of the request also ends the watch, and is handled there.
             let _ = self.store.backend().request_progress().await;
             let next = deadline.min(Instant::now() + PROGRESS_REQUEST_PERIOD);
             if let Ok(state) = timeout_at(next, self.wait_for(reached)).await {
@@ -114,7 +116,7 @@ impl Shared {
         Err(self.state.load_full())
     }
 
-    /// The first published state that `accepts`.
+    /// Waits for the first published state that `accepts`.
     pub(super) async fn wait_for(&self, accepts: impl Fn(&State) -> bool) -> Arc<State> {
         let mut changed = self.changed.subscribe();
         loop {

@@ -1,7 +1,7 @@
-//! How far the authority is: asked once for all readers that came before the asking.
+//! Checks the backend's current revision, once for all readers that arrived before the request.
 //!
-//! Readers that arrive while a check is on its way cannot use it (it may have been answered before they came); they
-//! share the next one.
+//! Readers that arrive while a check is in flight cannot use its result, because it may have been answered before
+//! they arrived; they share the next check.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 use super::Shared;
 use crate::backend::{BackendError, Revision};
 
-/// Most readers that wait for a check; the next ones wait for room.
+/// Maximum number of readers queued for a check; further readers wait for a place.
 const QUEUE: usize = 1_024;
 
 type Answer = oneshot::Sender<Result<Revision, BackendError>>;
 
-/// Asks for the backend's current revision.
+/// Requests the backend's current revision on behalf of readers.
 pub(super) struct RevisionCheck {
     shared: Arc<Shared>,
     ask: mpsc::Sender<Answer>,
@@ -29,7 +29,7 @@ impl RevisionCheck {
         (Self { shared, ask }, checking)
     }
 
-    /// A revision that the backend had reached after this call was made.
+    /// Returns a revision that the backend had reached after this call was made.
     pub(super) async fn revision(&self) -> Result<Revision, BackendError> {
         if let Some(revision) = self.shared.store.backend().local_revision() {
             return Ok(revision);

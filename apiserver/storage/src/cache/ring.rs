@@ -1,7 +1,7 @@
 //! The recent changes, and the objects as they were after each of them.
 //!
-//! To keep the objects of a revision costs the paths that a change has copied. So changes which are published together
-//! share one snapshot, and the objects between two snapshots are made again by whoever asks for them.
+//! Keeping the objects of a revision costs the tree paths that the change has copied. So the changes that are
+//! published together share one snapshot, and a reader makes the objects between two snapshots from the earlier one.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -13,22 +13,22 @@ use super::objects::Objects;
 use crate::backend::Revision;
 use crate::storage::Stored;
 
-/// What keeping one change costs beside the value: the paths of the snapshot that it alone holds.
+/// Bytes that keeping one change costs besides its value: the tree paths that only its snapshot holds.
 const OVERHEAD: usize = 2_048;
-/// Changes that share a snapshot: most of what an exact read makes again.
+/// Number of changes that share a snapshot: at most so many does an exact read apply again.
 const TOGETHER: usize = 64;
 
 /// Recent changes, bounded by [`Config`].
 #[derive(Clone, Default)]
 pub(super) struct Ring {
-    /// The revision before the first change, and the objects as of then.
+    /// The revision before the first change, and the objects at that revision.
     floor: Revision,
     base: Objects,
     changes: OrdMap<Position, Arc<Change>>,
     bytes: usize,
-    /// The objects after some of the changes, the last one among them once [`Self::keep`] was called.
+    /// The objects after some of the changes; after [`Self::keep`], the last change is one of them.
     kept: OrdMap<Revision, Objects>,
-    /// Changes since the last of these.
+    /// Number of changes since the newest of these.
     since: usize,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Change {
     pub(super) key: String,
     pub(super) current: Option<Arc<Stored>>,
     pub(super) previous: Option<Arc<Stored>>,
-    /// Why the new value cannot be read, if it cannot.
+    /// Why the new value cannot be decoded; `None` if it can.
     pub(super) damage: Option<Arc<str>>,
     pub(super) bytes: usize,
     departed: OnceLock<Arc<Stored>>,
@@ -48,12 +48,12 @@ pub(super) struct Change {
 type Position = (Revision, u32);
 
 impl Ring {
-    /// No change since a revision, when the objects were these.
+    /// Creates a ring without changes; `base` are the objects at `floor`.
     pub(super) fn since(floor: Revision, base: Objects) -> Self {
         Self { floor, base, ..Self::default() }
     }
 
-    /// Watchers that were told everything up to here, or later, can go on from the ring.
+    /// Watchers that have been sent everything up to this revision, or a later one, can continue from the ring.
     pub(super) fn floor(&self) -> Revision {
         self.floor
     }
@@ -63,18 +63,19 @@ impl Ring {
         self.changes.len()
     }
 
-    /// Bytes accounted to them.
+    /// Bytes that the changes account for.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Changes above `after`, oldest first.
+    /// Returns the changes above `after`, oldest first.
     pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
         let start = Bound::Excluded((after, u32::MAX));
         self.changes.range((start, Bound::Unbounded)).map(|(_, change)| change)
     }
 
-    /// The objects as of a revision from the floor on: those of the last snapshot before it, with what changed since.
+    /// Returns the objects at a revision from the floor on: those of the last snapshot before it, with the later
+    /// changes applied.
     pub(super) fn objects_at(&self, revision: Revision) -> Objects {
         let (at, objects) = self.kept.get_prev(&revision).unwrap_or((&self.floor, &self.base));
         let mut objects = objects.clone();
@@ -87,7 +88,7 @@ impl Ring {
         objects
     }
 
-    /// Takes in the newest change.
+    /// Appends the newest change.
     pub(super) fn push(&mut self, change: Change) {
         let index = match self.changes.get_max() {
             Some(((last, index), _)) if *last == change.revision => index + 1,
@@ -98,25 +99,25 @@ impl Ring {
         self.changes.insert((change.revision, index), Arc::new(change));
     }
 
-    /// Whether so much has changed that the objects should be kept before more does.
+    /// Whether so many changes were added that a snapshot should be kept before the next one.
     pub(super) fn is_due(&self) -> bool {
         self.since >= TOGETHER
     }
 
-    /// Keeps the objects as of a revision, which are those after the newest change.
+    /// Keeps a snapshot of the objects after the newest change, at `revision`.
     pub(super) fn keep(&mut self, revision: Revision, objects: &Objects) {
         if std::mem::take(&mut self.since) > 0 {
             self.kept.insert(revision, objects.clone());
         }
     }
 
-    /// How many snapshots are kept.
+    /// Number of snapshots kept.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// Lets go of the oldest changes beyond the bounds, whole revisions at a time.
+    /// Removes the oldest changes beyond the limits, whole revisions at a time.
     pub(super) fn trim(&mut self, config: &Config) {
         let Some((last, bytes)) = self.superfluous(config) else { return };
         (self.floor, self.base, self.bytes) = (last, self.objects_at(last), bytes);
@@ -130,7 +131,7 @@ impl Ring {
         }
     }
 
-    /// The last revision beyond the bounds, and the bytes of what is above it.
+    /// Returns the last revision to remove, and the bytes of the changes after it.
     fn superfluous(&self, config: &Config) -> Option<(Revision, usize)> {
         let (mut events, mut bytes, mut last) = (self.len(), self.bytes, None);
         for ((revision, _), change) in &self.changes {
@@ -145,7 +146,7 @@ impl Ring {
 }
 
 impl Change {
-    /// A change to a value that can be read, or a deletion; `bytes` is the size of the value.
+    /// A change to a value that can be decoded, or a deletion; `bytes` is the size of the value.
     pub(super) fn new(
         revision: Revision,
         key: &str,
@@ -157,7 +158,7 @@ impl Change {
         Self { revision, key, current, previous, damage: None, bytes, departed: OnceLock::new() }
     }
 
-    /// A change to a value that cannot be read, and why.
+    /// A change to a value that cannot be decoded, and why.
     pub(super) fn damaged(
         revision: Revision,
         key: &str,
@@ -167,7 +168,8 @@ impl Change {
         Self { damage: Some(why), ..Self::new(revision, key, None, previous, 0) }
     }
 
-    /// The state before, as those see it whose selection it left: with this change's revision. Made once for all.
+    /// Returns the previous state with this change's revision, for watchers whose selection the object left. It is
+    /// made once for all of them.
     pub(super) fn departed(&self, previous: &Arc<Stored>) -> Arc<Stored> {
         self.departed.get_or_init(|| Arc::new(previous.stamped(self.revision))).clone()
     }

@@ -1,7 +1,7 @@
-//! What is published: the newest snapshot, and the ring of changes that led to it.
+//! A published state of the cache: the newest snapshot, and the ring of changes that led to it.
 //!
-//! All of it is persistent (in the functional sense): a published state never changes, and the next one shares all
-//! but the touched paths with it. Copying those paths is the cost of a change.
+//! All of it is persistent (in the functional sense): a published state never changes, and the next one shares
+//! everything with it but the paths to the changed objects. Copying those paths is the cost of a change.
 
 use std::sync::Arc;
 
@@ -16,54 +16,55 @@ use crate::storage::Stored;
 pub(super) struct State {
     /// Whether `snapshot` can be served.
     pub(super) ready: bool,
-    /// The newest.
+    /// The newest objects.
     pub(super) snapshot: Snapshot,
-    /// What led to it.
+    /// The changes that led to the snapshot.
     pub(super) ring: Ring,
-    /// The revision of the filling that it began with.
+    /// The revision at which the cache was filled.
     filled: Revision,
 }
 
-/// The objects as of a revision.
+/// The objects at a revision.
 #[derive(Clone, Default)]
 pub(super) struct Snapshot {
-    /// Counts the times the cache was filled anew; a watcher of an earlier filling cannot go on.
+    /// Number of times that the cache was filled again; a watcher of an earlier filling cannot continue.
     pub(super) epoch: u64,
     pub(super) revision: Revision,
     pub(super) objects: Objects,
-    /// Bytes that the cache had taken in by then; of a past state too few, by no more than the ring holds.
+    /// Bytes that the cache had received by then; for a past state too few, by at most what the ring holds.
     pub(super) taken_in: u64,
 }
 
 impl State {
-    /// A freshly filled state: no history yet.
+    /// The state of a cache that was just filled, without history.
     pub(super) fn filled(snapshot: Snapshot) -> Self {
         let (filled, ring) = (snapshot.revision, Ring::since(snapshot.revision, snapshot.objects.clone()));
         Self { ready: true, snapshot, ring, filled }
     }
 
-    /// Ends this epoch: not ready, and no watcher of it goes on.
+    /// The state after the cache was lost: not ready, and its watchers cannot continue.
     pub(super) fn abandoned(self) -> Self {
         let snapshot = Snapshot { epoch: self.snapshot.epoch + 1, ..self.snapshot };
         Self { ready: false, ..Self::filled(snapshot) }
     }
 
-    /// Watchers that were told everything up to here, or later, can go on from the ring.
+    /// Watchers that have been sent everything up to this revision, or a later one, can continue from the ring.
     pub(super) fn floor(&self) -> Revision {
         self.ring.floor()
     }
 
-    /// Whether the ring holds every change since the cache was filled.
+    /// Whether the ring has every change since the cache was filled.
     pub(super) fn is_whole(&self) -> bool {
         self.floor() == self.filled
     }
 
-    /// Changes above `after`, oldest first.
+    /// Returns the changes above `after`, oldest first.
     pub(super) fn changes(&self, after: Revision) -> impl Iterator<Item = &Arc<Change>> {
         self.ring.changes(after)
     }
 
-    /// The objects exactly as of `revision`, if that is still (and already) known.
+    /// Returns the objects at exactly `revision`; `None` if the ring does not reach back to it, or if the cache has
+    /// not reached it.
     pub(super) fn exactly(&self, revision: Revision) -> Option<Snapshot> {
         if !self.ready || revision < self.floor() || revision > self.snapshot.revision {
             return None;
@@ -73,7 +74,7 @@ impl State {
         Some(Snapshot { epoch: self.snapshot.epoch, revision, objects, taken_in })
     }
 
-    /// Takes in one change; `bytes` is the size of its value.
+    /// Applies one change; `bytes` is the size of its value.
     pub(super) fn apply(
         &mut self,
         revision: Revision,
@@ -84,7 +85,7 @@ impl State {
         self.begin(revision);
         let damaged = self.snapshot.objects.get(key).is_err();
         let previous = self.snapshot.objects.replace(key, current.clone());
-        // A deletion keeps the last state in memory, which nobody else may have any more.
+        // A deletion keeps the last state in memory, possibly as its only reference.
         let deleted = previous.as_ref().filter(|_| current.is_none());
         let bytes = deleted.map_or(bytes, |last| last.json_len());
         if damaged || current.is_some() || previous.is_some() {
@@ -92,7 +93,7 @@ impl State {
         }
     }
 
-    /// Takes in a change to a value that cannot be read.
+    /// Applies a change to a value that cannot be decoded.
     pub(super) fn apply_damaged(&mut self, revision: Revision, key: &str, why: String) {
         self.begin(revision);
         let why = Arc::<str>::from(why);
@@ -105,7 +106,8 @@ impl State {
         self.ring.push(change);
     }
 
-    /// Whoever reads an exact revision makes only a few changes again. One revision is never parted.
+    /// Keeps a snapshot before a change if it is due, so that an exact read applies only a few changes again. The
+    /// changes of one revision stay together.
     fn begin(&mut self, revision: Revision) {
         if self.ring.is_due() && revision > self.snapshot.revision {
             self.seal();
@@ -113,17 +115,17 @@ impl State {
         self.snapshot.revision = revision;
     }
 
-    /// Keeps the objects as they are now for exact reads.
+    /// Keeps the present objects for exact reads.
     fn seal(&mut self) {
         self.ring.keep(self.snapshot.revision, &self.snapshot.objects);
     }
 
-    /// Everything up to here has been applied.
+    /// Records that every event up to this revision has been applied.
     pub(super) fn advance(&mut self, revision: Revision) {
         self.snapshot.revision = self.snapshot.revision.max(revision);
     }
 
-    /// Makes it fit to be published.
+    /// Prepares the state for publication.
     pub(super) fn settle(&mut self, config: &Config) {
         self.seal();
         self.ring.trim(config);
@@ -154,7 +156,8 @@ mod tests {
         )
     }
 
-    /// Published after the revisions 3, 200 and 203: `a` is written at each, `b` at 2 and deleted at 201.
+    /// The states after the revisions 3, 200 and 203 are kept; `a` is written at each revision, `b` at 2 and deleted
+    /// at 201.
     fn state() -> State {
         let mut state = State::filled(Snapshot::default());
         for revision in 1..=203 {
@@ -208,7 +211,8 @@ mod tests {
         }
     }
 
-    /// It left no change in the ring, so that the revisions up to the next snapshot still had it.
+    /// Regression: the deletion left no change in the ring, so the revisions up to the next snapshot
+    /// still had the object.
     #[test]
     fn what_could_not_be_read_is_gone_from_the_revision_on_at_which_it_was_deleted() {
         let mut state = State::filled(Snapshot::default());

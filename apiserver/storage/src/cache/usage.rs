@@ -1,16 +1,16 @@
-//! How much of a kind's quota each namespace uses: the objects that count, with room for those that are about to be created,
-//! and the bytes of all objects.
+//! Counts how much of a kind's quota each namespace uses: the objects that count, the objects that are about to be
+//! created, and the bytes of all objects.
 //!
 //! ```text
-//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──it counts no longer──> (none)
+//!   reserve ──> Wanted ──created──> Made ──the watch shows it──> Seen ──does not count any more──> (none)
 //!                  └──not created──> (none)                       ▲
-//!   created by whoever reserves nothing ──the watch shows it──────┘
+//!   created without a reservation ────────the watch shows it──────┘
 //! ```
 //!
-//! The task that follows the backend keeps it, so a reservation costs a look-up. A creation counts from its reservation on,
-//! so that any number of them at a time stays within the limit. Replicas on one etcd know of each other's creations when
-//! their watches show them: together they may go past a limit by what each of the others creates meanwhile, and never past
-//! the limit times their number.
+//! The task that follows the backend maintains the counts, so a reservation costs one look-up. A creation counts from
+//! its reservation on, so concurrent creations stay within the limit. Replicas on one etcd learn of each other's
+//! creations through their watches: together they may exceed a limit by what each of the others creates in the
+//! meantime, and never exceed the limit times the number of replicas.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use crate::backend::Revision;
 use crate::storage::{StorageError, Stored};
 
-/// What is used of a quota, by namespace.
+/// The use of a quota, by namespace.
 pub struct Usage {
     quota: Quota,
     looks_at: Excerpt,
@@ -31,9 +31,9 @@ pub struct Usage {
 
 #[derive(Default)]
 struct State {
-    /// Whether `claims` are those of a cache that is filled.
+    /// Whether `claims` are those of a filled cache.
     ready: bool,
-    /// What the watch has shown.
+    /// The last revision that the watch has delivered.
     seen: Revision,
     claims: HashMap<Box<str>, HashMap<Box<str>, Claim>>,
     /// Bytes of all objects.
@@ -43,15 +43,15 @@ struct State {
 /// Why an object counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// It is about to be created, by so many.
+    /// This many callers are about to create it.
     Wanted(usize),
-    /// It was created at this revision, which the watch has not shown yet.
+    /// It was created at this revision, which the watch has not delivered yet.
     Made(Revision),
-    /// The watch has shown it.
+    /// The watch has delivered it.
     Seen,
 }
 
-/// Room for one object; given back when this is dropped, unless the object was made.
+/// A reservation of one object. Dropping it releases it, unless the object was created.
 #[must_use]
 #[derive(Debug)]
 pub struct Reservation {
@@ -59,12 +59,12 @@ pub struct Reservation {
     key: String,
 }
 
-/// Why there is no room.
+/// Why a reservation failed.
 #[derive(Debug)]
 pub enum NoRoom {
-    /// So many objects of the namespace count already, or so many bytes are used.
+    /// The number of objects that count already, or of bytes that are used.
     Used(u64),
-    /// It is not known how much is used.
+    /// The use is not known.
     Unknown(StorageError),
 }
 
@@ -79,10 +79,10 @@ impl Usage {
         &self.quota
     }
 
-    /// Whether the namespace of the object under `key` may have more bytes.
+    /// Checks whether the namespace of the object under `key` may use more bytes.
     ///
     /// # Errors
-    /// If it may not, or the cache is not filled yet.
+    /// If its bytes reach the quota, or if the cache is not filled yet.
     pub fn check_bytes(&self, key: &str) -> Result<(), NoRoom> {
         let state = self.state.lock();
         if !state.ready {
@@ -94,10 +94,11 @@ impl Usage {
         }
     }
 
-    /// Room for the object under `key` (`namespace/name`), if fewer of its namespace count than the quota allows.
+    /// Reserves the object under `key` (`namespace/name`), if fewer objects of its namespace count than the quota
+    /// allows.
     ///
     /// # Errors
-    /// If there is none, or the cache is not filled yet.
+    /// If the quota is used up, or if the cache is not filled yet.
     pub fn reserve(self: &Arc<Self>, key: &str) -> Result<Reservation, NoRoom> {
         let (namespace, name) = split(key);
         let mut state = self.state.lock();
@@ -108,7 +109,7 @@ impl Usage {
         if used >= self.quota.hard {
             return Err(NoRoom::Used(used as u64));
         }
-        // Of several that want one name, and of one that is there, only one counts.
+        // Several callers that create the same name count once, and so does an object that exists.
         let claims = state.claims.entry(namespace.into()).or_default();
         if let Claim::Wanted(by) = claims.entry(name.into()).or_insert(Claim::Wanted(0)) {
             *by += 1;
@@ -116,7 +117,7 @@ impl Usage {
         Ok(Reservation { usage: self.clone(), key: key.to_owned() })
     }
 
-    /// The cache was filled with `items`, the objects as of `revision`.
+    /// Counts `items`, with which the cache was filled at `revision`.
     pub(super) fn fill(&self, items: &[Arc<Stored>], revision: Revision) {
         let mut claims = HashMap::<Box<str>, HashMap<Box<str>, Claim>>::new();
         let mut bytes = HashMap::<Box<str>, u64>::new();
@@ -136,12 +137,12 @@ impl Usage {
         *state = State { ready: true, seen: revision, claims, bytes };
     }
 
-    /// The cache holds nothing that may be served.
+    /// Records that the cache is lost: nothing is reserved until it is filled.
     pub(super) fn abandon(&self) {
         self.state.lock().ready = false;
     }
 
-    /// The watch shows what the key holds from `revision` on, in place of `previous`.
+    /// Records that the watch delivered `current` for the key at `revision`, in place of `previous`.
     pub(super) fn note(
         &self,
         key: &str,
@@ -168,7 +169,7 @@ impl Usage {
 }
 
 impl Reservation {
-    /// The object was created at `revision`: it counts until the watch shows that it does no longer.
+    /// Records that the object was created at `revision`: it counts until the watch shows that it no longer does.
     pub fn made(self, revision: Revision) {
         let (namespace, name) = split(&self.key);
         let mut state = self.usage.state.lock();
@@ -179,7 +180,7 @@ impl Reservation {
 }
 
 impl Drop for Reservation {
-    /// What the watch has shown meanwhile stands.
+    /// Releases the reservation; an object that the watch has delivered still counts.
     fn drop(&mut self) {
         let (namespace, name) = split(&self.key);
         let mut state = self.usage.state.lock();
@@ -214,7 +215,7 @@ impl State {
 }
 
 impl Claim {
-    /// Whether what is shown of `revision` says nothing of it.
+    /// Whether the claim is newer than what was delivered at `revision`.
     fn is_after(self, revision: Revision) -> bool {
         match self {
             Self::Wanted(_) => true,
@@ -230,7 +231,7 @@ impl std::fmt::Debug for Usage {
     }
 }
 
-/// Namespace and name; the namespace of what has none is empty.
+/// Splits a key into namespace and name; without a namespace, the former is "".
 fn split(key: &str) -> (&str, &str) {
     key.split_once('/').unwrap_or(("", key))
 }

@@ -1,4 +1,4 @@
-//! The order of a creation, of what the watch shows, and of a cache that is filled anew does not matter to the count.
+//! The order in which creations, watch events and a new filling of the cache arrive does not change the count.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use super::*;
 
 const BYTES: u64 = 100;
 
-/// With room for so many objects of a namespace.
+/// A quota of `hard` objects for each namespace.
 fn usage(hard: usize) -> Arc<Usage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
     let bytes = BytesQuota { name: "bytes", hard: BYTES, mend: "" };
@@ -116,8 +116,8 @@ fn life() -> impl Strategy<Value = Life> {
 }
 
 proptest! {
-    /// Creators are answered early, late, or after a filling: in the end exactly those count that are there and open, and
-    /// at no time fewer than those that are committed.
+    /// Creators are answered early, late, or after a filling: in the end exactly the objects count that exist and are
+    /// open, and at no time fewer than those that are committed.
     #[test]
     fn in_the_end_the_count_is_exact(lives in prop::collection::vec((life(), 0u8..4, 0u8..3), 1..20), fill_at in 0usize..40) {
         let usage = usage(usize::MAX);

@@ -1,43 +1,44 @@
-//! A watcher's alarm.
+//! The wake-up flag of one watcher.
 
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// One watcher's alarm.
+/// A flag that wakes the task of one watcher.
 #[derive(Default)]
 pub(super) struct WakeFlag(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Woken since it was looked at last.
+    /// Whether it was set since the last poll.
     woken: bool,
-    /// The watcher's task. It stays when it is woken: nearly always it is the same the next time.
+    /// The waker of the watcher's task. It is kept after a wake-up, because it is nearly always the same the next
+    /// time.
     task: Option<Waker>,
 }
 
 impl WakeFlag {
-    /// Wakes the watcher, or keeps it from falling inner once. One that has been woken and has not looked yet is left
-    /// alone.
+    /// Wakes the watcher; if it is not asleep, its next poll returns `Ready`. Does nothing if the flag is set
+    /// already.
     pub(super) fn wake(&self) {
         let mut inner = self.0.lock();
         if std::mem::replace(&mut inner.woken, true) {
             return;
         }
         let task = inner.task.clone();
-        // Whatever waking does, it does without the lock.
+        // Wake without holding the lock, because waking runs other code.
         drop(inner);
         task.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it was woken since the last look; if not, the task is woken when it is.
+    /// Returns `Ready` if the flag was set since the last poll; otherwise registers the task to be woken.
     pub(super) fn poll_woken(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.0.lock();
         let known = inner.task.as_ref().is_some_and(|task| task.will_wake(context.waker()));
         let before = if known { None } else { inner.task.replace(context.waker().clone()) };
         let woken = std::mem::take(&mut inner.woken);
         drop(inner);
-        // Only now: another task may end with it.
+        // Drop the old waker after the lock is released: another task may end with it.
         drop(before);
         if woken { Poll::Ready(()) } else { Poll::Pending }
     }

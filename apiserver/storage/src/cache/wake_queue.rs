@@ -1,8 +1,9 @@
-//! Wakes groups of watchers: a few at once, the rest in steps between which other tasks run.
+//! Wakes groups of watchers: some at once, the rest in steps between which other tasks run.
 //!
-//! The task that follows the backend feeds every reader of the cache, and whoever may watch chooses how many watches
-//! there are. So it wakes no more than a step of them itself. The groups that are left take turns, so that a large one
-//! does not keep the others waiting; one that is to be woken again while it waits is woken once more, however often.
+//! The task that follows the backend serves every reader of the cache, and clients choose how many watches there are.
+//! So this task wakes only one step of the watchers itself. The remaining groups take turns, so that a large group
+//! does not delay the others. A group that is to be woken while it is queued is woken once more, however often that
+//! happens.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,23 +13,23 @@ use parking_lot::Mutex;
 
 use super::group::Group;
 
-/// Most watchers that are woken in one step.
+/// Maximum number of watchers woken in one step.
 const STEP: usize = 256;
 
-/// The groups that wait to be woken.
+/// The groups that are queued to be woken.
 #[derive(Default)]
 pub(super) struct WakeQueue(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
-    /// Each group once, and the place in it that is next.
+    /// Each group once, with the index of its next watcher.
     groups: VecDeque<(Arc<Group>, usize)>,
-    /// Whether a task wakes them.
+    /// Whether a task is waking them.
     runs: bool,
 }
 
 impl WakeQueue {
-    /// Wakes groups, now or soon. Must be called within a Tokio runtime.
+    /// Wakes groups, at once or soon. Must be called within a Tokio runtime.
     pub(super) fn wake(self: &Arc<Self>, groups: Vec<Arc<Group>>) {
         let mut left = STEP;
         for group in groups {
@@ -68,7 +69,7 @@ impl WakeQueue {
         next
     }
 
-    /// A step of a group is done.
+    /// Continues with a group after one step of it.
     fn woken(&self, group: Arc<Group>, next: Option<usize>) {
         let mut queue = self.0.lock();
         match next {
@@ -96,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Members of a group who sleep, and how often one was woken.
+    /// A group of sleeping watchers, and the number of wake-ups.
     fn asleep(many: usize) -> (Arc<Group>, Vec<Member>, Arc<Count>) {
         let (group, count) = (Arc::<Group>::default(), Arc::<Count>::default());
         let members: Vec<_> = (0..many).map(|_| group.join()).collect();
@@ -143,7 +144,7 @@ mod tests {
         }
         assert_eq!(wake_queue.0.lock().groups.len(), 1);
         settle(&wake_queue).await;
-        // The first step twice; nobody who has not looked since is woken twice.
+        // The first step is woken twice; no watcher that has not polled since is woken twice.
         assert_eq!(count.0.load(SeqCst), 4 * STEP);
         assert!(!group.waits.load(SeqCst) && !group.again.load(SeqCst));
     }

@@ -1,4 +1,4 @@
-//! Watchers: cursors into the ring.
+//! Watchers of the cache: cursors into the ring.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,28 +18,29 @@ use crate::pinned::Pinned;
 use crate::scope::transition;
 use crate::storage::{Scope, StorageError, WatchEvent, Watcher};
 
-/// So many revisions are looked through sooner than the marks of a group of watchers, which its members share.
+/// For at most this many revisions, reading the changes is cheaper than reading the marks of the group, which takes a
+/// lock that its members share.
 const FEW: u64 = 16;
 
-/// A watcher that reads on in the ring from the revision up to which it was told everything.
+/// A watcher that continues in the ring after the revision up to which it has sent everything.
 pub(super) struct Cursor {
     shared: Arc<Shared>,
     registration: Registration,
     scope: Scope,
     epoch: u64,
     initial: Option<Initial>,
-    /// Changes up to here are not told (again).
+    /// Changes up to this revision are not sent (again).
     told: Revision,
-    /// As `told`, but never ahead of what the cache has seen.
+    /// As `told`, but never ahead of what the cache has received.
     progress: Revision,
-    /// Whether all was read that there was when the ring was looked at last.
+    /// Whether the last poll read everything that there was.
     drained: bool,
     /// Whether other tasks run before the next batch.
     yields: bool,
     over: bool,
 }
 
-/// Whether there is more to look at now.
+/// Whether there is more to read now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     More,
@@ -47,13 +48,13 @@ enum Rest {
 }
 
 impl Cursor {
-    /// Changes above `after`.
+    /// A watcher of the changes above `after`.
     pub(super) fn after(shared: Arc<Shared>, scope: Scope, after: Revision, state: &State) -> Self {
         let progress = after.min(state.snapshot.revision);
         Self::new(shared, scope, state.snapshot.epoch, after, progress, None)
     }
 
-    /// The snapshot's objects, then changes above it.
+    /// A watcher that sends the snapshot's objects, then the changes above it.
     pub(super) fn with_initial_events(shared: Arc<Shared>, scope: Scope, snapshot: Snapshot) -> Self {
         let (epoch, revision) = (snapshot.epoch, snapshot.revision);
         let initial = Initial::new(&shared, &scope, snapshot);
@@ -84,7 +85,7 @@ impl Cursor {
         }
     }
 
-    /// Adds the next of the initial events, then the bookmark that ends them.
+    /// Appends the next initial events, and after the last one the bookmark that ends them.
     fn read_initial(&mut self, mut initial: Initial, events: &mut VecDeque<WatchEvent>) -> Rest {
         let Some(snapshot) = initial.snapshot(&self.shared.state.load(), (self.epoch, self.told)) else {
             self.expire(&self.shared.state.load_full(), events);
@@ -116,7 +117,7 @@ impl Cursor {
         }
     }
 
-    /// Adds what follows `told`, from the ring or from what was before it.
+    /// Appends the changes after `told`, from the ring or from before it.
     fn read_changes(&mut self, events: &mut VecDeque<WatchEvent>) -> Rest {
         let state = self.shared.state.load();
         if state.snapshot.epoch != self.epoch {
@@ -130,7 +131,7 @@ impl Cursor {
         if self.told < state.floor() {
             return self.read_past(&state, events);
         }
-        // To look into the ring costs more than to see that there is nothing new.
+        // Checking the revision is cheaper than looking into the ring.
         if self.told < newest && self.read(state.changes(self.told), events) == Rest::More {
             self.drained = false;
             return Rest::More;
@@ -140,7 +141,7 @@ impl Cursor {
         Rest::None
     }
 
-    /// Adds what is known of the changes below the ring.
+    /// Appends the known changes below the ring.
     fn read_past(&mut self, state: &State, events: &mut VecDeque<WatchEvent>) -> Rest {
         let shared = self.shared.clone();
         match shared.past.after(&shared, state, self.told) {
@@ -158,7 +159,7 @@ impl Cursor {
         Rest::More
     }
 
-    /// Adds a batch of changes; all of them are above `told`.
+    /// Appends a batch of changes, all of them above `told`.
     fn read<'c>(
         &mut self,
         changes: impl Iterator<Item = &'c Arc<Change>>,
@@ -171,7 +172,7 @@ impl Cursor {
                 return Rest::More;
             }
             if let (Some(why), true) = (&change.damage, self.scope.contains(&change.key)) {
-                // What became of the object nobody can say: to call it deleted would be acted upon.
+                // It is unknown what became of the object, and a client would act on a deletion.
                 self.over = true;
                 events.push_back(WatchEvent::Failed(damage(why)));
                 return Rest::None;
@@ -189,7 +190,7 @@ impl Cursor {
         self.progress = self.progress.max(revision);
     }
 
-    /// Up to where nothing concerned the watcher since it had read everything.
+    /// Returns the revision up to which no change concerned the watcher since it had read everything.
     fn slept_through(&self, state: &State) -> Revision {
         if !self.drained {
             return Revision::default();
@@ -227,7 +228,7 @@ impl Watcher for Cursor {
         let rest = match self.initial.take() {
             Some(initial) => self.read_initial(initial, events),
             None => {
-                // In this order: who is woken after the look at the alarm finds whom to wake.
+                // The order matters: a change that arrives after the flag is polled finds the registered task.
                 let woken = self.registration.wake_flag().poll_woken(context);
                 if self.drained && woken.is_pending() {
                     return Poll::Pending;
@@ -239,7 +240,7 @@ impl Watcher for Cursor {
             return Poll::Ready(true);
         }
         if rest == Rest::More {
-            // Nothing of that was selected: others have their turn before the next batch.
+            // Nothing in this batch was selected: other tasks run before the next one.
             self.yields = false;
             context.waker().wake_by_ref();
         }
@@ -250,7 +251,8 @@ impl Watcher for Cursor {
         if self.initial.is_some() {
             return Revision(0);
         }
-        // In this order: what the state holds was marked before it could be loaded.
+        // The order matters: groups are marked before the state with the change is published, and so before it is
+        // loaded here.
         let state = self.shared.state.load();
         let same = state.snapshot.epoch == self.epoch;
         if same { self.progress.max(self.slept_through(&state)) } else { self.progress }

@@ -1,19 +1,19 @@
-//! Which watchers a change concerns: the others sleep on.
+//! Finds the watchers that a change concerns; the others are not woken.
 //!
 //! ```text
 //!   change ──key──────────> group of the watchers of that object
-//!          ──namespace────> bucket of the namespace ┐ the group of all its watchers that require nothing more,
-//!          ───────────────> bucket of everything    ┘ and a group for each field and value that one of them requires
+//!          ──namespace────> bucket of the namespace ┐ one group for the watchers without a field requirement,
+//!          ───────────────> bucket of everything    ┘ and one for each field value that a watcher requires
 //!                             │ each group is marked with the change's revision
 //!                             │ the state is published
 //!                             └ the groups are woken (`wake_queue`)
 //! ```
 //!
-//! A group is marked before the change can be seen and woken afterwards. The registry is locked from the marking to the
-//! publication, so that no group is made in between. So whoever's group is not marked knows that nothing up to the
-//! newest state concerned it, and need not have been awake for that. Locks are taken in this order: the registry, then a
-//! group or an object. (Kubernetes calls these triggers, storage/cacher: there a kind names its indexed fields, here
-//! whatever selectors in use require is indexed.)
+//! A group is marked before the change is published, and woken afterwards. The registry stays locked from the marking
+//! to the publication, so that no group is added in between. So a watcher whose group is not marked knows that no
+//! change up to the newest state concerned it, without having been awake. Locks are taken in this order: the
+//! registry, then a group or an object. (Kubernetes calls these triggers, storage/cacher: there a kind names its
+//! indexed fields, here every field is indexed that a selector in use requires.)
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::wake_queue::WakeQueue;
 use crate::backend::Revision;
 use crate::storage::Scope;
 
-/// The watchers that are woken by some changes only.
+/// The index of all watchers of a cache.
 #[derive(Default)]
 pub(super) struct WatcherIndex {
     registry: Mutex<Registry>,
@@ -39,10 +39,10 @@ pub(super) struct WatcherIndex {
 struct Registry {
     /// Watchers of one object, by its key.
     objects: HashMap<String, Arc<Group>>,
-    /// Watchers of one namespace. What they require beyond that is indexed for each namespace apart: whoever may watch
-    /// a single one cannot use up the places of another.
+    /// Watchers of one namespace. The field values that they require are indexed for each namespace separately, so
+    /// that a client who may watch only one namespace cannot use up the index entries of another.
     namespaces: HashMap<String, Bucket>,
-    /// Watchers of everything.
+    /// Watchers of all objects.
     everything: Bucket,
 }
 
@@ -53,14 +53,14 @@ enum Place {
     Everything(Index),
 }
 
-/// A watcher that is registered until this is dropped.
+/// The registration of a watcher; it ends when this is dropped.
 pub(super) struct Registration {
     watcher_index: Arc<WatcherIndex>,
     place: Place,
     member: Member,
 }
 
-/// Whom a state concerns that is about to be shown; nobody registers as long as this is held.
+/// The groups that the next published state concerns. No watcher can register while this is held.
 #[must_use]
 pub(super) struct Matched<'i> {
     registry: MutexGuard<'i, Registry>,
@@ -69,7 +69,7 @@ pub(super) struct Matched<'i> {
 }
 
 impl WatcherIndex {
-    /// Registers a watcher by the most selective thing that its scope requires.
+    /// Registers a watcher under the most selective property of its scope.
     pub(super) fn register(self: &Arc<Self>, scope: &Scope) -> Registration {
         let required = scope.matches.as_ref().and_then(|selection| selection.requires.clone());
         let mut registry = self.registry.lock();
@@ -93,8 +93,8 @@ impl WatcherIndex {
         Registration { watcher_index: self.clone(), place, member }
     }
 
-    /// Marks whom changes concern that cannot be seen yet. What is at the `floor` of the ring or below it can no longer
-    /// be told.
+    /// Marks the groups that unpublished changes concern. Marks at or below `floor`, the floor of the ring, are
+    /// removed.
     pub(super) fn mark<'c>(
         &self,
         changes: impl Iterator<Item = &'c Arc<Change>>,
@@ -105,13 +105,13 @@ impl WatcherIndex {
         for change in changes {
             let first = *first.get_or_insert(change.revision);
             registry.find(change, &mut found);
-            // A group that several of the changes concern is woken once.
+            // Several changes that concern one group wake it once.
             groups.extend(found.drain(..).filter(|group| group.mark(first, change.revision, floor)));
         }
         Matched { registry, wake_queue: self.wake_queue.clone(), groups }
     }
 
-    /// Everyone: something happened that is no change of an object.
+    /// Returns all groups, for an event that is no change of an object.
     pub(super) fn everyone(&self) -> Matched<'_> {
         let registry = self.registry.lock();
         let groups = registry.groups().cloned().collect();
@@ -120,7 +120,7 @@ impl WatcherIndex {
 }
 
 impl Matched<'_> {
-    /// Wakes them, now that the state is shown.
+    /// Wakes the groups, after the state was published.
     pub(super) fn wake(self) {
         drop(self.registry);
         self.wake_queue.wake(self.groups);
@@ -128,19 +128,19 @@ impl Matched<'_> {
 }
 
 impl Registration {
-    /// Its alarm.
+    /// The watcher's wake-up flag.
     pub(super) fn wake_flag(&self) -> &WakeFlag {
         &self.member.wake_flag
     }
 
-    /// The first change above a revision that may concern the watcher, which has read everything up to there.
+    /// Returns the first change above `read` that may concern the watcher, which has read everything up to there.
     pub(super) fn first_after(&self, read: Revision) -> Option<Revision> {
         self.member.group.first_after(read)
     }
 }
 
 impl Registry {
-    /// Adds the groups that a change concerns. One that cannot be read may concern anyone.
+    /// Appends the groups that a change may concern; one whose value cannot be decoded may concern every watcher.
     fn find(&self, change: &Change, found: &mut Vec<Arc<Group>>) {
         if change.damage.is_some() {
             return found.extend(self.groups().cloned());

@@ -1,4 +1,4 @@
-//! Who is registered where, and whom a change concerns.
+//! Where watchers are registered, and which changes concern them.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -56,7 +56,8 @@ fn who_is_gone_is_forgotten() {
     assert!(registry.objects.is_empty() && registry.namespaces.is_empty() && registry.everything.is_empty());
 }
 
-/// 16 label keys of one tenant took the places of all: every other watch was woken by everything.
+/// Regression: 16 label keys of one tenant used up all index entries, and every other watch was woken by
+/// every change.
 #[test]
 fn the_labels_of_one_namespace_take_no_place_from_others() {
     let watcher_index = Arc::<WatcherIndex>::default();
@@ -91,7 +92,8 @@ fn labels_of_everything_are_bounded_and_take_no_place_from_a_kinds_own_fields() 
     );
 }
 
-/// To mark a change took as long as there were watchers, with everybody who came or went waiting for it.
+/// Regression: marking a change took time for each watcher, and watchers that opened or closed waited
+/// for it.
 #[test]
 fn a_change_that_concerns_a_thousand_watchers_alike_marks_one_group() {
     let watcher_index = Arc::<WatcherIndex>::default();

@@ -1,8 +1,8 @@
-//! Whole revisions out of a watch's responses.
+//! Assembles the responses of a watch into whole revisions.
 //!
-//! A large response comes in fragments, which may part the events of one revision. The last revision of a
-//! fragment is therefore held back until the next one comes. What was delivered before is dropped: a store that
-//! was restored, or a server with the fault of etcd issue 19675, may send it again.
+//! etcd sends a large response in fragments, which may split the events of one revision. So the last revision of a
+//! fragment is held back until the next fragment arrives. Events that were delivered before are dropped: a store that
+//! was restored, or a server with the fault of etcd issue 19675, may send them again.
 
 use bytes::Bytes;
 use etcd_client::proto::{PbEvent, PbWatchResponse};
@@ -10,7 +10,7 @@ use etcd_client::proto::{PbEvent, PbWatchResponse};
 use super::keys::Prefix;
 use crate::backend::{BackendEvent, Result, Revision};
 
-/// What has been delivered and what is held back.
+/// The revision up to which events are delivered, and the events that are held back.
 pub(super) struct Assembler {
     prefix: Prefix,
     /// Everything up to here has been delivered.
@@ -24,13 +24,14 @@ impl Assembler {
         Self { prefix, delivered, held: Vec::new() }
     }
 
-    /// After which revision a new stream goes on; what is held back will come again.
+    /// Discards the events that are held back, and returns the revision after which a new stream must start: it
+    /// delivers them again.
     pub fn restart(&mut self) -> Revision {
         self.held.clear();
         self.delivered
     }
 
-    /// The events that are complete with this response.
+    /// Returns the events that are complete with this response. Fails if a key is not under the prefix.
     pub fn take(&mut self, response: PbWatchResponse) -> Result<Vec<BackendEvent>> {
         for event in response.events {
             let event = self.event(event)?;
@@ -51,7 +52,7 @@ impl Assembler {
         Ok(ready)
     }
 
-    /// The progress to tell, unless it is behind what was told.
+    /// Returns the progress to report; `None` if it is below what was delivered, or if events are held back.
     pub fn progress(&mut self, upto: Revision) -> Option<Revision> {
         if upto < self.delivered || !self.held.is_empty() {
             return None;

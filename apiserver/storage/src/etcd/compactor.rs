@@ -1,14 +1,14 @@
-//! One replica compacts at a time (Kubernetes: storage/etcd3/compact.go).
+//! Periodic compaction of etcd: one replica compacts at a time (Kubernetes: storage/etcd3/compact.go).
 //!
-//! All replicas, and a kube-apiserver on the same etcd, share one key; its version is the time of the protocol, and
-//! its value is a revision of etcd's.
-//! In a turn a replica compares that version with what it saw in its last turn. If nobody else had a turn in
-//! between, it compacts to the revision that was current at its own last turn: at least one interval old for everyone.
-//! Otherwise it takes note of the time and waits for its next turn.
+//! All replicas, and a kube-apiserver on the same etcd, share one key. Its version is the logical time of the
+//! protocol, and its value is one of etcd's revisions. In a turn, a replica compares the version with the one that it
+//! saw in its last turn. If no other replica had a turn in between, it compacts to the revision that was current at
+//! its own last turn, which is at least one interval old for everyone. Otherwise it records the new time and waits
+//! for its next turn.
 //!
-//! Kubernetes writes the key first, and compacts if it was the one that wrote it. An etcd without space refuses every put:
-//! there it would never compact again, and never get space. So the key is written last here. Two replicas whose turns come
-//! at the same moment may both compact, each to what is one interval old for itself and so for the other.
+//! Kubernetes writes the key first, and compacts if its write succeeded. An etcd without space refuses every put:
+//! there that protocol would never compact again, and never free space. So the key is written last here. Two replicas
+//! whose turns overlap may both compact, each to a revision that is one interval old for itself and so for the other.
 
 use etcd_client::proto::{PbKeyValue, PbTxnOpResponse, PbTxnResponse};
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
@@ -16,10 +16,10 @@ use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 use super::requests::Requests;
 use crate::backend::{BackendError, Result, Revision, Turn};
 
-/// Kubernetes' key, outside any prefix: compaction is about the whole etcd.
+/// The key that Kubernetes uses. It is outside any prefix, because compaction affects the whole etcd.
 const KEY: &str = "compact_rev_key";
 
-/// Takes a turn.
+/// Makes one turn. Returns what the next turn needs.
 pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
     let response = requests.members().read(KEY.to_owned(), GetOptions::new()).await?.0;
     let revision = requests.header(response.header.as_ref())?;
@@ -27,7 +27,7 @@ pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
     if time != last.time {
         return Ok(Turn { time, revision });
     }
-    // The first turn of all knows no revision yet.
+    // The first turn knows no revision yet.
     if last.revision > Revision(0) {
         match requests.compact(last.revision).await {
             Ok(()) | Err(BackendError::Compacted { .. }) => {}
@@ -36,13 +36,13 @@ pub(super) async fn turn(requests: &Requests, last: Turn) -> Result<Turn> {
     }
     match write(requests, last).await {
         Ok(time) => Ok(Turn { time, revision }),
-        // Nobody else can write it either.
+        // etcd has no space, so no other replica can write the key either.
         Err(BackendError::NoSpace(_)) => Ok(Turn { time, revision }),
         Err(error) => Err(error),
     }
 }
 
-/// Writes the key if its version is that of the last turn; returns the version that it has then.
+/// Writes the key if its version is that of the last turn. Returns the version that it has afterwards.
 async fn write(requests: &Requests, last: Turn) -> Result<u64> {
     let time = i64::try_from(last.time).unwrap_or(i64::MAX);
     let transaction = Txn::new()
@@ -53,7 +53,7 @@ async fn write(requests: &Requests, last: Turn) -> Result<u64> {
     Ok(if response.succeeded { last.time + 1 } else { noted(requests, found(response)) })
 }
 
-/// Notes up to where the last turn of any replica has compacted, and returns the time of the protocol.
+/// Records the compaction boundary that the key holds, and returns its version; 0 if there is no key.
 fn noted(requests: &Requests, pair: Option<PbKeyValue>) -> u64 {
     let Some(pair) = pair else { return 0 };
     if let Some(at) = std::str::from_utf8(&pair.value).ok().and_then(|text| text.parse().ok()) {

@@ -1,4 +1,4 @@
-//! Where the cluster is and how to reach it.
+//! Settings of the etcd backend, and the connections that they describe.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::retention::Retention;
 
 /// etcd refuses clients that ping more often than every 5 s (--grpc-keepalive-min-time).
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// How long a connection may stay silent on a ping.
+/// How long etcd may take to answer a keep-alive ping.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one endpoint may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,19 +22,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct EtcdConfig {
     /// URLs of the members.
     pub servers: Vec<String>,
-    /// Stands before every key of this installation.
+    /// The prefix of every key of this installation.
     pub prefix: String,
-    /// The authority that signed the members' certificates.
+    /// File of the CA that signed the members' certificates.
     pub ca_file: Option<PathBuf>,
-    /// This client's certificate.
+    /// File of this client's certificate.
     pub cert_file: Option<PathBuf>,
-    /// The key of this client's certificate.
+    /// File of the key of this client's certificate.
     pub key_file: Option<PathBuf>,
-    /// How long history is kept when etcd's quota is used by half and more.
+    /// How long history is kept while half of etcd's quota or more is used.
     pub retention: Retention,
 }
 
-/// Makes connections.
+/// Connects to the members.
 #[derive(Clone)]
 pub(super) struct Connector {
     servers: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Reads and checks the settings.
+    /// Reads and checks the settings. Fails if no server is named or a certificate cannot be read.
     pub async fn new(config: &EtcdConfig) -> Result<Self> {
         if config.servers.is_empty() {
             return Err(BackendError::Unavailable("no etcd server is named".to_owned()));
@@ -59,12 +59,12 @@ impl Connector {
         Ok(Self { servers: config.servers.clone(), options })
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub fn members(&self) -> usize {
         self.servers.len()
     }
 
-    /// A channel to a member; its connection is made when it is used, and again when it breaks.
+    /// Returns a channel to a member. It connects when it is first used, and again when the connection breaks.
     pub async fn connect(&self, member: usize) -> Result<Client> {
         let server = &self.servers[member % self.servers.len()];
         Client::connect([server], Some(self.options.clone())).await.map_err(translate)
@@ -92,7 +92,7 @@ async fn tls(config: &EtcdConfig) -> Result<Option<TlsOptions>> {
     Ok((config.ca_file.is_some() || config.cert_file.is_some()).then_some(tls))
 }
 
-/// A file with at least one `what`: of another one nothing would be taken, and nothing said.
+/// Reads a PEM file. Fails if it has no section `what`: such a file would otherwise be ignored without an error.
 async fn read(path: &Path, what: &str) -> Result<Vec<u8>> {
     let failed =
         |why: &dyn std::fmt::Display| BackendError::Unavailable(format!("{}: {why}", path.display()));

@@ -1,8 +1,8 @@
-//! Whether etcd answers: when the last linearizable answer came, and since when none comes.
+//! Tracks whether etcd answers: when the last linearizable answer arrived, and why later requests failed.
 //!
-//! Only what needs the quorum tells: a member that is cut off from the others goes on to answer pings, keep-alives and,
-//! for some seconds, requests for progress. Requests of callers tell as they are answered. While there are none, a read
-//! of one key is made every few seconds, so that a server that nobody asks knows as much.
+//! Only requests that need the quorum count: a member that is cut off from the others still answers pings,
+//! keep-alives and, for some seconds, progress requests. Every request of a caller reports its outcome here. While
+//! there are none, one key is read every few seconds, so that an idle server notices a failure too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,46 +13,46 @@ use tokio::time::Instant;
 use super::members::Members;
 use crate::backend::{BackendError, Result};
 
-/// After so long without a linearizable answer no reads should be sent here.
+/// After this long without a linearizable answer, reads should be sent to another replica.
 const LOST: Duration = Duration::from_secs(10);
-/// After so long without one, one is asked for. The rest of the time until [`LOST`] is for the answer to come.
+/// After this long without an answer, a probe read is sent. The rest of the time until [`LOST`] is for its answer.
 const QUIET: Duration = Duration::from_secs(5);
-/// The pause after one that did not come in time.
+/// The pause after a probe that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is known; all clones know the same.
+/// What is known of etcd's answers; clones share it.
 #[derive(Clone)]
 pub(super) struct Contact(Arc<Mutex<Known>>);
 
 struct Known {
     /// When the last linearizable answer came.
     answered: Instant,
-    /// Why the request before the present ones was not answered, if none has been since.
+    /// Why the last request failed; `None` once a request has been answered.
     silence: Option<String>,
-    /// Whether the log says that etcd does not answer.
+    /// Whether the log has reported that etcd does not answer.
     told: bool,
-    /// Whether another member has been turned to since the last answer.
+    /// Whether requests have switched to another member since the last answer.
     turned: bool,
-    /// Whether the log says that etcd has no space.
+    /// Whether the log has reported that etcd has no space.
     full: bool,
 }
 
 impl Contact {
-    /// Begins as if an answer had just come.
+    /// Starts as if an answer had just arrived.
     pub fn new() -> Self {
         let answered = Instant::now();
         let known = Known { answered, silence: None, told: false, turned: false, full: false };
         Self(Arc::new(Mutex::new(known)))
     }
 
-    /// One try failed; the request may still be answered.
+    /// Records a failed attempt at a request that is still being retried.
     pub fn failed(&self, error: &BackendError) {
         if let BackendError::Unavailable(why) = error {
             self.0.lock().silence.get_or_insert_with(|| why.clone());
         }
     }
 
-    /// A linearizable request has ended. The log tells when etcd ceases and when it begins to answer, not of each.
+    /// Records the outcome of a linearizable request. Logs only when etcd stops answering and when it answers again.
     pub fn ended<T>(&self, outcome: &Result<T>) {
         let mut known = self.0.lock();
         match outcome {
@@ -73,7 +73,7 @@ impl Contact {
         }
     }
 
-    /// A write has ended: the log tells when space runs out and when there is space again.
+    /// Records the outcome of a write. Logs when space runs out and when there is space again.
     pub fn wrote<T>(&self, outcome: &Result<T>) {
         self.ended(outcome);
         let full = match outcome {
@@ -89,12 +89,12 @@ impl Contact {
         }
     }
 
-    /// Why what was asked last was not answered, if it was not.
+    /// Returns why etcd does not answer; `None` if it answered the last request.
     pub fn silence(&self) -> Option<String> {
         self.0.lock().silence.clone()
     }
 
-    /// Why no linearizable answer has come for 10 s, if none has.
+    /// Returns why no linearizable answer has arrived for 10 s; `None` if one has.
     pub fn lost(&self) -> Option<String> {
         let known = self.0.lock();
         let silent = known.answered.elapsed();
@@ -102,12 +102,12 @@ impl Contact {
         (silent >= LOST).then(|| format!("etcd has given no answer for {} s: {why}", silent.as_secs()))
     }
 
-    /// Whether this is the first time since the last answer that another member is turned to.
+    /// Records a switch to another member. Returns whether it is the first since the last answer.
     pub fn turns(&self) -> bool {
         !std::mem::replace(&mut self.0.lock().turned, true)
     }
 
-    /// Asks when nobody else has for a while; for ever.
+    /// Sends a probe read whenever no answer has arrived for a while. Never returns.
     pub async fn keep(self, members: Members, key: String) {
         loop {
             let quiet = self.0.lock().answered + QUIET;

@@ -1,8 +1,8 @@
-//! How often a request is made, and of whom, under one deadline.
+//! Requests under one deadline: how often each is retried, and which members it is sent to.
 //!
-//! A read may be made again at any time, and of several members at once ([`super::hedge`]). A write is sent again only
-//! while it is certain that it was not carried out: one that may have been would find its own effect, and tell its caller
-//! that somebody else was there first.
+//! A read may be retried at any time, and sent to several members at once ([`super::hedge`]). A write is retried only
+//! if it certainly was not carried out: otherwise the retry would find the effect of the first attempt and report a
+//! conflict to its own caller.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,25 +20,25 @@ use crate::backend::{BackendError, Result};
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long one of several members may be silent before another is asked.
 pub(super) const SILENCE: Duration = Duration::from_secs(2);
-/// The first pause before a request is made again; it doubles up to the longest.
+/// The first pause before a retry; it doubles up to the longest.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause: an election takes about a second.
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
 
 impl Members {
-    /// Reads, from as many members and as often as it takes, up to the deadline.
+    /// Reads a key or a range. Retries, on as many members as needed, up to the deadline.
     pub async fn read(&self, key: String, options: GetOptions) -> Result<GetResponse> {
         let answer = self.within(Read::new(self, key, options).answer()).await;
         self.contact().ended(&answer);
         answer
     }
 
-    /// The least that needs the quorum: whether there is a key.
+    /// Makes the cheapest request that needs the quorum: it counts one key.
     pub async fn revision(&self, key: String) -> Result<GetResponse> {
         self.read(key, GetOptions::new().with_count_only()).await
     }
 
-    /// One transaction.
+    /// Runs one transaction. Retries only if it was certainly not carried out.
     pub async fn transact(&self, transaction: Txn) -> Result<PbTxnResponse> {
         let answer = self.within(async {
             let mut pause = PAUSE;
@@ -62,7 +62,7 @@ impl Members {
         answer
     }
 
-    /// Forgets what is below a revision.
+    /// Compacts: discards the history below a revision.
     pub async fn compact(&self, at: i64) -> Result<()> {
         let chosen = self.chosen();
         let mut client = self.client(chosen);
@@ -70,7 +70,7 @@ impl Members {
         compacted.map(drop).map_err(|error| self.failed(chosen, error))
     }
 
-    /// How large the store of the member is that is asked at present.
+    /// Returns the size of the store of the member in use.
     pub async fn size(&self) -> Result<Size> {
         let chosen = self.chosen();
         let mut client = self.member(chosen);
@@ -79,7 +79,7 @@ impl Members {
         Ok(Size::new(status.raft_used_db_size(), status.db_size_quota()))
     }
 
-    /// Within the deadline; whoever waited in vain is told what went wrong meanwhile.
+    /// Runs `work` under the deadline. The error after the deadline includes why the last attempt failed.
     async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let late = |_| {
             let late = format!("etcd did not answer within {} s", DEADLINE.as_secs());
@@ -91,8 +91,8 @@ impl Members {
         tokio::time::timeout(DEADLINE, work).await.map_err(late)?
     }
 
-    /// Waits for a member's answer, and leaves it meanwhile if that does not come soon: what becomes of this request is
-    /// for it to say, but others need not wait as well.
+    /// Waits for a member's answer. After [`SILENCE`], other requests switch to another member; this one still waits,
+    /// because only the answer tells whether it was carried out.
     async fn suspecting<T>(&self, chosen: MemberChoice, answer: impl Future<Output = T>) -> T {
         let mut answer = std::pin::pin!(answer);
         match tokio::time::timeout(SILENCE, answer.as_mut()).await {
@@ -104,7 +104,7 @@ impl Members {
         }
     }
 
-    /// The error of a member, which is left if that is what failed.
+    /// Returns the error of a request. Switches to another member if the member was unavailable.
     fn failed(&self, chosen: MemberChoice, error: BackendError) -> BackendError {
         if matches!(error, BackendError::Unavailable(_)) {
             self.leave(chosen);
@@ -118,7 +118,7 @@ async fn wait(pause: &mut Duration) {
     *pause = longer(*pause);
 }
 
-/// The pause after a pause.
+/// Returns the pause after `pause`.
 pub(super) fn longer(pause: Duration) -> Duration {
     (pause * 2).min(LONGEST_PAUSE)
 }

@@ -1,10 +1,10 @@
-//! etcd's errors in the seam's terms (etcd: api/v3rpc/rpctypes/error.go).
+//! Maps etcd's errors to [`BackendError`] (etcd: api/v3rpc/rpctypes/error.go).
 
 use etcd_client::Error;
 
 use crate::backend::{BackendError, Revision};
 
-/// Translates an error; revisions that the caller knows are filled in by [`about`].
+/// Translates an error. The revisions in it are 0; [`about`] fills in those that the caller knows.
 pub(super) fn translate(error: Error) -> BackendError {
     let text = match &error {
         Error::GRpcStatus(status) => status.message().to_owned(),
@@ -30,7 +30,8 @@ pub(super) fn translate(error: Error) -> BackendError {
     }
 }
 
-/// A connection that cannot be made is a "transport error", whatever is wrong with a certificate, a port or a name.
+/// Appends the causes to the message: a connection that fails is a "transport error", whether the certificate, the
+/// port or the name is wrong.
 fn with_causes(text: String, error: &Error) -> String {
     causes(error).map(ToString::to_string).fold(text, |text, cause| match text.contains(&cause) {
         true => text,
@@ -38,7 +39,7 @@ fn with_causes(text: String, error: &Error) -> String {
     })
 }
 
-/// What brought it about, the nearest first.
+/// Returns the causes of an error, the nearest first.
 fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     let nearest = match error {
         Error::GRpcStatus(status) => std::error::Error::source(status),
@@ -47,16 +48,16 @@ fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'stat
     std::iter::successors(nearest, |cause| cause.source())
 }
 
-/// Whether a request was certainly not carried out, so that even a write may be sent again: no connection was made, or
-/// the member saw no leader and let it in no further (etcd: api/v3rpc, where unary calls come in), or had nobody to
-/// propose it to.
+/// Returns whether a request was certainly not carried out, so that even a write may be sent again: no connection was
+/// made, or the member rejected the request because it knew no leader (etcd: api/v3rpc, the interceptor of unary
+/// calls), or it had no leader to propose the request to.
 pub(super) fn is_not_carried_out(error: &Error) -> bool {
     let Error::GRpcStatus(status) = error else { return false };
     let refused = ["etcdserver: no leader", "raft proposal dropped"];
     causes(error).any(|cause| cause.is::<tonic::ConnectError>()) || refused.contains(&status.message())
 }
 
-/// Says which revision an error is about.
+/// Fills in the revision that an error is about.
 pub(super) fn about(error: BackendError, at: Revision) -> BackendError {
     match error {
         BackendError::Compacted { oldest, .. } => {

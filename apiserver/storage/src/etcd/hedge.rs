@@ -1,8 +1,8 @@
-//! One read, which another member is asked for as well when the first is silent.
+//! A hedged read: if a member does not answer soon, the read is also sent to another member.
 //!
-//! Silence does not tell a member that is lost from one that is slow. So nothing is taken back: whoever was asked may
-//! still answer while the next one is asked, and the first answer counts. With all of them asked, or one alone, there is
-//! nothing to do but wait for the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
+//! A silent member may be lost or merely slow. So no request is canceled: a member may still answer after the read was
+//! sent to the next one, and the first answer counts. Once the read was sent to all members, or if there is only one,
+//! it waits for the deadline. (Dean and Barroso, "The Tail at Scale", 2013: hedged requests.)
 
 use std::pin::Pin;
 
@@ -16,26 +16,27 @@ use super::error::translate;
 use super::members::{MemberChoice, Members};
 use crate::backend::{BackendError, Result};
 
-/// What a member answers, and in which turn it was asked.
+/// A member's answer, with the choice of this member.
 type Answer = Pin<Box<dyn Future<Output = (MemberChoice, Result<GetResponse>)> + Send>>;
 
-/// A read on its way.
+/// A read in progress.
 pub(super) struct Read<'m> {
     members: &'m Members,
     key: String,
     options: GetOptions,
-    /// Those who have not answered yet.
+    /// The members that have not answered yet.
     waiting: Vec<MemberChoice>,
     answers: FuturesUnordered<Answer>,
 }
 
 impl<'m> Read<'m> {
-    /// A read that nobody was asked for yet.
+    /// Creates a read; nothing is sent yet.
     pub fn new(members: &'m Members, key: String, options: GetOptions) -> Self {
         Self { members, key, options, waiting: Vec::new(), answers: FuturesUnordered::new() }
     }
 
-    /// The first good answer. A member that cannot be reached may be asked again.
+    /// Returns the first answer, or the first error other than `Unavailable`. A member that is unavailable may be
+    /// asked again.
     pub async fn answer(mut self) -> Result<GetResponse> {
         let mut pause = PAUSE;
         let mut next = self.ask();
@@ -64,7 +65,7 @@ impl<'m> Read<'m> {
         }
     }
 
-    /// Asks a member that owes no answer; returns when it has been silent for long.
+    /// Asks a member that no answer is awaited from. Returns the time from which it counts as silent.
     fn ask(&mut self) -> Instant {
         let chosen = self.members.chosen_beside(&self.waiting);
         let mut client = self.members.client(chosen);

@@ -1,4 +1,4 @@
-//! A prefix filled with pairs that come from elsewhere.
+//! Fills an unused prefix with pairs from another store.
 
 use bytes::Bytes;
 use tokio::task::JoinSet;
@@ -9,10 +9,11 @@ use super::{EtcdConfig, reach};
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome};
 use crate::values;
 
-/// Writes that are on their way at a time.
+/// Writes in flight at a time.
 const WAYS: usize = 32;
 
-/// A prefix in the making, which no server takes before its end. What a broken attempt left is removed by the next.
+/// A prefix that is being filled. No server starts on it before the import is finished. The next attempt removes what
+/// an aborted one left.
 pub struct Import {
     requests: Requests,
     guard: Guard,
@@ -20,7 +21,7 @@ pub struct Import {
 }
 
 impl Import {
-    /// Begins to fill a prefix that nobody has used. Its revisions will all be above `above`.
+    /// Begins to fill a prefix. All its revisions will be above `above`. Fails if the prefix is in use, or was.
     pub async fn begin(config: &EtcdConfig, above: Revision) -> Result<Self> {
         let (_, requests) = reach(config, RevisionOffset::default()).await?;
         let Begun { guard, anew } = revision_offset::begin(&requests, &config.prefix).await?;
@@ -32,18 +33,19 @@ impl Import {
         Ok(import)
     }
 
-    /// Which attempt it is: another one has another number.
+    /// Returns the number that identifies this attempt.
     pub fn attempt(&self) -> u64 {
         self.guard.revision.0
     }
 
-    /// Where the revisions of a prefix begin that this attempt has filled to the end; nothing if it has not.
+    /// Returns the first revision of the prefix if this attempt has filled it completely; `None` if it has not.
     pub async fn made(config: &EtcdConfig, attempt: u64) -> Result<Option<Revision>> {
         let (_, requests) = reach(config, RevisionOffset::default()).await?;
         revision_offset::filled(&requests, attempt).await
     }
 
-    /// Takes pairs in, which are in the order of their keys; each gets a new revision. They are read back.
+    /// Writes pairs, which must be in key order, each at a new revision, and reads them back. Fails if etcd holds
+    /// something else.
     pub async fn add(&mut self, pairs: Vec<KeyValue>) -> Result<()> {
         let (Some(first), Some(last)) = (pairs.first(), pairs.last()) else { return Ok(()) };
         let keys = first.key.clone()..format!("{}\0", last.key);
@@ -56,7 +58,7 @@ impl Import {
         }
     }
 
-    /// Opens the prefix to servers, and returns the revision at which they begin.
+    /// Opens the prefix to servers, and returns its first revision.
     pub async fn finish(self) -> Result<Revision> {
         let newest = self.requests.current_revision().await?;
         let floor = Revision(newest.0 + 1 + self.offset);
@@ -65,13 +67,13 @@ impl Import {
         Ok(floor)
     }
 
-    /// Removes what an attempt left that was broken off.
+    /// Removes what an aborted attempt left.
     async fn clear(&self) -> Result<()> {
         let left = self.requests.range(crate::backend::prefix_range(values::ALL), 0, None).await?;
         self.all(left.items, |pair| (pair.key, Some(pair.mod_revision), None)).await
     }
 
-    /// Makes a write of each pair.
+    /// Sends one write for each pair, at most [`WAYS`] at a time.
     async fn all(
         &self,
         pairs: Vec<KeyValue>,

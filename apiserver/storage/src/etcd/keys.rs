@@ -1,4 +1,5 @@
-//! The installation's prefix: put before every key on the way out, taken off on the way in; with its revisions.
+//! The prefix and the revision offset of the installation: added to what is sent to etcd, removed from what it
+//! returns.
 
 use std::ops::Range;
 
@@ -9,17 +10,18 @@ use super::revision_offset::RevisionOffset;
 use crate::backend::{BackendError, KeyValue, Result, prefix_range};
 use crate::values;
 
-/// What stands before every key, and where its revisions begin.
+/// The prefix of every key, and the revision offset.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix {
     text: String,
-    /// Where its revisions begin.
+    /// How etcd's revisions map to those of the prefix.
     pub origin: RevisionOffset,
 }
 
 impl Prefix {
-    /// Kubernetes writes a prefix with a slash before it (storagebackend: path.Join("/", prefix)); one after it
-    /// keeps `/a` from being the prefix of `/ab`. No key of the compaction protocol starts so.
+    /// Adds the slashes around a prefix. Kubernetes writes one before it (storagebackend: path.Join("/", prefix));
+    /// the one after it keeps `/a` from being the prefix of `/ab`. The key of the compaction protocol does not start
+    /// with a slash.
     pub fn new(prefix: &str, origin: RevisionOffset) -> Self {
         let text = match prefix.trim_matches('/') {
             "" => "/".to_owned(),
@@ -28,27 +30,27 @@ impl Prefix {
         Self { text, origin }
     }
 
-    /// A key as etcd has it.
+    /// Returns a key as etcd has it.
     pub fn key(&self, key: &str) -> String {
         format!("{}{key}", self.text)
     }
 
-    /// A range as etcd has it; `None` when it is empty (an end of "" would mean one key to etcd). Every key begins
-    /// with a slash, but for those by which this crate keeps house.
+    /// Returns a range as etcd has it; `None` if it is empty (to etcd, an end of "" means a single key). The range is
+    /// limited to keys that begin with a slash, which excludes the record of the prefix.
     pub fn range(&self, keys: &Range<String>) -> Option<(String, String)> {
         let all = prefix_range(values::ALL);
         let (start, end) = ((&keys.start).max(&all.start), (&keys.end).min(&all.end));
         (start < end).then(|| (self.key(start), self.key(end)))
     }
 
-    /// A key as its writer named it.
+    /// Returns a key without the prefix. Fails if the key does not begin with it.
     pub fn strip(&self, key: Vec<u8>) -> Result<String> {
         let text = String::from_utf8(key);
         let stripped = text.as_ref().ok().and_then(|key| key.strip_prefix(&self.text)).map(str::to_owned);
         stripped.ok_or_else(|| BackendError::Corrupt(format!("a key that is not ours: {text:?}")))
     }
 
-    /// A pair as its writer wrote it.
+    /// Converts a pair: removes the prefix and applies the revision offset.
     pub fn pair(&self, pair: PbKeyValue) -> Result<KeyValue> {
         Ok(KeyValue {
             key: self.strip(pair.key)?,

@@ -1,8 +1,8 @@
-//! The members of the cluster, and which of them is asked.
+//! The members of the cluster, and which of them is in use.
 //!
-//! All requests and watches of a server go to one member until it fails or falls silent; then to the next one. A channel
-//! balanced over all of them would go on sending to one that accepts connections and never answers, as a paused process
-//! or a lost route does, and would refuse writes for each one that is down.
+//! All requests and watches of a server go to one member until it fails or falls silent, and then to the next one. A
+//! channel that is balanced over all members would keep sending to one that accepts connections and never answers, as
+//! with a paused process or a lost route, and would fail writes for each member that is down.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::config::Connector;
 use super::contact::Contact;
 use crate::backend::Result;
 
-/// Every member.
+/// The clients of all members; clones share which member is in use.
 #[derive(Clone)]
 pub(super) struct Members {
     connector: Connector,
@@ -24,12 +24,13 @@ pub(super) struct Members {
     contact: Contact,
 }
 
-/// How often the member that is asked was changed: whoever finds that one has failed says which.
+/// Which member is in use: the number of switches so far. A request that failed names the choice it used, so that
+/// several failures of one member cause one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MemberChoice(usize);
 
 impl Members {
-    /// A channel to each. Servers begin with different ones, so that they share the load.
+    /// Creates a channel to each member. Each server begins with a random one, so that servers share the load.
     pub async fn new(connector: Connector) -> Result<Self> {
         let (mut clients, mut members) = (Vec::new(), Vec::new());
         for member in 0..connector.members() {
@@ -43,17 +44,17 @@ impl Members {
         Ok(Self { connector, clients, members, chosen, contact: Contact::new() })
     }
 
-    /// How many there are.
+    /// Number of members.
     pub fn count(&self) -> usize {
         self.clients.len()
     }
 
-    /// The member that is asked at present.
+    /// The member in use.
     pub fn chosen(&self) -> MemberChoice {
         *self.chosen.borrow()
     }
 
-    /// The member that is asked at present, or the next one after it that is none of `others`; not all of them are.
+    /// Returns the member in use, or the next one after it that is not in `others`; at least one member must not be.
     pub fn chosen_beside(&self, others: &[MemberChoice]) -> MemberChoice {
         let (present, count) = (self.chosen(), self.count());
         let is_other = |chosen: &MemberChoice| others.iter().any(|other| other.0 % count == chosen.0 % count);
@@ -61,32 +62,32 @@ impl Members {
         choices.into_iter().find(|chosen| !is_other(chosen)).unwrap_or(present)
     }
 
-    /// Tells when another one is asked.
+    /// Returns a receiver that is notified of each switch.
     pub fn choices(&self) -> watch::Receiver<MemberChoice> {
         self.chosen.subscribe()
     }
 
-    /// Its channel.
+    /// Returns the channel of a member.
     pub fn client(&self, chosen: MemberChoice) -> KvClient {
         self.clients[chosen.0 % self.clients.len()].clone()
     }
 
-    /// The same channel, for what is about the member itself.
+    /// Returns the same channel for requests about the member itself.
     pub fn member(&self, chosen: MemberChoice) -> Client {
         self.members[chosen.0 % self.members.len()].clone()
     }
 
-    /// A watch's connection of its own to it.
+    /// Opens a connection to a member for one watch alone.
     pub async fn watch_client(&self, chosen: MemberChoice) -> Result<WatchClient> {
         Ok(self.connector.connect(chosen.0 % self.clients.len()).await?.watch_client())
     }
 
-    /// Whether there are answers.
+    /// The record of whether etcd answers.
     pub fn contact(&self) -> &Contact {
         &self.contact
     }
 
-    /// It has failed: the next one is asked from now on, unless another request has found that out before.
+    /// Switches from a member that has failed to the next one, unless another request has already switched.
     pub fn leave(&self, chosen: MemberChoice) {
         let next = MemberChoice(chosen.0.wrapping_add(1));
         let left = self.chosen.send_if_modified(|present| {

@@ -1,15 +1,15 @@
 //! The etcd backend: for production, and for several API servers on one store.
 //!
 //! ```text
-//!   get, range, write ──> Requests ──(deadlines)──> Members ──(a channel each)──> the one that is asked
-//!   watch ──> one task and one connection a watch ──> Assembler ──> channel
-//!   turn  ──> compactor: one replica at a time, the same key as Kubernetes' own
+//!   get, range, write ──> Requests ──(deadlines)──> Members ──(one channel each)──> the current member
+//!   watch ──> one task and one connection per watch ──> Assembler ──> channel
+//!   compaction turn ──> compactor: one replica at a time, with the same key as Kubernetes' compactor
 //! ```
 //!
-//! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not
-//! read would otherwise hold up requests and other watches. Caches open watches, a few each; a client's watch reads from
-//! a cache, so that clients cannot make connections to etcd. Reads are tried again within their deadline, of a second
-//! member while the first is silent; writes only where it is certain that they were not carried out.
+//! A watch has a connection of its own: HTTP/2 shares a connection's flow control, so a receiver that does not read
+//! would otherwise hold up requests and other watches. Only caches open watches, a few each; a client's watch reads
+//! from a cache, so clients cannot open connections to etcd. Reads are retried within their deadline, and sent to a
+//! second member as well if the first one is silent; writes are retried only if they certainly were not carried out.
 
 mod assemble;
 mod compactor;
@@ -54,22 +54,23 @@ use write_permission::WritePermission;
 
 /// A [`Backend`] on an etcd cluster, 3.4.31, 3.5.13 or later (earlier ones may report progress that is ahead of
 /// their events: etcd issue 15220).
-/// The suite of this crate runs on the etcd that conformance/host pins; `DRYDOCK_ETCD` names another one, and on 3.4.39
-/// and 3.5.35 it has been seen to pass.
+/// The tests of this crate run on the etcd that conformance/host pins; `DRYDOCK_ETCD` selects another one. They have
+/// passed on 3.4.39 and 3.5.35.
 pub struct EtcdBackend {
     requests: Requests,
     members: Members,
     prefix: Prefix,
-    /// Counts the requests for progress.
+    /// Counts the progress requests.
     progress: tokio::sync::watch::Sender<u64>,
-    /// What writes depend on, which is followed until this is dropped; nothing where it is only read.
+    /// What writes depend on, and a guard that ends the watch of it; `None` for a backend that is only read.
     permission: Option<(WritePermission, DropGuard)>,
-    /// Sees whether etcd answers while nobody asks.
+    /// Probes etcd while there are no requests.
     _keeping: AbortOnDropHandle<()>,
 }
 
 impl EtcdBackend {
-    /// Reads the certificates, and checks that the cluster answers and that the prefix can be served from.
+    /// Connects. Fails if a certificate cannot be read, if the cluster does not answer, or if the record of the
+    /// prefix forbids it.
     pub async fn connect(config: &EtcdConfig) -> Result<Self> {
         let (members, requests) = reach(config, RevisionOffset::default()).await?;
         let claimed = revision_offset::claim(&requests).await;
@@ -97,20 +98,21 @@ impl EtcdBackend {
     }
 }
 
-/// Takes such a mark away. Revisions go on `bump` above the last one, and what was below is forgotten.
+/// Removes the mark of a move. Revisions continue `bump` above the last one, and the history below is discarded.
+/// Returns the first new revision.
 pub async fn reclaim(config: &EtcdConfig, bump: u64) -> Result<Revision> {
     let (_, requests) = reach(config, RevisionOffset::default()).await?;
     revision_offset::reclaim(&requests, &config.prefix, bump).await
 }
 
-/// Requests of a prefix whose revisions begin at `origin`.
+/// Connects to a prefix with this revision offset.
 async fn reach(config: &EtcdConfig, origin: RevisionOffset) -> Result<(Members, Requests)> {
     let members = Members::new(Connector::new(config).await?).await?;
     let requests = Requests::new(members.clone(), Prefix::new(&config.prefix, origin));
     Ok((members, requests))
 }
 
-/// Says under which prefix.
+/// Adds the prefix to an error.
 fn about(prefix: &str, error: BackendError) -> BackendError {
     match error {
         BackendError::Unavailable(why) => BackendError::Unavailable(format!("prefix {prefix}: {why}")),

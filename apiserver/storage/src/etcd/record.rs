@@ -1,4 +1,5 @@
-//! What the record of a prefix says (`origin` has its forms), and who may go on by it.
+//! Reads the record of a prefix ([`super::revision_offset`] has its forms) and decides whether a server may use the
+//! prefix.
 
 use serde_json::{Value, json};
 
@@ -6,22 +7,22 @@ use super::revision_offset::{KEY, RevisionOffset};
 use crate::backend::{BackendError, KeyValue, Result, Revision};
 use crate::migrate::{has_moved, leaves};
 
-/// Whether it is a mark of a move that is not made yet.
+/// Whether the record marks a move that is not complete.
 pub(super) fn is_moving(record: &KeyValue) -> bool {
     moving(&value(&record.value)).is_some()
 }
 
-/// Where the objects are being moved, and what the origin was.
+/// Returns where the objects are being moved to, and the revision offset before the move.
 pub(super) fn moving(value: &Value) -> Option<(&str, RevisionOffset)> {
     Some((value.get("moving")?.as_str()?, origin(value.get("was")?)?))
 }
 
-/// The record of an origin that is served from.
+/// Returns the record of a prefix that servers use.
 pub(super) fn record(origin: RevisionOffset) -> Value {
     json!({"offset": origin.offset, "floor": origin.floor.0})
 }
 
-/// Why a server that knows the prefix by `known` writes no more, if its record is this.
+/// Returns why a server that started with the offset `known` may no longer write under this record; `None` if it may.
 pub(super) fn closed(bytes: &[u8], known: &RevisionOffset) -> Option<String> {
     match read(bytes) {
         Ok(origin) if origin == *known => None,
@@ -33,7 +34,7 @@ pub(super) fn closed(bytes: &[u8], known: &RevisionOffset) -> Option<String> {
     }
 }
 
-/// The origin that a server is to go by.
+/// Returns the revision offset for a server that starts. Fails if the record allows no server.
 pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
     let value = value(bytes);
     let place = |state| value.get(state).and_then(Value::as_str);
@@ -49,18 +50,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<RevisionOffset> {
     }
 }
 
-/// A record, whatever it says.
+/// Parses a record; null if it is not JSON.
 pub(super) fn value(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-/// The origin that it names.
+/// Returns the revision offset in a record.
 pub(super) fn origin(value: &Value) -> Option<RevisionOffset> {
     let number = |name| value.get(name).and_then(Value::as_u64);
     Some(RevisionOffset { offset: number("offset")?, floor: Revision(number("floor")?) })
 }
 
-/// It says nothing that we know.
+/// The error for a record that has no known form.
 pub(super) fn unreadable() -> BackendError {
     BackendError::Corrupt(format!("the key {KEY} under the prefix cannot be read"))
 }

@@ -1,4 +1,4 @@
-//! Requests with an answer; those that write stand in [`super::writes`].
+//! Requests to etcd; those that write are in [`super::writes`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::retention::Retention;
 /// Keys in one request of a longer range.
 const PAGE: usize = 2000;
 
-/// Makes requests.
+/// Sends requests about the keys of one prefix.
 #[derive(Clone)]
 pub(super) struct Requests {
     pub(super) members: Members,
     pub(super) prefix: Prefix,
-    /// The highest compaction boundary heard of, for error texts: etcd does not tell it with a refusal.
+    /// The highest compaction boundary seen, for error messages: etcd does not return it with a refusal.
     compacted: Arc<AtomicU64>,
-    /// What every write depends on; nothing where the prefix is worked on by whom the record makes way for.
+    /// What every write depends on; `None` for a move of the objects, whose own guard is the record.
     pub(super) permission: Option<WritePermission>,
     pub(super) space: Space,
 }
@@ -37,23 +37,23 @@ impl Requests {
         Self { members, prefix, compacted: Arc::default(), permission: None, space }
     }
 
-    /// The same, where history is kept for so long.
+    /// Sets how long history is kept.
     pub fn retaining(self, retention: Retention) -> Self {
         Self { space: Space::new(retention), ..self }
     }
 
-    /// The same for a server, which writes only while the record of the prefix is as it was.
+    /// Makes each write depend on the record of the prefix, as a server needs.
     pub fn while_standing(mut self, permission: WritePermission) -> Self {
         self.permission = Some(permission);
         self
     }
 
-    /// Who is asked.
+    /// The members of the cluster.
     pub fn members(&self) -> &Members {
         &self.members
     }
 
-    /// The revision of a linearizable read, as far as the quorum.
+    /// Returns the revision of a linearizable read, which needs the quorum.
     pub async fn current_revision(&self) -> Result<Revision> {
         let response = self.members.revision(self.prefix.key("revision")).await?;
         self.header(response.0.header.as_ref())
@@ -66,7 +66,7 @@ impl Requests {
         Ok((pair, at.unwrap_or(newest)))
     }
 
-    /// A long range is read page by page at the revision of the first, so that no answer is unbounded.
+    /// Reads a long range page by page at the revision of the first page, so that no response is unbounded.
     pub async fn range(
         &self,
         keys: Range<String>,
@@ -95,7 +95,7 @@ impl Requests {
         }
     }
 
-    /// Forgets what is below `at`.
+    /// Compacts: discards the history below `at`.
     pub async fn compact(&self, at: Revision) -> Result<()> {
         match self.members.compact(self.signed(at)).await {
             Ok(()) => {
@@ -106,22 +106,22 @@ impl Requests {
         }
     }
 
-    /// Remembers a compaction boundary.
+    /// Records a compaction boundary.
     pub fn compacted(&self, at: Revision) {
         self.compacted.fetch_max(at.0, Ordering::Relaxed);
     }
 
-    /// The revision in an answer's header.
+    /// Returns the revision in a response header.
     pub fn header(&self, of: Option<&PbResponseHeader>) -> Result<Revision> {
         header(&self.prefix.origin, of)
     }
 
-    /// A revision as etcd has it.
+    /// Converts a revision to etcd's.
     pub fn signed(&self, revision: Revision) -> i64 {
         self.prefix.origin.signed(revision)
     }
 
-    /// A revision that etcd has.
+    /// Converts one of etcd's revisions.
     pub fn revision(&self, number: i64) -> Revision {
         self.prefix.origin.revision(number)
     }
@@ -149,7 +149,7 @@ impl Requests {
 
     async fn read_at(&self, key: String, options: GetOptions, at: Option<Revision>) -> Result<GetResponse> {
         let options = match at {
-            // To etcd, 0 is the latest.
+            // To etcd, revision 0 means the latest.
             Some(Revision(0)) => {
                 let oldest = Revision(self.compacted.load(Ordering::Relaxed).max(1));
                 return Err(BackendError::Compacted { requested: Revision(0), oldest });
@@ -166,7 +166,7 @@ impl Requests {
         }
     }
 
-    /// Completes an error with the revisions that etcd left out.
+    /// Adds the revisions that etcd's error leaves out.
     async fn explain(&self, error: BackendError, at: Option<Revision>) -> BackendError {
         let Some(requested) = at else { return error };
         match error {
@@ -183,7 +183,7 @@ impl Requests {
     }
 }
 
-/// The revision in an answer's header.
+/// Returns the revision in a response header.
 pub(super) fn header(origin: &RevisionOffset, header: Option<&PbResponseHeader>) -> Result<Revision> {
     let missing = || BackendError::Unavailable("etcd answered without a header".to_owned());
     header.map(|header| origin.revision(header.revision)).ok_or_else(missing)

@@ -1,18 +1,18 @@
-//! Where the revisions of a prefix begin.
+//! The revision offset of a prefix, and the record that holds it.
 //!
-//! Objects that come from another store must go on with revisions above those which that store gave out, and etcd's
-//! revision cannot be set; raising it by as many writes would take hours, and fill etcd. So a prefix has an offset,
-//! which is added to etcd's revisions, and a floor, below which there is nothing that could be told rightly. Both
-//! stand in a key under the prefix, written once: before anything is served from it. It is written again when the objects
-//! leave, and running servers are closed by that ([`super::write_permission`]).
+//! Objects that were moved from another store must continue with revisions above those which that store gave out.
+//! etcd's revision cannot be set, and to raise it with as many writes would take hours and fill etcd. So a prefix has
+//! an offset, which is added to etcd's revisions, and a floor, the oldest revision that can be read. Both are in a
+//! record, a key under the prefix that is written once, before any server uses the prefix. The record is written
+//! again when the objects are moved away, which ends the writes of running servers ([`super::write_permission`]).
 //!
 //! ```text
-//!   PREFIX/origin    {"offset":0,"floor":0}    claimed by the first server that came: etcd's own revisions
-//!                    {"filling":true}          objects are being moved in; no server may start
-//!                    {"offset":N,"floor":N,"filled":N}    they are all there, by that attempt
-//!                    {"moving":"...","was":{"offset":N,"floor":N}}   they are being moved elsewhere; no server may
+//!   PREFIX/origin    {"offset":0,"floor":0}    written by the first server that started: etcd's own revisions
+//!                    {"filling":true}          objects are being moved to the prefix; no server may start
+//!                    {"offset":N,"floor":N,"filled":N}    attempt N has moved all objects to the prefix
+//!                    {"moving":"...","was":{"offset":N,"floor":N}}   objects are being moved elsewhere; no server may
 //!                                              write or start
-//!                    {"moved":"...","was":{"offset":N,"floor":N}}    they were; likewise
+//!                    {"moved":"...","was":{"offset":N,"floor":N}}    all objects were moved elsewhere; likewise
 //! ```
 
 use std::time::Duration;
@@ -24,31 +24,32 @@ use super::requests::Requests;
 use crate::backend::{BackendError, Guard, KeyValue, Result, Revision, Write, WriteOutcome, prefix_range};
 use crate::values::{self, raised};
 
-/// The key, below the prefix; those of [`crate::backend::Backend`] begin with a slash.
+/// The key of the record, below the prefix. The keys of [`crate::backend::Backend`] begin with a slash; this one does
+/// not.
 pub(super) const KEY: &str = "origin";
-/// The pause before a prefix is looked at again that two servers claimed at once.
+/// The pause before the record is read again when two servers have claimed the prefix at once.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How often it is tried to open a prefix that stays closed.
+/// How often the write that opens a prefix is tried.
 const TRIES: usize = 5;
 
-/// How etcd's revisions become a prefix's.
+/// How etcd's revisions map to those of a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RevisionOffset {
-    /// Is added to etcd's revisions.
+    /// Added to etcd's revisions.
     pub offset: u64,
-    /// The oldest revision that can be read, and that a watch can begin with.
+    /// The oldest revision that can be read, and the oldest whose event a watch delivers.
     pub floor: Revision,
 }
 
 impl RevisionOffset {
-    /// A revision of etcd's, which is signed and never negative.
+    /// Converts one of etcd's revisions, which are signed and never negative.
     pub fn revision(&self, number: i64) -> Revision {
         Revision(number.max(0).unsigned_abs() + self.offset)
     }
 
-    /// A revision as etcd takes it. One beyond its range is as much in the future as the highest; one from before
-    /// the offset is none of etcd's.
+    /// Converts a revision to etcd's. A revision beyond etcd's range becomes the highest one, which is as much in the
+    /// future; a revision below the offset becomes -1, which is none of etcd's.
     pub fn signed(&self, revision: Revision) -> i64 {
         match revision.0.checked_sub(self.offset) {
             Some(number) => i64::try_from(number).unwrap_or(i64::MAX),
@@ -56,7 +57,8 @@ impl RevisionOffset {
         }
     }
 
-    /// A revision to compare a key's with. etcd's 0 is that of a key that does not exist, and no revision of ours.
+    /// Converts a revision for a comparison with that of a key. 0 becomes -1: to etcd, 0 is the revision of a key
+    /// that does not exist.
     pub fn compared(&self, revision: Revision) -> i64 {
         match self.signed(revision) {
             0 => -1,
@@ -64,7 +66,7 @@ impl RevisionOffset {
         }
     }
 
-    /// Refuses a read before the floor.
+    /// Fails for a read below the floor.
     pub fn check(&self, at: Revision) -> Result<()> {
         match at < self.floor {
             true => Err(BackendError::Compacted { requested: at, oldest: self.floor }),
@@ -72,7 +74,7 @@ impl RevisionOffset {
         }
     }
 
-    /// Refuses a watch whose first event may be before the floor.
+    /// Fails for a watch whose first event may be below the floor.
     pub fn check_start(&self, after: Revision) -> Result<()> {
         match after.0.saturating_add(1) < self.floor.0 {
             true => Err(BackendError::Compacted { requested: after, oldest: self.floor }),
@@ -81,8 +83,8 @@ impl RevisionOffset {
     }
 }
 
-/// The origin of a prefix that a server is to serve from, and the revision of its record; claims the prefix if nobody
-/// has.
+/// Returns the revision offset for a server that starts, and the revision of its record. Claims the prefix if it has
+/// no record. Fails if the record allows no server.
 pub(super) async fn claim(requests: &Requests) -> Result<(RevisionOffset, Revision)> {
     loop {
         let (present, _) = requests.get(KEY, None).await?;
@@ -96,7 +98,7 @@ pub(super) async fn claim(requests: &Requests) -> Result<(RevisionOffset, Revisi
     }
 }
 
-/// The origin of a prefix that is only to be read, as one is from which objects are moved; and what its record says.
+/// Returns the revision offset of a prefix that is only read, for example to move its objects, and its record.
 pub(super) async fn existing(requests: &Requests) -> Result<(RevisionOffset, Option<KeyValue>)> {
     let (present, _) = requests.get(KEY, None).await?;
     let origin = match &present {
@@ -109,15 +111,16 @@ pub(super) async fn existing(requests: &Requests) -> Result<(RevisionOffset, Opt
     Ok((origin, present))
 }
 
-/// A prefix that is marked as being filled.
+/// A prefix that is now marked as being filled.
 pub(super) struct Begun {
-    /// Writes that fill it depend on it: whoever begins anew ends the earlier attempt.
+    /// The guard of the writes that fill it: a later attempt changes the record, and so ends this one.
     pub guard: Guard,
-    /// An attempt was broken off before, and what is under the prefix comes from it.
+    /// Whether an earlier attempt was aborted; then everything under the prefix is from that attempt.
     pub anew: bool,
 }
 
-/// Marks a prefix as being filled that nobody has used, or whose filling was broken off.
+/// Marks a prefix as being filled. Fails if the prefix is or was in use, unless it is only left from an aborted
+/// attempt.
 pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
     let (present, _) = requests.get(KEY, None).await?;
     let used = match &present {
@@ -137,8 +140,8 @@ pub(super) async fn begin(requests: &Requests, prefix: &str) -> Result<Begun> {
     }
 }
 
-/// Opens the prefix to servers. Where etcd does not tell what became of that, it is asked what stands there; only an
-/// etcd that does not answer at all leaves it open.
+/// Opens the prefix to servers. If the outcome of the write is unknown, reads the record to find out. The outcome
+/// stays unknown only if etcd does not answer at all.
 pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: RevisionOffset) -> Result<()> {
     let mut last = String::new();
     let mut open = record(origin);
@@ -164,7 +167,7 @@ pub(super) async fn finish(requests: &Requests, guard: &Guard, origin: RevisionO
     Err(BackendError::Unavailable(last))
 }
 
-/// Nobody can say whether the prefix is open.
+/// The error if it is unknown whether the prefix is open.
 fn unknown(error: BackendError) -> BackendError {
     BackendError::Unavailable(format!(
         "all objects are moved, but etcd did not say whether the prefix is open to servers ({error}): run the same \
@@ -172,13 +175,13 @@ fn unknown(error: BackendError) -> BackendError {
     ))
 }
 
-/// Somebody else has begun to fill the prefix.
+/// The error if another process has begun to fill the prefix.
 pub(super) fn taken() -> BackendError {
     BackendError::Unavailable("another process has begun to fill the same prefix".to_owned())
 }
 
-/// Marks the prefix as one whose objects are being moved to `place`, or have been. `before` is what its record is now.
-/// Returns what it is then.
+/// Marks the prefix: its objects are being moved to `place`, or have been. `before` is the present record. Returns
+/// the new one. Fails if the record is no longer `before`.
 pub(super) async fn mark(
     requests: &Requests,
     before: Option<&KeyValue>,
@@ -191,7 +194,7 @@ pub(super) async fn mark(
     put(requests, before, &json!({state: place, "was": record(was)})).await
 }
 
-/// Takes the mark of a move away that was not made: servers write again.
+/// Removes the mark of a move that did not take place: servers write again.
 pub(super) async fn unmark(requests: &Requests, marked: &KeyValue) -> Result<()> {
     let (_, was) = moving(&value(&marked.value)).ok_or_else(unreadable)?;
     put(requests, Some(marked), &record(was)).await.map(drop)
@@ -209,7 +212,7 @@ async fn put(requests: &Requests, before: Option<&KeyValue>, value: &Value) -> R
     }
 }
 
-/// Where the revisions of a prefix begin that an attempt at a move has filled; nothing if it has not.
+/// Returns the first revision of the prefix if the move `attempt` has filled it; `None` if it has not.
 pub(super) async fn filled(requests: &Requests, attempt: u64) -> Result<Option<Revision>> {
     let (present, _) = requests.get(KEY, None).await?;
     let record = present.map(|pair| value(&pair.value)).unwrap_or_default();
@@ -217,8 +220,8 @@ pub(super) async fn filled(requests: &Requests, attempt: u64) -> Result<Option<R
     Ok(origin(&record).filter(|_| is_it).map(|origin| origin.floor))
 }
 
-/// Takes the mark away, and raises the revisions by `bump`: clients have seen those of the store to which the objects
-/// were moved. Returns the revision at which servers begin.
+/// Removes the mark of a move, and raises the revisions by `bump`, because clients have seen revisions of the store
+/// that the objects were moved to. Returns the first new revision. Fails if the prefix has no such mark.
 pub(super) async fn reclaim(requests: &Requests, prefix: &str, bump: u64) -> Result<Revision> {
     let (present, newest) = requests.get(KEY, None).await?;
     let is_marked = |value: &Value| value.get("moved").is_some() || value.get("moving").is_some();

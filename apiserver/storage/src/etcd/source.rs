@@ -1,4 +1,4 @@
-//! A prefix from which objects are moved elsewhere.
+//! A prefix whose objects are moved to another store.
 
 use super::record;
 use super::requests::Requests;
@@ -6,15 +6,15 @@ use super::revision_offset::{self, RevisionOffset};
 use super::{EtcdBackend, EtcdConfig, about, reach};
 use crate::backend::{KeyValue, Result, Revision};
 
-/// A prefix that is read, and closed to servers meanwhile.
+/// Reads a prefix, and marks it so that servers do not write to it.
 pub struct Source {
     backend: EtcdBackend,
-    /// Those that write its record; revisions are etcd's own.
+    /// Sends the requests for the record, with etcd's own revisions.
     house: Requests,
     record: Option<KeyValue>,
 }
 
-/// A mark that says that objects are being moved.
+/// The mark of a move that is in progress.
 pub struct Leaving {
     house: Requests,
     origin: RevisionOffset,
@@ -22,8 +22,7 @@ pub struct Leaving {
 }
 
 impl Source {
-    /// Looks at a prefix, and writes nothing to it. One from which objects are being moved already is one where that was
-    /// broken off.
+    /// Reads the record of a prefix; writes nothing. A prefix that is marked already is one whose move was aborted.
     pub async fn look(config: &EtcdConfig) -> Result<Self> {
         let (members, house) = reach(config, RevisionOffset::default()).await?;
         let existing = revision_offset::existing(&house).await;
@@ -32,18 +31,18 @@ impl Source {
         Ok(Self { backend, house, record })
     }
 
-    /// What is read.
+    /// The backend to read the objects from.
     pub fn backend(&self) -> &EtcdBackend {
         &self.backend
     }
 
-    /// The mark that a move left which was broken off.
+    /// Returns the mark of an aborted move, if there is one.
     pub fn left(&self) -> Option<Leaving> {
         let record = self.record.as_ref().filter(|record| record::is_moving(record))?;
         Some(self.leaving(record.clone()))
     }
 
-    /// Closes it to servers: none of them writes any more.
+    /// Marks the prefix: from then on no server writes to it.
     pub async fn close(&self, place: &str) -> Result<Leaving> {
         let record = revision_offset::mark(&self.house, self.record.as_ref(), ("moving", place)).await?;
         Ok(self.leaving(record))
@@ -55,7 +54,7 @@ impl Source {
 }
 
 impl Leaving {
-    /// Which attempt at a move it is: another one has another number.
+    /// Returns the number that identifies this attempt at a move.
     pub fn attempt(&self) -> u64 {
         self.record.mod_revision.0
     }
@@ -65,7 +64,7 @@ impl Leaving {
         Revision(self.record.mod_revision.0 + self.origin.offset - 1)
     }
 
-    /// Refuses if somebody else has written the mark since.
+    /// Fails if the mark has been changed since.
     pub async fn stands(&self) -> Result<()> {
         let (present, _) = self.house.get(revision_offset::KEY, None).await?;
         match present.is_some_and(|pair| pair.mod_revision == self.record.mod_revision) {
@@ -74,12 +73,12 @@ impl Leaving {
         }
     }
 
-    /// All objects are at `place`.
+    /// Records that all objects are at `place`.
     pub async fn done(self, place: &str) -> Result<()> {
         revision_offset::mark(&self.house, Some(&self.record), ("moved", place)).await.map(drop)
     }
 
-    /// They stay: servers write again.
+    /// Removes the mark: the objects stay, and servers write again.
     pub async fn undo(self) -> Result<()> {
         revision_offset::unmark(&self.house, &self.record).await
     }

@@ -1,8 +1,9 @@
-//! How much of etcd's space is used, and history that is given up before its time where it runs short.
+//! Tracks how much of etcd's space is used, and compacts earlier when it runs short.
 //!
-//! An etcd whose file has grown to its quota refuses every write but deletes until somebody defragments it and disarms its
-//! alarm (etcd.io: operations guide, space quota). Compaction makes room in the file and never a smaller one, so history has to go
-//! before. etcd tells no size by itself: it is asked after each part of the quota that this server has written.
+//! An etcd whose file has grown to its quota refuses every write but deletes until somebody defragments it and
+//! disarms its alarm (etcd.io: operations guide, space quota). Compaction frees space within the file but never makes
+//! the file smaller, so history has to be discarded before the file is full. etcd does not announce its size: this
+//! server asks for it each time it has written a 64th of the quota.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,22 +15,22 @@ use super::requests::Requests;
 use crate::backend::{BackendError, Priority, Result, Revision, Write};
 use crate::retention::{Mark, Marks, Retention, history_room};
 
-/// Of an etcd before 3.6, which does not tell its quota (etcd: server/storage/quota.go, DefaultQuotaBytes).
+/// The quota of an etcd before 3.6, which does not report it (etcd: server/storage/quota.go, DefaultQuotaBytes).
 const USUAL_QUOTA: u64 = 2 << 30;
-/// The part of the quota after whose writing the size is asked for.
+/// The size is requested after each 1/LOOK of the quota that is written.
 const LOOK: u64 = 64;
-/// The part of the quota that ordinary creates leave to others.
+/// The last 1/RESERVE of the quota is kept from ordinary creates.
 const RESERVE: u64 = 8;
-/// A value up to this size is no object: a fencing token.
+/// A value up to this size is a fencing token and no object.
 const SMALL: usize = 128;
-/// Between two looks.
+/// The pause between two requests for the size.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known; all clones know the same.
+/// What is known of the space; clones share it.
 #[derive(Clone)]
 pub(super) struct Space {
     known: Arc<Mutex<Known>>,
-    /// It is time to look again.
+    /// Notified when the size should be requested.
     look: Arc<Notify>,
     retention: Retention,
 }
@@ -37,22 +38,22 @@ pub(super) struct Space {
 struct Known {
     size: Size,
     marks: Marks,
-    /// Bytes that this server has written, and had when it looked.
+    /// Bytes that this server has written, now and when it last requested the size.
     written: u64,
     looked_at: u64,
 }
 
-/// What a member of etcd tells.
+/// The size that a member of etcd reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    /// Bytes that are in use.
+    /// Bytes in use.
     used: u64,
-    /// Bytes beyond which it takes no writes.
+    /// Bytes beyond which the member accepts no writes.
     quota: u64,
 }
 
 impl Size {
-    /// Of numbers as etcd gives them; a quota of 0 is unknown.
+    /// Converts etcd's numbers; a quota of 0 is unknown.
     pub fn new(used: i64, quota: i64) -> Self {
         let quota = if quota > 0 { quota.unsigned_abs() } else { USUAL_QUOTA };
         Self { used: used.max(0).unsigned_abs(), quota }
@@ -70,7 +71,7 @@ impl Space {
         Self { known: Arc::new(Mutex::new(known)), look: Arc::default(), retention }
     }
 
-    /// A write of so many bytes was made at `revision`.
+    /// Records a write of so many bytes at `revision`.
     pub fn wrote(&self, bytes: usize, revision: Revision) {
         let known = &mut *self.known.lock();
         known.written += bytes as u64;
@@ -81,12 +82,12 @@ impl Space {
         }
     }
 
-    /// etcd refused a write for want of space.
+    /// Records that etcd refused a write because it has no space.
     pub fn exceeded(&self) {
         self.look.notify_one();
     }
 
-    /// Refuses a write that would use what is left for others: an ordinary create.
+    /// Fails for an ordinary create if only the reserve is left.
     pub fn check(&self, write: &Write) -> Result<()> {
         let creates =
             write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > SMALL);
@@ -99,7 +100,7 @@ impl Space {
         })
     }
 
-    /// Why ordinary creates are refused.
+    /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
         let size @ Size { used, quota } = self.known.lock().size;
         size.is_full().then(|| {
@@ -110,13 +111,13 @@ impl Space {
         })
     }
 
-    /// [`crate::backend::Backend::history_room`].
+    /// See [`crate::backend::Backend::history_room`].
     pub fn history_room(&self) -> Option<u64> {
         let Size { used, quota } = self.known.lock().size;
         history_room(used, quota)
     }
 
-    /// Looks after the space; for ever.
+    /// Requests the size when it is due, and compacts earlier if space is short. Never returns.
     pub async fn keep(&self, requests: &Requests) {
         loop {
             match requests.members().size().await {
@@ -131,7 +132,7 @@ impl Space {
         }
     }
 
-    /// Whether history was given up.
+    /// Compacts if it is due. Returns whether history was discarded.
     async fn give_up(&self, requests: &Requests) -> bool {
         let Some(mark) = self.due() else { return false };
         match requests.compact(mark.revision).await {
@@ -152,7 +153,7 @@ impl Space {
         known.marks.due(Instant::now(), demand)
     }
 
-    /// Waits until something is to be given up, or it is time to look.
+    /// Waits until a compaction is due or the size should be requested.
     async fn until_due(&self) {
         let next = {
             let known = self.known.lock();

@@ -1,9 +1,9 @@
-//! Whether etcd still answers on a watch's stream.
+//! Tracks whether etcd still answers on the stream of a watch.
 //!
-//! It tells no progress while the watch is catching up, however long that takes, and so is as silent as one that is gone.
-//! But it answers at once to who opens another watch on the same stream, even to refuse it: so it is asked for one of no
-//! keys, which leaves nothing behind (etcd: api/v3rpc/watch.go, recvLoop; storage/mvcc, ErrEmptyWatcherRange). The
-//! refusal has etcd's newest revision with it.
+//! While a watch is catching up, however long that takes, etcd reports no progress, and its stream is as silent as a
+//! dead one. But etcd answers at once when another watch is opened on the same stream, even if it refuses it. So a
+//! ping opens a watch of no keys, which leaves nothing behind (etcd: api/v3rpc/watch.go, recvLoop; storage/mvcc,
+//! ErrEmptyWatcherRange). The refusal contains etcd's newest revision.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use etcd_client::proto::PbWatchResponse;
 use etcd_client::{Error, WatchOptions, WatchRequestSender};
 use tokio::time::Instant;
 
-/// The id in an answer about no watch in particular (etcd: clientv3.InvalidWatchID).
+/// The watch id in a response about no particular watch (etcd: clientv3.InvalidWatchID).
 pub(super) const NO_WATCH: i64 = -1;
 
-/// What is known of a stream's life.
+/// The pings and deadlines of a stream.
 #[derive(Default)]
 pub(super) struct StreamLiveness {
-    /// When to ping it.
+    /// When to send a ping.
     due: Option<Instant>,
-    /// When to give it up.
+    /// When the stream counts as lost.
     lost: Option<Instant>,
-    /// Of each ping that is not answered, which round of progress had been asked for before.
+    /// For each unanswered ping, the round of progress that had been requested before it.
     pings: VecDeque<u64>,
 }
 
 impl StreamLiveness {
-    /// Something was asked: within `patience` something has to come.
+    /// Records a request: a response has to arrive within `patience`.
     pub fn expect(&mut self, patience: Duration) {
         if self.lost.is_none() {
             let now = Instant::now();
@@ -35,22 +35,22 @@ impl StreamLiveness {
         }
     }
 
-    /// Something has come.
+    /// Records that a response arrived.
     pub fn received(&mut self) {
         (self.due, self.lost) = (None, None);
     }
 
-    /// Waits until it is time for a ping.
+    /// Waits until a ping is due; for ever if none is.
     pub async fn due(&self) {
         until(self.due).await;
     }
 
-    /// Waits until nothing came that should have.
+    /// Waits until an expected response is overdue; for ever if none is expected.
     pub async fn lost(&self) {
         until(self.lost).await;
     }
 
-    /// Asks for something that etcd answers whatever it is about; `range` is any that has a key.
+    /// Sends a ping: a watch of the reversed `range`, which holds no key. `range` may be any range with a key in it.
     pub async fn ping(
         &mut self,
         requests: &mut WatchRequestSender,
@@ -63,18 +63,19 @@ impl StreamLiveness {
         requests.watch(end, Some(WatchOptions::new().with_range(start))).await
     }
 
-    /// A ping was answered; they are in the order in which they were made.
+    /// Returns the round of the oldest ping: pings are answered in order.
     pub fn answered(&mut self) -> Option<u64> {
         self.pings.pop_front()
     }
 }
 
-/// Whether it refuses the watch of a ping. The first response on a stream is about the watch that the stream is for.
+/// Whether a response is the answer to a ping. The first response on a stream is about the stream's own watch, and is
+/// none.
 pub(super) fn is_pong(response: &PbWatchResponse) -> bool {
     response.created && response.canceled && response.watch_id == NO_WATCH
 }
 
-/// Waits for a moment, for ever if there is none.
+/// Waits until `moment`; for ever if there is none.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

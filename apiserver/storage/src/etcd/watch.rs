@@ -1,4 +1,4 @@
-//! A watch that outlives its connections.
+//! A watch that outlives its connections: a broken stream is opened again.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,32 +15,34 @@ use super::stream_liveness::StreamLiveness;
 use super::watch_state::WatchState;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// Batches that may wait for the receiver; beyond it the stream is not read, and etcd holds the rest. A batch may hold
-/// megabytes. Caches have one or two watches each, and no client has one.
+/// Batches queued for the receiver; when the queue is full the stream is not read, and etcd holds the rest. A batch
+/// may hold megabytes. Caches have one or two watches each, and clients have none.
 const CHANNEL: usize = 4;
 /// The first pause before a broken stream is opened again; it doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long opening a stream may take, and how long it may be silent when something was asked on it. It doubles with each
-/// that was.
+/// How long opening a stream may take, and how long a stream may be silent after a request. It doubles with each
+/// stream that was silent, up to the longest.
 const SILENCE: Duration = Duration::from_secs(2);
-/// The longest.
+/// The longest time that a stream may be silent after a request.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
-/// etcd answers a request for progress only when the watch has caught up, and else forgets it: ask again.
+/// How long to wait before progress is requested again: etcd drops a request if the watch has not caught up.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// How often it is asked without anybody asking. etcd tells of its own accord every ten minutes alone, and a stream that
-/// breaks goes on from where it was told last: that must not be before what is forgotten after five (`compaction`).
+/// How often progress is requested even if no caller has. etcd reports it unasked only every ten minutes, and a
+/// stream that breaks continues from the last report: that revision must not be compacted, which happens after five
+/// minutes (`compaction`).
 const KEEP_UP: Duration = Duration::from_secs(10);
-/// Events come in fragments of about etcd's largest request; one that large is not etcd's.
+/// The largest message accepted. etcd sends events in fragments of about its largest request, so a message of this
+/// size is not etcd's.
 const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// One watch.
 pub(super) struct Watch {
     members: Members,
-    /// The member that the stream is from.
+    /// The member that the stream is connected to.
     chosen: MemberChoice,
-    /// How long the next stream may be silent when it should answer.
+    /// How long the next stream may be silent after a request.
     patience: Duration,
     range: Option<(String, String)>,
     origin: RevisionOffset,
@@ -48,15 +50,15 @@ pub(super) struct Watch {
     progress: watch::Receiver<u64>,
 }
 
-/// Why a stream is not read on.
+/// Why a stream has ended.
 enum End {
-    /// The receiver of the watch has gone.
+    /// The receiver of the watch was dropped.
     Gone,
-    /// Nothing more can be delivered.
+    /// The watch cannot continue.
     Failed(BackendError),
-    /// The stream broke; another one may go on after it.
+    /// The stream broke; a new one may continue after it.
     Broken(BackendError),
-    /// Nothing came that should have; another one may go on.
+    /// An expected response did not arrive; a new stream may continue.
     Silent,
 }
 
@@ -81,7 +83,7 @@ impl Watch {
         Self::of_range(members, prefix, range, after, progress)
     }
 
-    /// A watch of the key by which a prefix keeps house.
+    /// Creates a watch of the record of a prefix.
     pub fn of_record(
         members: Members,
         prefix: Prefix,
@@ -112,7 +114,7 @@ impl Watch {
         }
     }
 
-    /// Runs in a task of its own until the receiver is dropped or the watch fails.
+    /// Starts a task that runs until the receiver is dropped or the watch fails.
     pub fn start(self) -> mpsc::Receiver<WatchItem> {
         let (items, receiver) = mpsc::channel(CHANNEL);
         tokio::spawn(async move {
@@ -193,7 +195,7 @@ impl Watch {
                 }
                 () = liveness.lost(), if self.members.count() > 1 => return End::Silent,
                 () = liveness.due() => self.ping(&mut liveness, &mut requests).await,
-                // Somebody found the member wanting: does it still answer here? A silent connection tells nothing.
+                // A request has found the member silent: ask whether it still answers on this stream.
                 Ok(()) = choices.changed() => {
                     liveness.expect(self.patience);
                     self.ping(&mut liveness, &mut requests).await
@@ -220,13 +222,14 @@ impl Watch {
         }
     }
 
-    /// How long the next stream may take to be opened. A single member has no other beside it.
+    /// How long opening the next stream may take. A single member has no other to switch to, so it gets the longest
+    /// time.
     fn patience(&self) -> Duration {
         if self.members.count() > 1 { self.patience } else { LONGEST_SILENCE }
     }
 
-    /// Asks for progress. etcd tells none to a watch whose first revision has not come, nor to one that is catching up
-    /// (etcd: storage/mvcc, progressIfSync); in the first case the answer to a ping tells as much.
+    /// Requests progress. etcd reports none to a watch whose first revision has not been written, nor to one that is
+    /// catching up (etcd: storage/mvcc, progressIfSync). In the first case the answer to a ping serves instead.
     async fn ask(
         &mut self,
         liveness: &mut StreamLiveness,
@@ -266,7 +269,7 @@ impl Watch {
         Ok(stream.split())
     }
 
-    /// Passes a response on; `true` if it answered a round of progress.
+    /// Passes a response on. Returns `true` if it answered a round of progress.
     async fn deliver(
         &mut self,
         response: Result<Option<WatchResponse>>,

@@ -1,4 +1,4 @@
-//! What a watch has been told by etcd, and what of that it tells.
+//! What etcd has reported on a watch, and what the watch delivers of it.
 
 use etcd_client::proto::PbWatchResponse;
 
@@ -9,35 +9,35 @@ use super::revision_offset::RevisionOffset;
 use super::stream_liveness::{self, StreamLiveness};
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// What was told.
+/// The state of one watch.
 pub(super) struct WatchState {
     origin: RevisionOffset,
     assembler: Assembler,
-    /// The round of progress that etcd was asked for last.
+    /// The last round of progress that was requested from etcd.
     asked: u64,
-    /// The last round that was answered. A request that comes while etcd is being asked is a later round, and
-    /// etcd is asked once more: the answer on its way may be older than what the caller wants to know of.
+    /// The last round that was answered. A request that a caller makes while etcd is being asked is a later round,
+    /// for which etcd is asked again: the answer on its way may be too old for that caller.
     answered: u64,
-    /// After which revision the present stream began.
+    /// The revision after which the present stream began.
     after: Revision,
-    /// The newest revision that it has told of; none before it was made.
+    /// The newest revision that the stream has reported; `None` before its first response.
     seen: Option<Revision>,
 }
 
 impl WatchState {
-    /// A watch after a revision, which begins when `round` is the last round of progress.
+    /// Creates a watch after a revision; `round` is the last round of progress that callers had requested by then.
     pub fn new(prefix: Prefix, after: Revision, round: u64) -> Self {
         let (origin, assembler) = (prefix.origin, Assembler::new(prefix, after));
         Self { origin, assembler, asked: round, answered: round, after, seen: None }
     }
 
-    /// After which revision a new stream begins.
+    /// Prepares for a new stream. Returns the revision after which it must begin.
     pub fn restart(&mut self) -> Revision {
         (self.after, self.seen) = (self.assembler.restart(), None);
         self.after
     }
 
-    /// Whether a round is not answered.
+    /// Whether `round` has not been answered.
     pub fn owes(&self, round: u64) -> bool {
         self.answered != round
     }
@@ -47,28 +47,28 @@ impl WatchState {
         self.answered
     }
 
-    /// The last round that etcd was asked for.
+    /// The last round that was requested from etcd.
     pub fn round(&self) -> u64 {
         self.asked
     }
 
-    /// etcd is being asked for a round.
+    /// Records that a round is being requested from etcd.
     pub fn asked(&mut self, round: u64) {
         self.asked = round;
     }
 
-    /// Whether etcd can be at the first revision of the stream: before that it tells no progress.
+    /// Whether etcd may have reached the first revision of the stream: before that it reports no progress.
     pub fn may_be_told(&self) -> bool {
         self.seen.is_some_and(|seen| seen > self.after)
     }
 
-    /// What a response tells.
+    /// Returns the item that a response produces, if any. Fails if etcd canceled the watch.
     pub fn receive(
         &mut self,
         response: PbWatchResponse,
         liveness: &mut StreamLiveness,
     ) -> Result<Option<WatchItem>> {
-        // The first response is about the watch itself.
+        // The first response is about the stream's own watch.
         let is_pong = self.seen.is_some() && stream_liveness::is_pong(&response);
         if response.canceled && !is_pong {
             return Err(self.canceled(&response));
@@ -96,7 +96,8 @@ impl WatchState {
         Some(WatchItem::Progress(told))
     }
 
-    /// What a ping's answer tells of progress: where etcd is where the watch is, there is nothing more to come.
+    /// Returns the progress that a ping's answer proves: if etcd's newest revision is that of the watch, no event is
+    /// outstanding.
     fn pong(&mut self, newest: Revision, round: Option<u64>) -> Option<WatchItem> {
         let round = round.filter(|round| *round != self.answered && self.assembler.is_at(newest))?;
         self.answered = round;

@@ -1,8 +1,9 @@
-//! Whether a running server may still write under its prefix: only while the record of its origin stands there as the
-//! server knows it.
+//! Whether a running server may still write under its prefix: only while the record of the prefix is the one that the
+//! server knows.
 //!
-//! Whoever moves the objects elsewhere writes that record first. Every write depends on it, so none is made that would
-//! be left behind; and every server watches it, so that it says what has become of its store before anybody writes.
+//! A move of the objects changes that record first. Every write depends on the record, so no write is made that the
+//! move would leave behind. Every server also watches the record, so that it reports why it accepts no writes before
+//! a client writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +19,10 @@ use super::revision_offset::{self, RevisionOffset};
 use super::watch::Watch;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// The pause before the record is read again by whom etcd did not let follow it.
+/// The pause before the record is read again after a read or a watch of it has failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is known of it; all clones know the same.
+/// What is known of the record; clones share it.
 #[derive(Clone)]
 pub(super) struct WritePermission {
     origin: RevisionOffset,
@@ -31,17 +32,17 @@ pub(super) struct WritePermission {
 struct Known {
     /// The record's revision in etcd.
     record: i64,
-    /// Why nothing may be written.
+    /// Why writes are refused; `None` if they are accepted.
     closed: Option<String>,
 }
 
 impl WritePermission {
-    /// An origin whose record was read at a revision of etcd's.
+    /// Creates the permission for this revision offset, whose record was read at one of etcd's revisions.
     pub fn new(origin: RevisionOffset, record: i64) -> Self {
         Self { origin, known: Arc::new(Mutex::new(Known { record, closed: None })) }
     }
 
-    /// The record's revision, on which a write depends.
+    /// Returns the revision of the record, on which a write depends. Fails if writes are refused.
     pub fn record(&self) -> Result<i64> {
         let known = self.known.lock();
         match &known.closed {
@@ -50,12 +51,13 @@ impl WritePermission {
         }
     }
 
-    /// Why no writes are taken.
+    /// Returns why writes are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
         self.known.lock().closed.clone()
     }
 
-    /// The record is this, of that revision, or there is none. What is older than what is known says nothing.
+    /// Takes in the present record and its revision; `None` if there is no record. A record older than the known one
+    /// is ignored.
     pub fn learn(&self, record: Option<(i64, &[u8])>) {
         let mut known = self.known.lock();
         let closed = match record {
@@ -74,10 +76,10 @@ impl WritePermission {
         known.closed = closed;
     }
 
-    /// Follows the record until what is returned is dropped.
+    /// Watches the record until the returned guard is dropped.
     pub fn follow(&self, members: &Members, prefix: &str) -> DropGuard {
         let stop = CancellationToken::new();
-        // Revisions are etcd's own here.
+        // These revisions are etcd's own.
         let prefix = Prefix::new(prefix, RevisionOffset::default());
         let (permission, members, stopped) = (self.clone(), members.clone(), stop.clone());
         tokio::spawn(async move {
@@ -88,7 +90,7 @@ impl WritePermission {
 
     async fn listen(self, members: Members, prefix: Prefix) {
         let requests = Requests::new(members.clone(), prefix.clone());
-        // Nobody asks for progress.
+        // No caller requests progress of this watch.
         let progress = tokio::sync::watch::Sender::new(0);
         loop {
             match requests.get(revision_offset::KEY, None).await {
@@ -103,7 +105,7 @@ impl WritePermission {
         }
     }
 
-    /// Until the watch ends.
+    /// Receives events until the watch ends.
     async fn receive(&self, watch: Watch) {
         let mut items = watch.start();
         while let Some(item) = items.recv().await {

@@ -1,4 +1,4 @@
-//! Writes: each is one transaction, which compares what it depends on.
+//! Writes: each is one transaction, which compares everything that it depends on.
 
 use etcd_client::proto::{PbKeyValue, PbResponseOp, PbTxnOpResponse};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
@@ -8,14 +8,14 @@ use super::revision_offset;
 use super::write_permission::WritePermission;
 use crate::backend::{BackendError, Result, Write, WriteOutcome};
 
-/// How often what a write depends on is found out again.
+/// How often a write is tried with a newer record of the prefix.
 const TRIES: usize = 5;
 
-/// A key that must have been written last at a revision of etcd's.
+/// A key, and the etcd revision of the last write that it must have.
 type Expected = (String, i64);
 
 impl Requests {
-    /// Compares and swaps. An error that leaves the outcome open is `Unavailable`.
+    /// Compares and swaps. The outcome is unknown only after an `Unavailable` error.
     pub async fn write(&self, write: Write) -> Result<WriteOutcome> {
         self.space.check(&write)?;
         for _ in 0..TRIES {
@@ -44,7 +44,7 @@ impl Requests {
         }
     }
 
-    /// Nothing if the record of the prefix is another than it was.
+    /// Tries a write once. Returns `None` if the record of the prefix has changed; the new record is then known.
     async fn attempt(&self, write: &Write) -> Result<Option<WriteOutcome>> {
         let origin = &self.prefix.origin;
         let key = self.prefix.key(&write.key);

@@ -1,4 +1,4 @@
-//! What the commands of one transaction do to the log.
+//! Applies the commands of one transaction to the log table.
 
 use rusqlite::Connection;
 
@@ -9,26 +9,26 @@ use super::read;
 use super::row::Row;
 use crate::backend::{BackendEvent, KeyValue, Result, Revision, Write, WriteOutcome};
 
-/// The state after some commands of a transaction that is not committed yet.
+/// The state of a transaction that is not committed yet.
 pub(super) struct Draft {
-    /// What the watches will be told.
+    /// The events to publish after the commit.
     pub events: Vec<BackendEvent>,
-    /// The last revision given out.
+    /// The last revision used.
     pub revision: u64,
     /// The compaction boundary.
     pub compaction: Compaction,
-    /// What may still be written.
+    /// The space that the transaction may still use.
     room: Room,
 }
 
 impl Draft {
-    /// Starts at the committed state.
+    /// Starts from the committed state.
     pub fn new(revision: u64, compaction: Compaction, room: Room) -> Self {
         Self { events: Vec::new(), revision, compaction, room }
     }
 
-    /// Compares and swaps. Deleting what does not exist writes nothing and takes no revision, as in etcd. A refusal leaves
-    /// the rest of the transaction as it is.
+    /// Compares and swaps. Deleting a key that does not exist writes nothing and uses no revision, as in etcd. If the
+    /// inner result is an error, only this write is refused and the transaction goes on.
     pub fn write(&mut self, transaction: &Connection, write: &Write) -> Result<Result<WriteOutcome>> {
         if let Some(guard) = &write.guard
             && present(transaction, &guard.key)?.map(|pair| pair.mod_revision) != Some(guard.revision)
@@ -54,7 +54,8 @@ impl Draft {
         Ok(Ok(WriteOutcome::Committed(revision)))
     }
 
-    /// Moves the compaction boundary. A refusal leaves the rest of the transaction as it is.
+    /// Moves the compaction boundary. If the inner result is an error, only this command is refused and the
+    /// transaction goes on.
     pub fn compact(&mut self, transaction: &Connection, at: Revision) -> Result<Result<WriteOutcome>> {
         let moved = self.compaction.begin(transaction, at, Revision(self.revision))?;
         Ok(moved.map(|()| WriteOutcome::Committed(at)))

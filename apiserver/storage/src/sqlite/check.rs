@@ -1,4 +1,5 @@
-//! Is a file a whole store of ours? Reads every page and every row, in one snapshot, of a file that may be in use.
+//! Checks whether a file is a complete store: reads every page and every row in one snapshot, also of a file that is
+//! in use.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +21,7 @@ pub struct Contents {
     pub oldest: Revision,
     /// Keys that exist.
     pub keys: u64,
-    /// Rows, history among them.
+    /// Rows, including history.
     pub rows: u64,
     /// Size of the file in bytes.
     pub bytes: u64,
@@ -34,8 +35,8 @@ impl fmt::Display for Contents {
     }
 }
 
-/// Whether the pages are sound, the stamp and the tables are ours, each key's history fits together, no revision is
-/// missing, and the values are what they should be. Writes nothing.
+/// Checks that SQLite's pages are sound, that the stamp and the tables are those of this store, that the rows of each
+/// key fit together, that no revision is missing, and that every value can be decoded. Writes nothing.
 pub fn check(path: &Path, progress: &Progress) -> Result<Contents> {
     let connection = connect::to_read(path)?;
     whole(&connection, progress).map_err(|error| named(path, error))
@@ -61,7 +62,7 @@ fn pages(snapshot: &Connection) -> Result<()> {
     if said == "ok" { Ok(()) } else { damaged(said.lines().collect::<Vec<_>>().join(" ")) }
 }
 
-/// The tables are those that we would make.
+/// Checks that the tables are those that this version creates.
 fn tables(snapshot: &Connection) -> Result<()> {
     let model = Connection::open_in_memory().map_err(translate)?;
     model.execute_batch(schema::CREATE).map_err(translate)?;
@@ -73,7 +74,7 @@ fn tables(snapshot: &Connection) -> Result<()> {
     }
 }
 
-/// The statements that made the tables; SQLite keeps statistics in tables of its own.
+/// Returns the statements that created the tables and indexes, without SQLite's own statistics tables.
 fn made(connection: &Connection) -> Result<Vec<String>> {
     let sql = "SELECT sql FROM sqlite_schema WHERE sql NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY name";
     let mut statement = connection.prepare(sql).map_err(translate)?;
@@ -81,7 +82,7 @@ fn made(connection: &Connection) -> Result<Vec<String>> {
     rows.collect::<Result<_, _>>().map_err(translate)
 }
 
-/// What is wrong with it.
+/// The error for a damaged file.
 pub(super) fn damaged<T>(what: impl Into<String>) -> Result<T> {
     Err(BackendError::Corrupt(what.into()))
 }

@@ -1,14 +1,16 @@
-//! The write-ahead log is copied into the file while writes go on; and what it means when the disk fails meanwhile.
+//! Checkpoints of the write-ahead log beside running writes, and what follows when the disk fails to sync.
 //!
-//! A checkpoint that a reader holds up copies a part of the log and syncs nothing: the next one syncs that part with the
-//! rest, and does not copy it again. When this sync fails, the system may have dropped the part too (Linux takes what it
-//! could not write for written), and after a later sync that succeeds SQLite would begin the log anew, though the file
-//! lacks pages of it. So a failed sync ends this opening of the store: the log stays, and whoever opens it next copies all
-//! of it before anything else. That takes nobody else who has the file open, as SQLite would go on where the last
-//! checkpoint was; the lock tells of it (lock.rs).
+//! A checkpoint that a reader blocks copies a part of the log and does not sync it: the next checkpoint syncs that
+//! part together with the rest, and does not copy it again. If that sync fails, the system may have dropped the part
+//! as well (Linux marks pages that it could not write as clean). After a later sync that succeeds, SQLite would
+//! restart the log although the file lacks pages of it. So a failed sync closes the store for writes: the log is
+//! kept, and the next process that opens the store copies all of it before anything else. This works only while no
+//! other process has the file open: otherwise SQLite would continue after the last checkpoint. The lock file records
+//! that the copy is due (lock.rs).
 //!
-//! A sync that fails in a commit ends nothing: SQLite takes the commit back, and the next one writes in its place. Who
-//! opens the store next would find it there, though, and write behind it: so the lock tells of that as well.
+//! A sync that fails in a commit does not close the store: SQLite rolls the commit back, and the next commit
+//! overwrites it in the log. But the next process that opens the store would find it in the log and write behind it,
+//! so the lock file records this failure too.
 
 use std::ffi::c_int;
 use std::path::Path;
@@ -24,7 +26,7 @@ use super::lock::Lock;
 use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result};
 
-/// Copies what is in the log behind each commit of the connection that leaves so many pages in it, or more.
+/// Runs a checkpoint after each commit of the connection that leaves at least `pages` pages in the log.
 pub(super) fn start(
     connection: &mut Connection,
     pages: u32,
@@ -39,12 +41,13 @@ pub(super) fn start(
         {
             failed(&error, &lock, &fault);
         }
-        // What was committed is durable, whatever comes of the copy.
+        // What was committed is durable, whether or not the checkpoint succeeds.
         Ok(())
     }))
 }
 
-/// An error other than that of a sync leaves what was copied where it is: the next checkpoint goes on from there.
+/// Handles an error of a checkpoint. A failed sync ends the store; after any other error the next checkpoint
+/// continues.
 fn failed(error: &rusqlite::Error, lock: &Lock, fault: &StoreFault) {
     if is_of_a_sync(error) {
         lock.set_unsynced();
@@ -54,21 +57,23 @@ fn failed(error: &rusqlite::Error, lock: &Lock, fault: &StoreFault) {
     }
 }
 
-/// The log stays as it is when the connection is closed.
+/// Makes closing the connection leave the log in place.
 pub(super) fn leave_log(connection: &Connection) {
-    // It is set in memory alone.
+    // This sets a flag in memory and cannot fail.
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     debug_assert!(set.is_ok());
 }
 
-/// Copies all that is in the log, and empties it.
+/// Copies the whole log into the file, and truncates the log. Fails with `SQLITE_BUSY` if another connection blocks
+/// it.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
     let held: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if held { Err(busy()) } else { Ok(()) }
 }
 
-/// Copies all that is in the log after a failed sync, whatever was copied before. Only somebody who is alone with the
-/// file makes SQLite read the log from its beginning.
+/// After a failed sync, copies the whole log again, including the parts that were copied before. SQLite reads the log
+/// from its beginning only for a process that has the file exclusively. Does nothing if the lock file records no
+/// failed sync.
 pub(super) fn make_up(path: &Path, lock: &Lock) -> Result<()> {
     if !lock.is_unsynced().map_err(|error| io(path, &error))? {
         return Ok(());

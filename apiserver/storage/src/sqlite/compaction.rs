@@ -1,8 +1,8 @@
-//! Forgetting old revisions, a few rows at a time between writes.
+//! Compaction: removes old revisions, a few rows at a time, between writes.
 //!
-//! Every row names the row it replaced, so what a compaction may remove is found by walking the rows written
-//! since the last one, not the whole store. The row at the boundary stays even if it is a delete: a watch may
-//! start there and must see it (etcd's record: a delete missing when watching at the compaction revision).
+//! Every row names the row that it replaced, so compaction finds removable rows by walking the rows written since the
+//! last compaction, not the whole store. The row at the boundary stays even if it is a delete: a watch may start
+//! there and must see it (etcd's record: a delete missing when watching at the compaction revision).
 
 use rusqlite::{Connection, params};
 
@@ -12,22 +12,22 @@ use super::{read, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::failpoints;
 
-/// Rows walked in one step at least: short enough for a write that waits.
+/// The least number of rows walked in one step: few enough that a waiting write is not delayed for long.
 pub(super) const STEP: usize = 64;
 
-/// Work left to do.
+/// The compaction work that is left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compaction {
-    /// Every row below is done.
+    /// Rows below this revision are finished.
     scrubbed: u64,
-    /// The boundary.
+    /// The compaction boundary.
     compacted: u64,
-    /// Work up to this boundary failed.
+    /// The boundary at which the work failed; it is retried when the boundary moves.
     stalled_at: u64,
 }
 
 impl Compaction {
-    /// What a stopped process left over.
+    /// Loads the work that an earlier process left unfinished.
     pub fn load(connection: &Connection) -> Result<Self> {
         let (scrubbed, compacted) = (number(connection, "scrubbed")?, number(connection, "compacted")?);
         Ok(Self { scrubbed, compacted, stalled_at: 0 })
@@ -38,7 +38,8 @@ impl Compaction {
         self.scrubbed < self.compacted && self.stalled_at < self.compacted
     }
 
-    /// Moves the boundary, within the caller's transaction. Below or at the present one nothing is to do.
+    /// Moves the boundary within the caller's transaction. Does nothing if `at` is at or below the present one. The
+    /// inner result is an error if `at` is in the future.
     pub fn begin(&mut self, transaction: &Connection, at: Revision, current: Revision) -> Result<Result<()>> {
         if at > current {
             return Ok(Err(BackendError::FutureRevision { requested: at, current }));
@@ -50,7 +51,7 @@ impl Compaction {
         Ok(Ok(()))
     }
 
-    /// The same in a transaction of its own.
+    /// Moves the boundary in a transaction of its own.
     pub fn move_to(&mut self, connection: &mut Connection, lock: &Lock, at: Revision) -> Result<()> {
         let transaction = connection.transaction().map_err(translate)?;
         let mut moved = *self;
@@ -60,12 +61,12 @@ impl Compaction {
         Ok(())
     }
 
-    /// Stops working until the boundary moves again, or the file is opened again.
+    /// Suspends the work until the boundary moves or the file is opened again.
     pub fn put_off(&mut self) {
         self.stalled_at = self.compacted;
     }
 
-    /// Removes what so many rows made superfluous.
+    /// Walks `rows` rows and removes the rows that they made obsolete.
     pub fn step(&mut self, connection: &mut Connection, lock: &Lock, rows: usize) -> Result<()> {
         let transaction = connection.transaction().map_err(translate)?;
         let (rows, upto) = superfluous(&transaction, self.scrubbed, self.compacted, rows)?;
@@ -83,9 +84,10 @@ impl Compaction {
     }
 }
 
-/// What the next rows from `from` on replaced, and the deletes among them; and up to where that is. Its end is walked
-/// again by the next step, or by the next compaction, which may then remove the delete that stood at the boundary.
-/// Rows are counted, not revisions: a store that was restored has a wide gap below its boundary.
+/// Returns the revisions to remove for the next rows from `from` on: those that they replaced, and the deletes among
+/// them; and the revision that the walk reached. The next step, or the next compaction, walks that row again, and may
+/// then remove a delete that was at the boundary. Limits rows, not revisions: a restored store has a wide gap below
+/// its boundary.
 fn superfluous(connection: &Connection, from: u64, boundary: u64, most: usize) -> Result<(Vec<u64>, u64)> {
     let sql = "SELECT revision, prev_revision, deleted FROM log
         WHERE revision >= ?1 AND revision <= ?2 ORDER BY revision LIMIT ?3";
@@ -114,7 +116,7 @@ fn set(connection: &Connection, name: &str, number: u64) -> Result<()> {
     Ok(())
 }
 
-/// The newest revision of an opened file.
+/// Returns the newest revision of an opened file.
 pub(super) fn newest(connection: &Connection) -> Result<Revision> {
     read::bounds(connection).map(|(_, newest)| newest)
 }

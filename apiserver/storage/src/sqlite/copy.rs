@@ -1,4 +1,4 @@
-//! Copies of a whole store: a backup of one that may be in use, and a new store of a backup.
+//! Copies of a whole store: a backup of a store that may be in use, and a new store from a backup.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -18,12 +18,12 @@ use crate::backend::{BackendError, Result, Revision};
 use crate::progress::Progress;
 use crate::values::raised;
 
-/// Instructions of SQLite between two looks at how far a copy is.
+/// Number of SQLite instructions between two progress reports.
 const LOOK: i32 = 100_000;
 
-/// Writes a consistent copy of the store at `from` into a new file at `to`, while another process reads and writes it:
-/// what SQLite reads is one snapshot (sqlite.org/lang_vacuum.html, "VACUUM INTO"). The copy is read back and checked
-/// before it gets its name.
+/// Writes a consistent copy of the store at `from` to a new file at `to`, also while another process uses the store:
+/// SQLite reads one snapshot (sqlite.org/lang_vacuum.html, "VACUUM INTO"). The copy is checked before it gets its
+/// name. Fails if `to` exists.
 pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     if fs::exists(to).map_err(|error| io(to, &error))? {
         return Err(exists(to));
@@ -34,13 +34,14 @@ pub fn backup(from: &Path, to: &Path, progress: &Progress) -> Result<Contents> {
     let part = part(to)?;
     copy(source, part.path(), progress)?;
     let contents = check::check(part.path(), progress)?;
-    // Closed when no connection has it open any more: SQLite's locks on a file end with any handle of its process.
+    // The handle is kept until no connection has the file open: closing any handle of a file drops all of this
+    // process's SQLite locks on it.
     let (_held, part) = part.into_parts();
     give_name(part, to)?;
     Ok(contents)
 }
 
-/// Nothing is ever overwritten.
+/// The error for a target that exists: no file is ever overwritten.
 fn exists(to: &Path) -> BackendError {
     BackendError::Unavailable(format!(
         "{} exists, and nothing is overwritten: name another file",
@@ -48,10 +49,10 @@ fn exists(to: &Path) -> BackendError {
     ))
 }
 
-/// Makes the store at `to` of the backup at `from`. Revisions go on `bump` above the backup's, and what was below is
-/// forgotten: clients may have seen later revisions than the backup has, and must hear that they are gone rather than
-/// wait for them, or get other events under the same numbers (etcdctl snapshot restore --bump-revision
-/// --mark-compacted). With a bump of 0 the new store is as the backup, history and all.
+/// Creates the store at `to` from the backup at `from`. Revisions continue `bump` above the backup's, and the history
+/// below is discarded: clients may have seen later revisions than the backup has, and must get an error for them
+/// instead of waiting for them or receiving other events with the same revisions (etcdctl snapshot restore
+/// --bump-revision --mark-compacted). With a bump of 0 the new store equals the backup, including its history.
 pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result<Contents> {
     let _lock = vacant(to)?;
     check::check(from, progress)?;
@@ -67,8 +68,8 @@ pub fn restore(from: &Path, to: &Path, bump: u64, progress: &Progress) -> Result
     Ok(contents)
 }
 
-/// The copy has the same tables, history and stamp. SQLite takes an empty file, keeps its permissions, and does not make
-/// it durable.
+/// Copies tables, history and stamp into the empty file at `to`. SQLite accepts an empty file, keeps its permissions,
+/// and does not sync it.
 fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     let name = to.to_str().ok_or_else(|| BackendError::Unavailable("the path is not UTF-8".to_owned()))?;
     let total = size(&source)?;
@@ -85,7 +86,8 @@ fn copy(mut source: Connection, to: &Path, progress: &Progress) -> Result<()> {
     })
 }
 
-/// A file that is durable gets its name, if nobody has it, which is then durable too. It is removed if that fails.
+/// Syncs a file, renames it to its final name, and syncs the directory. Fails if the name is taken. A file that does
+/// not get its name is removed.
 pub(super) fn give_name(part: TempPath, to: &Path) -> Result<()> {
     let synced = File::open(&part).and_then(|file| file.sync_all());
     synced.map_err(|error| io(&part, &error))?;
@@ -96,7 +98,7 @@ pub(super) fn give_name(part: TempPath, to: &Path) -> Result<()> {
     named.and_then(|()| sync_directory(to).map_err(|error| io(to, &error)))
 }
 
-/// Raises the revision by `bump`, and forgets all before.
+/// Raises the revision by `bump`, and discards the history before it.
 fn raise(path: &Path, bump: u64) -> Result<()> {
     if bump == 0 {
         return Ok(());
@@ -109,7 +111,7 @@ fn raise(path: &Path, bump: u64) -> Result<()> {
     connection.close().map_err(|(_, error)| translate(error))
 }
 
-/// Raises it within the caller's transaction; returns the new one.
+/// As [`raise`], within the caller's transaction. Returns the new revision.
 pub(super) fn raise_within(transaction: &Connection, bump: u64) -> Result<Revision> {
     let raised = raised(super::compaction::newest(transaction)?, bump)?;
     transaction.execute(schema::SET, ("compacted", raised.0)).map_err(translate)?;

@@ -1,4 +1,4 @@
-//! Errors of SQLite and of the file system in the seam's terms.
+//! Maps errors of SQLite and of the file system to [`BackendError`].
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -7,7 +7,8 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::backend::{BackendError, Result};
 
-/// Of a file that is only read, beside which there is a rollback journal (sqlite.org/atomiccommit.html, 4.1).
+/// The error for a file that is opened only for reading and has a rollback journal (sqlite.org/atomiccommit.html,
+/// 4.1).
 const BROKEN_OFF: &str = "a change of it was broken off, and what it was before stands in the -journal beside it, which \
                           must stay there: start a server on it once, which undoes the change, and try again";
 
@@ -36,7 +37,8 @@ pub(super) fn translate(error: rusqlite::Error) -> BackendError {
     }
 }
 
-/// Logs what SQLite or the file system could not do. Where no writes are taken at all, that is logged when it begins.
+/// Logs an `Unavailable` error and returns the outcome. Errors that refuse all writes are logged when the refusal
+/// begins.
 pub(super) fn told<T>(outcome: Result<T>) -> Result<T> {
     outcome.inspect_err(|error| {
         if let BackendError::Unavailable(why) = error {
@@ -45,17 +47,17 @@ pub(super) fn told<T>(outcome: Result<T>) -> Result<T> {
     })
 }
 
-/// Whether the disk failed to make something durable.
+/// Whether the error is a failed sync.
 pub(super) fn is_of_a_sync(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_IOERR_FSYNC)
 }
 
-/// Others do not let go of the file.
+/// The error for a file that other connections keep busy.
 pub(super) fn busy() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None)
 }
 
-/// Says in which file.
+/// Adds the file name to an error.
 pub(super) fn named(path: &Path, error: BackendError) -> BackendError {
     match error {
         BackendError::Corrupt(text) => BackendError::Corrupt(format!("{}: {text}", path.display())),
@@ -64,7 +66,7 @@ pub(super) fn named(path: &Path, error: BackendError) -> BackendError {
     }
 }
 
-/// Translates an error of the file system, and says of which file.
+/// Translates an error of the file system, with the file name.
 pub(super) fn io(path: &Path, error: &std::io::Error) -> BackendError {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

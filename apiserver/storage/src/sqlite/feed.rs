@@ -1,4 +1,4 @@
-//! What the writer tells the watches: the newest events and the head revision.
+//! Publishes what the writer has committed to the watches: the newest events and the newest revision.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,34 +9,34 @@ use tokio::sync::watch;
 
 use crate::backend::{BackendEvent, Revision};
 
-/// How many events one look at the ring takes, so that the writer never waits long for the lock.
+/// Maximum number of events read from the ring at once, so that the writer never waits long for the lock.
 const TAKE: usize = 256;
-/// Most events held, however small.
+/// Maximum number of events kept, however small they are.
 const EVENTS: usize = 16_384;
 
-/// Recent events in memory, and the newest revision, which wakes the watches.
+/// Recent events in memory, and the newest revision; a change of it wakes the watches.
 pub(super) struct Feed {
     committed: AtomicU64,
     ring: Mutex<Ring>,
     head: watch::Sender<Head>,
 }
 
-/// What wakes a watch.
+/// The state whose change wakes a watch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Every event up to here is in the ring or the log.
+    /// The newest published revision: every event up to it is in the ring or in the log table.
     pub revision: u64,
-    /// Counts the requests for progress.
+    /// Counts the progress requests.
     pub round: u64,
-    /// The least revision that answers the last request for progress.
+    /// The least revision that answers the last progress request.
     pub wanted: u64,
 }
 
-/// Consecutive events.
+/// Consecutive events of some keys.
 pub(super) struct EventBatch {
     /// The events in the keys asked for.
     pub events: Vec<BackendEvent>,
-    /// Nothing up to here is missing.
+    /// Every event up to this revision is included.
     pub upto: u64,
 }
 
@@ -55,25 +55,25 @@ impl Feed {
         }
     }
 
-    /// The newest committed revision that anyone may have seen.
+    /// Returns the newest committed revision that any reader may have seen.
     pub fn committed(&self) -> Revision {
         Revision(self.committed.load(Ordering::SeqCst))
     }
 
-    /// A reader saw this revision, perhaps before the writer came to publish it: from now on nobody may be told
-    /// of an older one.
+    /// Records that a reader saw this revision, possibly before the writer published it. From now on no reader may be
+    /// given an older one.
     pub fn saw(&self, revision: Revision) {
         self.committed.fetch_max(revision.0, Ordering::SeqCst);
     }
 
-    /// Publishes the events of a committed transaction, which end at `revision`.
+    /// Publishes the events of a committed transaction whose last revision is `revision`.
     pub fn publish(&self, events: Vec<BackendEvent>, revision: u64) {
         self.saw(Revision(revision));
         self.ring.lock().push(events);
         self.head.send_modify(|head| head.revision = revision);
     }
 
-    /// Asks every watch for its progress.
+    /// Requests a progress report of every watch.
     pub fn request_progress(&self) {
         let wanted = self.committed().0;
         self.head.send_modify(|head| {
@@ -91,21 +91,21 @@ impl Feed {
     }
 }
 
-/// A watch's end of the feed. It does not keep the backend alive.
+/// A watch's subscription to the feed. It does not keep the backend alive.
 pub(super) struct Subscription {
     feed: std::sync::Weak<Feed>,
-    /// Changes with each commit and each request for progress; closed when the backend is.
+    /// Changes with each commit and each progress request; closed when the backend is dropped.
     pub head: watch::Receiver<Head>,
 }
 
 impl Subscription {
-    /// Events above `after`, if the ring still holds them all.
+    /// Returns the next events above `after`; `None` if the ring no longer has them all.
     pub fn take(&self, keys: &Range<String>, after: u64) -> Option<EventBatch> {
         self.feed.upgrade()?.take(keys, after)
     }
 }
 
-/// The newest events without a gap: revisions `next - events.len() .. next`.
+/// The newest events without a gap: their revisions are `next - events.len() .. next`.
 struct Ring {
     events: VecDeque<BackendEvent>,
     next: u64,

@@ -1,4 +1,5 @@
-//! The file of a store before anybody opens it: its one name, its lock, what stands beside it, and whose it is.
+//! Checks and prepares the file of a store before SQLite opens it: symbolic and hard links, the lock, files beside
+//! it, and the stamp.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -12,12 +13,12 @@ use super::lock::Lock;
 use super::stamp::{HEADER, Stamp};
 use crate::backend::{BackendError, Result};
 
-/// How the file starts (sqlite.org/fileformat.html).
+/// The first bytes of a SQLite file (sqlite.org/fileformat.html).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Whoever can read the file can read every object.
+/// Only the owner may read the file, because it contains every object.
 pub(super) const OWNERS_ALONE: u32 = 0o600;
 
-/// Takes the lock of a place for a store in which there is none, and clears what a broken attempt left.
+/// Takes the lock for a new store, and removes the files of an aborted attempt. Fails if there is a store already.
 pub(super) fn vacant(path: &Path) -> Result<Lock> {
     let path = &real(path)?;
     let lock = Lock::take(path)?;
@@ -30,8 +31,8 @@ pub(super) fn vacant(path: &Path) -> Result<Lock> {
     Ok(lock)
 }
 
-/// The file behind symbolic links, beside which SQLite has its log, and we have our lock: whoever comes by another name
-/// must find the same ones.
+/// Resolves symbolic links. SQLite puts its log, and this crate its lock, beside the resolved file, so that processes
+/// that use other names of it find the same ones. Fails if a link points to a missing file.
 pub(super) fn real(path: &Path) -> Result<PathBuf> {
     match fs::canonicalize(path) {
         Ok(real) => Ok(real),
@@ -44,7 +45,8 @@ pub(super) fn real(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// A write-ahead log without its file: SQLite would apply it to whatever file gets that name.
+/// Fails if there is a write-ahead log without its store: SQLite would apply it to any file that gets the store's
+/// name.
 pub(super) fn no_stray_log(path: &Path) -> Result<()> {
     let log = beside(path, "-wal");
     match fs::exists(&log).map_err(|error| io(&log, &error))? {
@@ -57,7 +59,7 @@ pub(super) fn no_stray_log(path: &Path) -> Result<()> {
     }
 }
 
-/// What stands there, if it is a file: SQLite would wait for whoever writes to a pipe.
+/// Returns the metadata of a regular file; fails for anything else. SQLite would block on a pipe.
 pub(super) fn regular(path: &Path) -> Result<Metadata> {
     let found = fs::metadata(path).map_err(|error| io(path, &error))?;
     match found.file_type() {
@@ -69,9 +71,9 @@ pub(super) fn regular(path: &Path) -> Result<Metadata> {
     }
 }
 
-/// SQLite has its log, and we have our lock, beside one name of a file: of two hard links each would have its own, and
-/// writes through the one would damage what is written through the other (sqlite.org/howtocorrupt.html, "Multiple links
-/// to the same file").
+/// Fails if the file has several hard links. SQLite's log and our lock belong to one name: processes that use two
+/// links would each have their own, and writes through one would damage those through the other
+/// (sqlite.org/howtocorrupt.html, "Multiple links to the same file").
 pub(super) fn one_name(path: &Path) -> Result<()> {
     let names = regular(path)?.nlink();
     match names {
@@ -83,7 +85,7 @@ pub(super) fn one_name(path: &Path) -> Result<()> {
     }
 }
 
-/// Tells from the header alone whether the file is ours, so that a foreign one is never opened for writing.
+/// Checks the file's header without SQLite, so that a file of another application is never opened for writing.
 pub(super) fn recognise(path: &Path) -> Result<()> {
     one_name(path)?;
     let mut header = [0; HEADER];
@@ -99,13 +101,13 @@ pub(super) fn recognise(path: &Path) -> Result<()> {
     ours.map_err(|error| named(path, error))
 }
 
-/// An empty file for its owner alone; SQLite keeps the permissions of a file that is there, and gives them to those
-/// that it makes beside it.
+/// Creates an empty file that only its owner can read. SQLite keeps the permissions of an existing file and gives
+/// them to the files beside it.
 pub(super) fn private(path: &Path) -> std::io::Result<()> {
     File::options().create_new(true).write(true).mode(OWNERS_ALONE).open(path).map(drop)
 }
 
-/// Removes what a process left that stopped while it made the file.
+/// Removes the files that a process left when it stopped while creating the store.
 pub(super) fn recover_creation(path: &Path) -> Result<()> {
     for suffix in [".new", ".new-journal", ".new-wal", ".new-shm"] {
         match fs::remove_file(beside(path, suffix)) {
@@ -116,13 +118,13 @@ pub(super) fn recover_creation(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A rename is durable when the directory is.
+/// Syncs the directory of `path`, which makes a rename in it durable.
 pub(crate) fn sync_directory(path: &Path) -> std::io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A file of another suffix beside it.
+/// Returns the path with a suffix added to the file name.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);

@@ -1,7 +1,7 @@
-//! Whether the disk is full, as whoever looks at /readyz is told.
+//! Tracks whether the disk is full, as /readyz reports it.
 //!
-//! It is full from a transaction that found no space until one of at least its size is made, or could be: what is
-//! smaller, or writes nothing, says nothing about it.
+//! The disk counts as full from a transaction that found no space until a transaction of at least its size succeeds,
+//! or could: a smaller one, or one that writes nothing, proves nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,34 +13,34 @@ use super::error::translate;
 use super::schema;
 use crate::backend::{BackendError, Result};
 
-/// How often it is tried whether there is space again.
+/// How often to test whether there is space again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// What the writer knows of it; those who ask have a clone.
+/// What the writer knows of the disk; the backend has a clone.
 #[derive(Clone, Default)]
 pub(super) struct Full(Arc<Mutex<Option<Found>>>);
 
-/// A transaction that found no space.
+/// The transaction that found no space.
 struct Found {
     why: String,
-    /// What it wrote; not 0, which whoever writes nothing does.
+    /// The bytes that it wrote; at least 1, so that a transaction that writes nothing does not count as large enough.
     bytes: usize,
-    /// When to try whether there is space for as much.
+    /// When to test whether there is space for as much.
     next: Instant,
 }
 
 impl Full {
-    /// Why writes are refused.
+    /// Returns why writes are refused; `None` if they are not.
     pub fn why(&self) -> Option<String> {
         self.0.lock().as_ref().map(|found| found.why.clone())
     }
 
-    /// Whether there is no space, as far as is known.
+    /// Whether the disk is known to be full.
     pub fn is_known(&self) -> bool {
         self.0.lock().is_some()
     }
 
-    /// A transaction of `bytes` was made, or failed. An error of another kind says nothing about space.
+    /// Records the outcome of a transaction of `bytes`. An error of another kind proves nothing about space.
     pub fn note<T>(&self, bytes: usize, made: &Result<T>, now: Instant) {
         let mut full = self.0.lock();
         match (made, full.as_ref().map(|found| found.bytes)) {
@@ -58,12 +58,12 @@ impl Full {
         }
     }
 
-    /// How long until there is something to try; `None` while there is space.
+    /// Returns how long until the next test; `None` while there is space.
     pub fn patience(&self, now: Instant) -> Option<Duration> {
         self.0.lock().as_ref().map(|found| found.next.saturating_duration_since(now))
     }
 
-    /// Tries, when it is time, whether there is space again.
+    /// Tests whether there is space again, if the test is due.
     pub fn look(&self, connection: &mut Connection, now: Instant) {
         let due = |found: &mut Found| {
             let due = found.next <= now;
@@ -76,14 +76,14 @@ impl Full {
     }
 }
 
-/// Writes as much as `bytes` into the write-ahead log, as a transaction does before its COMMIT, and takes it back: the
-/// file stays as it is. Random bytes, lest the file system makes little of them.
+/// Writes `bytes` into the write-ahead log, as a transaction does before its COMMIT, and rolls back: the file does
+/// not change. The bytes are random, so that the file system cannot compress them.
 fn probe(connection: &mut Connection, bytes: usize) -> Result<()> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(translate)?;
     let filled = transaction.execute(schema::FILL, [bytes]).map_err(translate);
     let written = filled.and_then(|_| transaction.cache_flush().map_err(translate));
-    // SQLite may have ended it already.
+    // SQLite may have rolled back already.
     transaction.finish().map_err(translate)?;
     written
 }

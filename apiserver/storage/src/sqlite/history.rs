@@ -1,4 +1,5 @@
-//! Do the rows of a log fit together? Each key's rows name the ones that they replaced, and no revision is missing.
+//! Checks that the rows of the log fit together: each row of a key names the one that it replaced, and no revision is
+//! missing.
 
 use rusqlite::Connection;
 
@@ -10,10 +11,10 @@ use crate::backend::Result;
 use crate::progress::Progress;
 use crate::values;
 
-/// Rows between two words about how far it is.
+/// Rows between two progress reports.
 const WORD: u64 = 10_000;
 
-/// Up to where the log is what.
+/// The revisions that bound the log.
 pub(super) struct Bounds {
     /// The oldest readable revision.
     pub compacted: u64,
@@ -22,7 +23,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// As the file has them.
+    /// Reads the bounds from the file. Fails if they contradict each other.
     pub fn read(snapshot: &Connection) -> Result<Self> {
         let newest = compaction::newest(snapshot)?.0;
         let compacted = compaction::number(snapshot, "compacted")?;
@@ -36,7 +37,8 @@ impl Bounds {
     }
 }
 
-/// Reads every row, key by key. Returns how many keys exist, and how many rows there are.
+/// Reads every row, key by key. Returns the number of keys that exist and the number of rows. Fails at the first row
+/// that does not fit.
 pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress) -> Result<(u64, u64)> {
     let total = count(snapshot, 0)?;
     let mut statement = snapshot.prepare(schema::HISTORY).map_err(translate)?;
@@ -64,7 +66,7 @@ pub(super) fn check(snapshot: &Connection, bounds: &Bounds, progress: &Progress)
     Ok((keys, seen))
 }
 
-/// Every revision above the boundary is one row: nothing removes those.
+/// Checks that every revision above the boundary has a row: nothing removes those.
 fn none_missing(snapshot: &Connection, bounds: &Bounds) -> Result<()> {
     let (held, given) = (count(snapshot, bounds.compacted)?, bounds.newest - bounds.compacted);
     match held == given {
@@ -105,7 +107,7 @@ fn entry<'r>(row: &'r rusqlite::Row<'_>) -> Result<(Entry, Option<&'r [u8]>, u32
 }
 
 impl Entry {
-    /// It names the row before it, which may have been forgotten.
+    /// Checks that the row names the one before it, which may have been removed by compaction.
     fn fits(&self, previous: Option<&Entry>, bounds: &Bounds) -> Result<(), String> {
         let created = self.prev_revision == 0 && self.create_revision == self.revision && !self.deleted;
         let fits = match previous {

@@ -1,4 +1,4 @@
-//! A new store of pairs that come from elsewhere, with the revisions that they have there.
+//! Creates a store from the pairs of another store, with the revisions that they have there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::{compaction, connect, schema};
 use crate::backend::{KeyValue, Result, Revision};
 use crate::progress::Progress;
 
-/// A store in the making. It gets its name at the end; dropped before, nothing is left of it.
+/// A store that is being filled. It gets its name when it is finished; if it is dropped before, its file is removed.
 pub struct Import {
     to: PathBuf,
     new: PathBuf,
@@ -26,7 +26,7 @@ pub struct Import {
 }
 
 impl Import {
-    /// Begins a store at a place where there is none.
+    /// Begins a store at `to`. Fails if there is a file already.
     pub fn begin(to: &Path) -> Result<Self> {
         let lock = vacant(to)?;
         let new = beside(to, ".new");
@@ -34,7 +34,7 @@ impl Import {
         Ok(Self { to: to.to_owned(), new, connection: Some(connection), _lock: lock })
     }
 
-    /// Takes pairs in, each at its revisions. The row that a pair replaced is one that has been forgotten.
+    /// Adds pairs at their revisions. A pair that replaced another names a row that counts as compacted.
     pub fn add(&mut self, pairs: &[KeyValue]) -> Result<()> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         let transaction = connection.transaction().map_err(translate)?;
@@ -53,7 +53,7 @@ impl Import {
         transaction.commit().map_err(translate)
     }
 
-    /// Ends with the store at `revision`. Nothing before can be read. `attempt` tells this import from all others.
+    /// Finishes the store at `revision`. Earlier revisions cannot be read. `attempt` identifies this import.
     pub fn finish(mut self, revision: Revision, attempt: u64, progress: &Progress) -> Result<Contents> {
         if let Some(connection) = self.connection.take() {
             for name in ["compacted", "scrubbed"] {
@@ -70,7 +70,7 @@ impl Import {
     }
 }
 
-/// At which revision the store goes on that an import made, if it is the one of this number.
+/// Returns the newest revision of the store at `path` if the import `attempt` created it; `None` otherwise.
 pub fn imported(path: &Path, attempt: u64) -> Option<Revision> {
     let connection = connect::to_read(path).ok()?;
     let number = compaction::number(&connection, "import").ok().filter(|number| *number == attempt);
@@ -78,7 +78,7 @@ pub fn imported(path: &Path, attempt: u64) -> Option<Revision> {
 }
 
 impl Drop for Import {
-    /// After the end there is no file of this name.
+    /// Removes an unfinished file. A finished one has been renamed.
     fn drop(&mut self) {
         self.connection = None;
         if let Err(error) = fs::remove_file(&self.new)

@@ -1,4 +1,5 @@
-//! The lock beside the file: one process at a time writes there. What one that had it tells the next stands in it.
+//! The lock file beside the store: only the process that holds its lock writes to the store. The file also records a
+//! failed sync for the next process.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -8,17 +9,18 @@ use super::error::{io, is_of_a_sync, translate};
 use super::file::{OWNERS_ALONE, beside};
 use crate::backend::{BackendError, Result};
 
-/// What it ends with.
+/// The suffix of the lock file.
 pub(super) const SUFFIX: &str = ".lock";
-/// Stands in it after a failed sync. It need not outlive the system: what was not synced does not either.
+/// The content of the lock file after a failed sync. It need not survive a crash of the system: unsynced data does
+/// not survive it either.
 const UNSYNCED: &[u8] =
     b"A sync has failed: all of the log is copied into the file before anything else is written.\n";
 
-/// The lock; the system drops it with the process, however that ends.
+/// The lock. The operating system releases it when the process ends, for any reason.
 pub(super) struct Lock(File);
 
 impl Lock {
-    /// Takes it.
+    /// Takes the lock. Fails if another process holds it.
     pub fn take(path: &Path) -> Result<Self> {
         let beside = beside(path, SUFFIX);
         let file = File::options().create(true).truncate(false).write(true).mode(OWNERS_ALONE).open(&beside);
@@ -33,7 +35,8 @@ impl Lock {
         }
     }
 
-    /// Translates an error, and notes it down if it is that of a sync: the system shows what it may have dropped.
+    /// Translates an error. If it is a failed sync, records it in the lock file, because the system may have dropped
+    /// the pages that it still shows.
     pub fn note(&self, error: rusqlite::Error) -> BackendError {
         if is_of_a_sync(&error) {
             self.set_unsynced();
@@ -41,26 +44,26 @@ impl Lock {
         translate(error)
     }
 
-    /// Notes that a sync has failed.
+    /// Records that a sync has failed.
     pub fn set_unsynced(&self) {
         if let Err(error) = self.0.write_all_at(UNSYNCED, 0) {
             tracing::warn!(%error, "it is not noted down that the disk failed to sync");
         }
     }
 
-    /// Whether one has failed.
+    /// Whether a failed sync is recorded.
     pub fn is_unsynced(&self) -> std::io::Result<bool> {
         self.0.metadata().map(|file| file.len() > 0)
     }
 
-    /// Notes that all is synced.
+    /// Records that everything is synced.
     pub fn set_synced(&self) -> std::io::Result<()> {
         self.0.set_len(0)
     }
 }
 
-/// Closing the file does not let go of the lock while a process that is being started holds a copy of it, between its fork
-/// and its exec; unlocking does.
+/// Unlocks explicitly: a child process between fork and exec has a copy of the file handle, which would keep the lock
+/// after the file is closed here.
 impl Drop for Lock {
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
@@ -74,7 +77,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A store that was closed and opened again was in use by another process, as somebody had just begun to start one.
+    /// Regression: a store that was closed and opened again seemed to be in use, because another thread
+    /// was just starting a child process.
     #[test]
     fn a_lock_that_is_dropped_is_free_whoever_holds_a_copy_of_the_file() {
         let directory = tempfile::tempdir().unwrap();

@@ -4,12 +4,12 @@
 //!   write ──> bounded queue ──> writer thread ── COMMIT (fsync) ──> Feed ──> answers
 //!                                    │                               │ ring of recent events, head revision
 //!   get, range ──> Readers ──────────┤ log table                     ▼
-//!                                    └──────── catch-up ───────> one pump a watch ──> channel
+//!                                    └──────── catch-up ───────> one pump per watch ──> channel
 //! ```
 //!
-//! One thread writes: all writes that wait share one transaction and so one fsync, each with a revision of its
-//! own. Nothing is answered or shown to a watch before COMMIT has returned. Watches pull: a slow one reads the
-//! log later, and never holds up the writer.
+//! One thread writes: all queued writes share one transaction and one fsync, each with a revision of its own. Nothing
+//! is answered or shown to a watch before COMMIT has returned. Watches pull: a slow one reads its events from the log
+//! table later, and never delays the writer.
 
 mod apply;
 mod check;
@@ -63,24 +63,25 @@ use writer::WriterHandle;
 /// Settings of the embedded backend.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// Writes that may wait for the writer; more are refused with [`BackendError::Overloaded`].
+    /// Size of the write queue; more writes are refused with [`BackendError::Overloaded`].
     pub queue: usize,
     /// Connections that read at the same time.
     pub readers: usize,
-    /// Largest value taken, in bytes (etcd: --max-request-bytes, 1.5 MiB).
+    /// Largest key and value accepted, together in bytes (etcd: --max-request-bytes, 1.5 MiB).
     pub max_value: usize,
-    /// Most bytes the file may grow to; `None` is the disk's size.
+    /// Largest size of the file in bytes; `None` is limited by the disk only.
     pub max_file: Option<u64>,
-    /// Bytes of objects and history beyond which ordinary creates and growing writes are refused
-    /// (etcd: --quota-backend-bytes). Other writes go on within a reserve of a sixteenth, from 1 MiB to 512 MiB.
+    /// Bytes of objects and history at which ordinary creates and growing writes are refused (etcd:
+    /// --quota-backend-bytes). Other writes may use a reserve of a sixteenth of the quota, at least 1 MiB and at most
+    /// 512 MiB.
     pub quota: Option<u64>,
-    /// How long history is kept when the quota is used by half and more.
+    /// How long history is kept while half of the quota or more is used.
     pub retention: Retention,
-    /// Pages in the write-ahead log at which the writer copies them into the file.
+    /// Number of pages in the write-ahead log at which the writer runs a checkpoint.
     pub checkpoint_pages: u32,
-    /// Bytes of recent events that are held in memory for watches.
+    /// Bytes of recent events kept in memory for watches.
     pub recent_bytes: usize,
-    /// Whether a store is opened, too, whose objects are being moved elsewhere: by whoever moves them.
+    /// Whether to open a store that is marked as being moved. Only the command that moves it sets this.
     pub leaving: bool,
 }
 
@@ -100,9 +101,9 @@ impl Default for SqliteOptions {
     }
 }
 
-/// A [`Backend`] in one SQLite file. Dropping it finishes the queued writes and releases the file.
+/// A [`Backend`] in one SQLite file. Dropping it completes the queued writes and releases the file.
 pub struct SqliteBackend {
-    /// Closed before the writer, which copies the log into the file when it is the last to close.
+    /// Dropped before the writer, so that the writer's connection is the last one and copies the log into the file.
     readers: Arc<Readers>,
     writer: WriterHandle,
     feed: Arc<Feed>,
@@ -110,8 +111,8 @@ pub struct SqliteBackend {
 }
 
 impl SqliteBackend {
-    /// Opens the file at `path`, or makes it if there is none. A file that is foreign, damaged, made by a newer
-    /// version, or in use is refused and stays as it is.
+    /// Opens the file at `path`, or creates it. Fails without changing the file if it belongs to another application,
+    /// is damaged, was created by a newer version, or is in use.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self> {
         let opened = open::open(path.as_ref(), &options)?;
         let feed = Arc::new(Feed::new(opened.revision, options.recent_bytes));
@@ -123,7 +124,8 @@ impl SqliteBackend {
 
 #[async_trait]
 impl Backend for SqliteBackend {
-    /// This process is the only writer (see the lock file), so what it has published is the authority.
+    /// This process is the only writer (it holds the lock file), so the revision that it has published is the newest
+    /// one.
     async fn current_revision(&self) -> Result<Revision> {
         Ok(self.feed.committed())
     }

@@ -1,5 +1,6 @@
-//! The marks of a store whose objects are being moved elsewhere, or have been: no server starts on it, as it would write
-//! what is left behind, or give out revisions that are given out there for other objects.
+//! The marks of a store whose objects are being moved or have been moved to another store. No server starts on a
+//! marked store: its writes would be left behind, or its revisions would be given out by the other store for other
+//! objects.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use super::{connect, schema};
 use crate::backend::{BackendError, Result, Revision};
 use crate::migrate::{has_moved, leaves};
 
-/// Marks a store from which objects begin to be moved. Whoever marks it has it in use.
+/// Marks a store whose objects are about to be moved. The caller must have the store open.
 pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
     change(path, |transaction| {
         clear(transaction)?;
@@ -26,7 +27,7 @@ pub(crate) fn begin_move(path: &Path, place: &str, attempt: u64) -> Result<()> {
     })
 }
 
-/// Marks it as one whose objects have all been moved.
+/// Marks a store whose objects have all been moved.
 pub(crate) fn end_move(path: &Path, place: &str) -> Result<()> {
     change(path, |transaction| {
         clear(transaction)?;
@@ -35,12 +36,12 @@ pub(crate) fn end_move(path: &Path, place: &str) -> Result<()> {
     })
 }
 
-/// Takes the mark of a move away that was not made.
+/// Removes the mark of a move that did not take place.
 pub(crate) fn undo_move(path: &Path) -> Result<()> {
     change(path, clear)
 }
 
-/// Which attempt at a move was broken off here.
+/// Returns the number of the attempt that was aborted on this store; `None` if it is not marked.
 pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
     let connection = connect::to_change(&real(path)?)?;
     match stands(&connection, "moving", schema::MOVING)? {
@@ -52,7 +53,7 @@ pub(crate) fn attempt(path: &Path) -> Result<Option<u64>> {
     }
 }
 
-/// Refuses a store that is marked; of those whose objects are being moved, all but those that are opened for that.
+/// Fails if the store is marked. With `leaving`, a store that is being moved is accepted.
 pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
     match (place(connection, "moved", schema::MOVED)?, place(connection, "moving", schema::MOVING)?) {
         (Some(place), _) => Err(has_moved(&place)),
@@ -61,8 +62,9 @@ pub(super) fn refuse(connection: &Connection, leaving: bool) -> Result<()> {
     }
 }
 
-/// Takes the marks away. Revisions go on `bump` above the last one, and what was below is forgotten: clients have seen
-/// the revisions of the store to which the objects were moved. Returns the new revision.
+/// Removes the marks. Revisions continue `bump` above the last one, and the history below is discarded: clients have
+/// seen revisions of the store that the objects were moved to. Returns the new revision. Fails if the store is not
+/// marked.
 pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
     let path = &real(path)?;
     let lock = Lock::take(path)?;
@@ -77,7 +79,7 @@ pub fn reclaim(path: &Path, bump: u64) -> Result<Revision> {
     })
 }
 
-/// Where the objects are, or go, if the mark stands.
+/// Returns where the objects are, or are being moved to, if the store has this mark.
 fn place(connection: &Connection, table: &str, made: &str) -> Result<Option<String>> {
     match stands(connection, table, made)? {
         false => Ok(None),
@@ -103,7 +105,7 @@ fn clear(transaction: &Connection) -> Result<()> {
     transaction.execute_batch("DROP TABLE IF EXISTS moving; DROP TABLE IF EXISTS moved;").map_err(translate)
 }
 
-/// One transaction on a connection of its own.
+/// Runs `work` in one transaction on a connection of its own.
 fn change<T>(path: &Path, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     let path = &real(path)?;
     let mut connection = connect::to_change(path)?;

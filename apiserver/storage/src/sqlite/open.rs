@@ -1,4 +1,4 @@
-//! A store opened, or made; one that is not ours or not whole stays as it is.
+//! Opens or creates a store. A file that belongs to another application or is damaged is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::backend::{BackendError, Result, Revision};
 pub(super) struct Opened {
     /// Held by the writer as long as it runs.
     pub lock: Arc<Lock>,
-    /// By which its files are found.
+    /// The names of the store's files, and the files that they refer to.
     pub files: OpenFiles,
     /// The connection that writes.
     pub writer: Connection,
@@ -48,7 +48,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     Ok(Opened { lock: Arc::new(lock), files, writer, readers, revision })
 }
 
-/// Makes the file under another name and moves it into place: a file of this name is always a whole one.
+/// Creates the file under another name and renames it, so that a file of this name is always complete.
 fn create(path: &Path) -> Result<()> {
     let new = beside(path, ".new");
     drop(make(&new)?);
@@ -57,15 +57,15 @@ fn create(path: &Path) -> Result<()> {
     moved.map_err(|error| io(path, &error))
 }
 
-/// Lets a new store have its write-ahead log from the beginning. A switch later would go by a rollback journal, whose
-/// deletion a power loss may undo: nobody who only reads could open the file then.
+/// Switches a new store to its write-ahead log before it gets its name. A later switch would use a rollback journal,
+/// whose deletion a power failure may undo; then a process that may only read could not open the file.
 pub(super) fn give_log(new: &Path) -> Result<()> {
     let connection = connect::to_change(new)?;
     connection.execute_batch("PRAGMA journal_mode = WAL").map_err(translate)?;
     connection.close().map_err(|(_, error)| translate(error))
 }
 
-/// Makes an empty store under the name that it has until it is whole.
+/// Creates an empty store under its temporary name.
 pub(super) fn make(new: &Path) -> Result<Connection> {
     private(new).map_err(|error| io(new, &error))?;
     let connection = Connection::open(new).map_err(translate)?;
@@ -79,8 +79,8 @@ pub(super) fn make(new: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Reads what every operation needs. It does not read all pages: that would take long on a large file; damage
-/// elsewhere is reported by the operation that meets it.
+/// Reads what every operation needs, and returns the newest revision. It does not read all pages, which would take
+/// long for a large file; an operation that meets other damage reports it.
 fn validate(connection: &Connection, path: &Path, leaving: bool) -> Result<Revision> {
     let damaged = |error| match named(path, error) {
         BackendError::Unavailable(text) => BackendError::Corrupt(text),

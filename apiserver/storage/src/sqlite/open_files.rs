@@ -1,5 +1,6 @@
-//! The names of an open store's files: whoever opens it next comes by them. What is written to a file that has lost its
-//! name is lost with this process, and whoever has the name of the lock may write as well.
+//! Detects that a file of an open store was moved, removed or replaced. The next process opens the store by its file
+//! names: writes to a file that has lost its name are lost with this process, and a process that gets the lock under
+//! its name may write as well.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,12 +12,13 @@ use super::file::beside;
 use super::lock;
 use crate::backend::Result;
 
-/// Looks at the file's own name for each at the others: without those nothing that was written is lost yet.
+/// The file's own name is checked every time, and the names of the log and the lock every 16th time: as long as the
+/// file has its name, nothing written is lost yet.
 const OTHERS: u8 = 16;
 
-/// The names, and the files that they stood for when the store was opened.
+/// The file names, and the files that they referred to when the store was opened.
 pub(super) struct OpenFiles {
-    /// Of the file, its log and its lock.
+    /// The store, its log and its lock.
     named: [(PathBuf, File); 3],
     looks: u8,
 }
@@ -25,7 +27,7 @@ pub(super) struct OpenFiles {
 type File = (u64, u64);
 
 impl OpenFiles {
-    /// Of a store that is open: with its log, and locked.
+    /// Looks up the files of a store that is open, in WAL mode, and locked.
     pub fn of(path: &Path) -> Result<Self> {
         let named = |path: PathBuf| match find(&path) {
             Ok(file) => Ok((path, file)),
@@ -35,7 +37,8 @@ impl OpenFiles {
         Ok(Self { named: [named(path.to_owned())?, named(log)?, named(lock)?], looks: 0 })
     }
 
-    /// The first that stands for its file no more, of all or of those whose turn it is. One that cannot be looked at, may.
+    /// Returns the first name that no longer refers to its file, of all names or of those whose check is due. A file
+    /// whose metadata cannot be read for another reason counts as unchanged.
     pub fn replaced(&mut self, all: bool) -> Option<&Path> {
         self.looks = (self.looks + 1) % OTHERS;
         let turn = if all || self.looks == 0 { &self.named[..] } else { &self.named[..1] };

@@ -1,6 +1,6 @@
-//! The file that a backup is, until it is whole: `NAME.xxxxxx.part`.
+//! The temporary file of a backup until it is complete: `NAME.xxxxxx.part`.
 //!
-//! It is locked as long as the backup goes on. One that is not is left of a backup that was killed: the next one of the
+//! It is locked while the backup runs. An unlocked one is left from a backup that was killed: the next backup of the
 //! same name removes it.
 
 use std::ffi::OsStr;
@@ -13,12 +13,13 @@ use tempfile::NamedTempFile;
 use super::error::io;
 use crate::backend::{BackendError, Result};
 
-/// What it ends with.
+/// The suffix of the file.
 const SUFFIX: &str = ".part";
-/// Letters that tell it from others.
+/// Number of random characters in the name.
 const LETTERS: usize = 6;
 
-/// An empty file beside `to` that no other backup has, for its owner alone; dropped, it is removed.
+/// Creates an empty file beside `to` that no other backup uses and only its owner can read. It is removed when it is
+/// dropped.
 pub(super) fn part(to: &Path) -> Result<NamedTempFile> {
     let name =
         to.file_name().ok_or_else(|| BackendError::Unavailable(format!("{} is no file", to.display())))?;
@@ -33,7 +34,7 @@ fn make(folder: &Path, name: &OsStr) -> io::Result<NamedTempFile> {
         let mut new = tempfile::Builder::new();
         let made = new.prefix(&prefix).suffix(SUFFIX).rand_bytes(LETTERS).tempfile_in(folder)?;
         made.as_file().lock()?;
-        // Somebody who took it for stale may have been faster with the lock.
+        // Another backup may have taken it for stale before it was locked, and removed it.
         if made.path().exists() {
             return Ok(made);
         }
@@ -48,7 +49,7 @@ fn remove_stale(folder: &Path, name: &OsStr) -> io::Result<()> {
         }
         let file = match File::options().write(true).open(entry.path()) {
             Ok(file) => file,
-            // It is whole by now, or not ours to remove.
+            // It has been renamed or removed since, or this process may not write to it.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
             {
@@ -64,7 +65,7 @@ fn remove_stale(folder: &Path, name: &OsStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file is named as the parts of a backup are.
+/// Whether `file` is the name of a temporary file of the backup `name`.
 fn is_part_of(file: &OsStr, name: &OsStr) -> bool {
     let letters = file
         .as_encoded_bytes()

@@ -1,4 +1,4 @@
-//! When the writer gives up history before its time, because the store fills up; and how fast it removes it.
+//! Decides when the writer compacts early because the store is filling up, and how many rows each step removes.
 
 use std::time::{Duration, Instant};
 
@@ -8,60 +8,60 @@ use super::quota::Quota;
 use crate::backend::{BackendEvent, Revision};
 use crate::retention::{Mark, Marks, Retention};
 
-/// After a compaction that failed.
+/// The pause after a compaction that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What the writer keeps in mind for it.
+/// The writer's state for early compaction.
 pub(super) struct Pressure {
     quota: Quota,
     retention: Retention,
     marks: Marks,
-    /// Bytes that were written since the store was opened.
+    /// Bytes written since the store was opened.
     written: u64,
-    /// Rows of the last transaction.
+    /// Rows written by the last transaction.
     last_rows: usize,
-    /// Nothing is tried before.
+    /// The earliest time of the next attempt.
     not_before: Instant,
 }
 
 impl Pressure {
-    /// Of a store that is opened `now` at `revision`.
+    /// Creates the state for a store that is opened at the time `now` at `revision`.
     pub fn new(quota: Quota, retention: Retention, now: Instant, revision: Revision) -> Self {
         let marks = Marks::new(&retention, now, revision);
         Self { quota, retention, marks, written: 0, last_rows: 0, not_before: now }
     }
 
-    /// A transaction of these events was made.
+    /// Records a committed transaction with these events.
     pub fn wrote(&mut self, events: &[BackendEvent]) {
         let bytes: usize = events.iter().map(|event| size(&event.key, event.value.as_ref())).sum();
         self.written += bytes as u64;
         self.last_rows = events.len();
     }
 
-    /// The revision up to which history is to be given up now, if any; the store is at `revision`.
+    /// Returns the mark up to which to discard history now, if any. `revision` is the current revision of the store.
     pub fn due(&mut self, now: Instant, revision: Revision) -> Option<Mark> {
         self.marks.note(now, revision, self.written);
         let demand = self.quota.demand(&self.retention).filter(|_| now >= self.not_before)?;
         let due = self.marks.due(now, demand)?;
-        // Until it is told otherwise.
+        // Until [`Self::met`] says that it succeeded.
         self.not_before = now + PAUSE;
         Some(due)
     }
 
-    /// It was given up.
+    /// Records that the history up to `mark` was discarded.
     pub fn met(&mut self, mark: Mark) {
         self.marks.forgot(mark);
         self.not_before = Instant::now();
     }
 
-    /// How long until there is something to give up; `None` while there is nothing.
+    /// Returns how long until there is history to discard; `None` while there is none.
     pub fn patience(&self, now: Instant) -> Option<Duration> {
         let next = self.marks.next(self.quota.demand(&self.retention)?)?;
         Some(next.max(self.not_before).saturating_duration_since(now))
     }
 
-    /// Rows that one step of a compaction walks: more than were written since the step before, or else it would never come
-    /// to an end.
+    /// Returns the rows that one step of a compaction walks: more than were written since the step before, or the
+    /// compaction would never finish.
     pub fn rows(&self) -> usize {
         STEP.max(2 * self.last_rows)
     }

@@ -1,4 +1,4 @@
-//! What waits for the thread that writes, and how much of it goes into one transaction.
+//! The queue of the thread that writes, and how much of it goes into one transaction.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -8,29 +8,29 @@ use tokio::sync::oneshot;
 
 use crate::backend::{Result, Revision, Write, WriteOutcome};
 
-/// Most commands in one transaction.
+/// Maximum number of commands in one transaction.
 const BATCH: usize = 512;
-/// Most bytes in one transaction (and one write more).
+/// Maximum number of bytes in one transaction; the last write may exceed it.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Something to do, and who waits for it.
+/// A command, and where its answer goes.
 pub(super) struct Command {
-    /// What to do.
+    /// The command.
     pub work: Work,
-    /// Where the answer goes.
+    /// Receives the answer.
     pub reply: oneshot::Sender<Result<WriteOutcome>>,
 }
 
-/// What the writer is asked to do.
+/// The commands of the writer.
 pub(super) enum Work {
     /// One compare-and-swap.
     Write(Write),
-    /// Forget the revisions below; answered with the boundary as if committed there.
+    /// Compacts to a revision. The answer is that revision, as if it had been committed.
     Compact(Revision),
 }
 
 impl Command {
-    /// What it writes.
+    /// Bytes of the key and value that it writes.
     pub fn bytes(&self) -> usize {
         match &self.work {
             Work::Write(write) => size(&write.key, write.value.as_ref()),
@@ -38,19 +38,20 @@ impl Command {
         }
     }
 
-    /// Answers who waits.
+    /// Sends the answer.
     pub fn answer(self, result: Result<WriteOutcome>) {
-        // Nobody need be waiting any more.
+        // The caller may have gone away.
         let _ = self.reply.send(result);
     }
 }
 
-/// Bytes of a write.
+/// Bytes of a key and its value.
 pub(super) fn size(key: &str, value: Option<&Bytes>) -> usize {
     key.len() + value.map_or(0, Bytes::len)
 }
 
-/// Everything that waits, within bounds; nothing at all if nobody comes for so long; `None` at the end.
+/// Returns the queued commands, within the bounds; an empty batch if none arrives within `patience`; `None` when the
+/// queue is closed.
 pub(super) fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) -> Option<Vec<Command>> {
     let first = match patience {
         None => queue.recv().ok()?,
@@ -60,8 +61,8 @@ pub(super) fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) 
             Err(RecvTimeoutError::Disconnected) => return None,
         },
     };
-    // On a busy processor the command has woken this thread in place of those who were about to ask too: they have their
-    // turn first, so that one transaction, and one fsync, serves them all. An idle one comes back at once.
+    // On a busy processor this command woke the thread before other callers could queue theirs: let them run first,
+    // so that one transaction, and one fsync, serves them all. On an idle processor the call returns at once.
     std::thread::yield_now();
     let mut bytes = first.bytes();
     let mut batch = vec![first];
@@ -70,7 +71,7 @@ pub(super) fn next_batch(queue: &Receiver<Command>, patience: Option<Duration>) 
         bytes += next.bytes();
         batch.push(next);
     }
-    // Whoever has gone away was promised nothing: do not work for them when there is too much to do.
+    // Drop commands whose callers have gone: they were promised nothing, and the writer has enough to do.
     batch.retain(|command| !command.reply.is_closed());
     Some(batch)
 }

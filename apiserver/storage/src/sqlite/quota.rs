@@ -1,13 +1,13 @@
-//! How large the store may grow (etcd: --quota-backend-bytes), and who may use what is left when it has.
+//! The size limit of the store (etcd: --quota-backend-bytes), and which writes may use the reserve beyond it.
 //!
 //! ```text
-//!   0 ── all writes ── quota ── shrinking and needed ones ── + 1/4 ── system's ── + 1/2 ── deletes alone ── + reserve
+//!   0 ── all writes ── quota ── shrinking and needed writes ── + 1/4 ── system's ── + 1/2 ── deletes only ── + reserve
 //! ```
 //!
-//! A delete takes space too, until compaction has forgotten what was deleted: the last half of the reserve is kept for
-//! deletes. Before it a quarter is kept for the system's own writes ([`Priority`]), which no other write can use up, and a
-//! quarter for what an ordinary create or growing write should not stop. Pages that compaction has freed are used again;
-//! the file does not become smaller.
+//! A delete takes space too, until compaction has removed what was deleted: the last half of the reserve is for
+//! deletes. Of the first half, one half (a quarter of the reserve) is for writes of the system ([`Priority`]), which
+//! no other write can use, and the other quarter is for writes that must succeed although ordinary creates and
+//! growing writes are refused. Pages that compaction has freed are reused; the file does not shrink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,38 +19,39 @@ use super::error::translate;
 use crate::backend::{BackendError, Priority, Result};
 use crate::retention::{Demand, Retention, history_room};
 
-/// The least reserve, and the greatest: a sixteenth of the quota between them.
+/// The smallest and the largest reserve; between them it is a sixteenth of the quota.
 const RESERVE: (u64, u64) = (1 << 20, 512 << 20);
-/// What SQLite may use beyond the reserve, to move rows while it removes some.
+/// What SQLite may use beyond the reserve, to move rows while it removes others.
 const SLACK: u64 = 1 << 20;
-/// Bytes that a row takes beside its key and value, with its place in the index.
+/// Bytes that a row takes besides its key and value, including its index entry.
 const ROW: u64 = 256;
-/// Values up to this size are admitted as deletes are: fencing tokens (fence.rs), without which controllers could delete
-/// nothing.
+/// Values up to this size are admitted like deletes: they are fencing tokens (fence.rs), without which controllers
+/// could delete nothing.
 const SMALL: usize = 128;
 
-/// The limits of one store. What it holds is the size of its pages that are in use.
+/// The limits of one store. Its size is that of the pages in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     quota: u64,
     reserve: u64,
-    /// Beyond which no delete is taken: a store that was larger than its quota when it was opened has a reserve of its own.
+    /// Size beyond which no delete is accepted. A store that was larger than its quota when it was opened gets a
+    /// reserve above its size.
     deletes: u64,
 }
 
-/// What a write does to the size of what is kept.
+/// How a write changes the size of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// A new key, or a value that is no smaller than the one before.
+    /// A new key, or a value that is not smaller than the one before.
     Grows,
     /// A smaller value.
     Shrinks,
-    /// No value, or hardly one.
+    /// A delete, or a very small value.
     Deletes,
 }
 
 impl Effect {
-    /// Of a write of `value` in place of `present`.
+    /// Returns the effect of writing `value` in place of `present`.
     pub fn of(value: Option<&[u8]>, present: Option<&[u8]>) -> Self {
         let len = value.map_or(0, <[u8]>::len);
         match present {
@@ -68,12 +69,12 @@ impl Limits {
         Self { quota, reserve, deletes: quota.max(used) + reserve }
     }
 
-    /// Bytes that the file may have in all.
+    /// Returns the largest size of the file in bytes.
     pub fn file(self) -> u64 {
         self.deletes + SLACK
     }
 
-    /// Whether a store that holds `used` bytes takes a write.
+    /// Whether a store that holds `used` bytes accepts a write.
     fn takes(self, effect: Effect, priority: Priority, used: u64) -> bool {
         let most = match (effect, priority) {
             (Effect::Deletes, _) => self.deletes,
@@ -92,14 +93,15 @@ impl Limits {
         )
     }
 
-    /// Once it has been full, ordinary creates and growing writes are taken again below this: else each page that
-    /// compaction frees would be written to at once, and whoever looks would see it full and not full by turns.
+    /// Once the store has been full, ordinary creates and growing writes are accepted again below this size.
+    /// Otherwise they would use each page that compaction frees at once, and readiness would flap between full and
+    /// not full.
     fn resumes(self) -> u64 {
         self.quota - (self.reserve / 8).min(self.quota)
     }
 }
 
-/// What is known of the size of a store; those who ask have a clone.
+/// What is known of the size of a store; clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Quota {
     limits: Option<Limits>,
@@ -108,7 +110,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// Of a store that is opened; without `bytes` nothing is refused.
+    /// Reads the size of a store when it is opened. Without `bytes` no write is refused.
     pub fn open(connection: &Connection, bytes: Option<u64>) -> Result<Self> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
         let limits = Limits::new(bytes, used(connection)?);
@@ -121,25 +123,26 @@ impl Quota {
         Ok(quota)
     }
 
-    /// Bytes that history may take within half a minute, where space runs short. In a full store that is a part of what is
-    /// kept for writes that make objects smaller.
+    /// Returns how many bytes history may take within half a minute, where space is short. In a full store this is a
+    /// part of the reserve for writes that make objects smaller.
     pub fn history_room(&self) -> Option<u64> {
         let (limits, used) = (self.limits?, self.used.load(Ordering::Relaxed));
         history_room(used, limits.quota)
             .map(|room| if used < limits.quota { room } else { limits.reserve / 16 })
     }
 
-    /// What history is to be given up.
+    /// Returns how much history to discard, if any.
     pub fn demand(&self, retention: &Retention) -> Option<Demand> {
         self.limits.and_then(|limits| retention.demand(self.used.load(Ordering::Relaxed), limits.quota))
     }
 
-    /// Why ordinary creates and growing writes are refused, from the first that was until there is space again.
+    /// Returns why ordinary creates and growing writes are refused: from the time when the store becomes full until
+    /// there is enough space again.
     pub fn why(&self) -> Option<String> {
         self.full.lock().clone()
     }
 
-    /// The room of the next transaction.
+    /// Returns the space for the next transaction.
     pub fn room(&self, connection: &Connection) -> Result<Room> {
         let Some(limits) = self.limits else { return Ok(Room::default()) };
         let used = used(connection)?;
@@ -147,7 +150,7 @@ impl Quota {
         Ok(Room { limits: Some(limits), used, closed: self.full.lock().is_some() })
     }
 
-    /// Looks how much is used, after a compaction.
+    /// Reads the size again, after a compaction.
     pub fn recheck(&self, connection: &Connection) -> Result<()> {
         self.room(connection).map(drop)
     }
@@ -166,17 +169,18 @@ impl Quota {
     }
 }
 
-/// What one transaction may write.
+/// The space that one transaction may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
     limits: Option<Limits>,
     used: u64,
-    /// Ordinary creates and growing writes are refused until there is more space.
+    /// Whether ordinary creates and growing writes are refused until there is more space.
     closed: bool,
 }
 
 impl Room {
-    /// Takes room for a row of `bytes` of key and value, or says why there is none.
+    /// Takes space for a row with `bytes` of key and value. Fails if there is none for a write of this effect and
+    /// priority.
     pub fn take(&mut self, effect: Effect, priority: Priority, bytes: usize) -> Result<()> {
         let Some(limits) = self.limits else { return Ok(()) };
         let stands_back = self.closed && (effect, priority) == (Effect::Grows, Priority::Ordinary);
@@ -188,7 +192,7 @@ impl Room {
     }
 }
 
-/// Bytes of the pages that are in use.
+/// Returns the bytes of the pages in use.
 fn used(connection: &Connection) -> Result<u64> {
     let pages = number(connection, "PRAGMA page_count")?;
     let in_use = pages.saturating_sub(number(connection, "PRAGMA freelist_count")?);

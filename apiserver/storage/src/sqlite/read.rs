@@ -1,4 +1,4 @@
-//! Reads: each in one snapshot.
+//! Reads of keys, ranges and events: each uses one snapshot.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use super::row::Row;
 use super::schema;
 use crate::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 
-/// Most revisions that one look at the log covers.
+/// Maximum number of revisions that one query of the log covers.
 const WINDOW: u64 = 1024;
-/// Most bytes of values that one look at the log returns (and one event more).
+/// Maximum number of bytes of values that one query of the log returns; the last event may exceed it.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// One key.
+/// Returns one key.
 pub(super) fn get(
     connection: &mut Connection,
     key: &str,
@@ -28,7 +28,7 @@ pub(super) fn get(
     Ok((pair, revision))
 }
 
-/// A range of keys.
+/// Returns a range of keys.
 pub(super) fn range(
     connection: &mut Connection,
     keys: &Range<String>,
@@ -45,7 +45,7 @@ pub(super) fn range(
     Ok(RangeResult { revision, items, count })
 }
 
-/// The first pairs of a range.
+/// Returns the first pairs of a range.
 pub(super) fn page(
     connection: &mut Connection,
     keys: &Range<String>,
@@ -75,7 +75,7 @@ fn count(snapshot: &Transaction<'_>, keys: &Range<String>, revision: Revision) -
     number.map_err(translate)
 }
 
-/// Events above `after`, as many as one look covers.
+/// Returns events above `after`, within the limits of one query.
 pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u64) -> Result<EventBatch> {
     let snapshot = connection.transaction().map_err(translate)?;
     let (oldest, newest) = bounds(&snapshot)?;
@@ -98,13 +98,13 @@ pub(super) fn events(connection: &mut Connection, keys: &Range<String>, after: u
     Ok(EventBatch { events, upto })
 }
 
-/// The oldest readable revision.
+/// Returns the oldest readable revision and the newest one.
 pub(super) fn oldest(connection: &mut Connection) -> Result<Bounds> {
     let snapshot = connection.transaction().map_err(translate)?;
     bounds(&snapshot).map(|(oldest, newest)| Bounds { oldest, newest })
 }
 
-/// What can be read.
+/// The revisions that can be read.
 pub(super) struct Bounds {
     /// The compaction boundary.
     pub oldest: Revision,
@@ -112,7 +112,7 @@ pub(super) struct Bounds {
     pub newest: Revision,
 }
 
-/// Whether a watch may start after this revision: its first event may be at the boundary, as in etcd.
+/// Fails if a watch may not start after this revision. Its first event may be at the boundary, as in etcd.
 pub(super) fn check_start(after: Revision, oldest: Revision) -> Result<()> {
     match after.0.saturating_add(1) < oldest.0 {
         true => Err(BackendError::Compacted { requested: after, oldest }),
@@ -120,7 +120,7 @@ pub(super) fn check_start(after: Revision, oldest: Revision) -> Result<()> {
     }
 }
 
-/// The compaction boundary and the newest revision of a snapshot.
+/// Returns the compaction boundary and the newest revision of a snapshot.
 pub(super) fn bounds(snapshot: &Connection) -> Result<(Revision, Revision)> {
     let mut statement = snapshot.prepare_cached(schema::BOUNDS).map_err(translate)?;
     let row = statement.query_row([], |row| Ok((Revision(row.get(0)?), Revision(row.get(1)?))));
@@ -146,7 +146,7 @@ impl Latest {
     }
 }
 
-/// A key's last write up to a revision.
+/// Returns a key's last write at or before a revision.
 pub(super) fn latest(snapshot: &Connection, key: &str, revision: Revision) -> Result<Option<Latest>> {
     let mut statement = snapshot.prepare_cached(schema::LATEST).map_err(translate)?;
     let mut rows = statement.query(params![key, signed(revision)?]).map_err(translate)?;
@@ -209,7 +209,7 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BackendEvent> {
     Ok(BackendEvent { revision, key, value, create_revision, previous })
 }
 
-/// The value of a row, by the columns of its value, of the revision that it replaced, and of its checksum.
+/// Returns the value of a row, given the columns of its value, of the revision that it replaced, and of its checksum.
 fn value(
     row: &rusqlite::Row<'_>,
     revision: u64,

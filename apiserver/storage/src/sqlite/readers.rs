@@ -1,4 +1,5 @@
-//! The pool of connections that read, off the async threads; and what a read tells of how far the writer is.
+//! The pool of connections that read on blocking threads. A read also reports the revision of its snapshot to the
+//! feed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -19,9 +20,9 @@ pub(super) struct Readers {
     feed: Arc<Feed>,
 }
 
-/// A result that tells the revision it was read at.
+/// A result of a read, and the revision of its snapshot.
 pub(super) trait ReadAt {
-    /// The newest revision in the snapshot that was read, where it is known.
+    /// Returns the newest revision in the snapshot, if the result contains it.
     fn snapshot(&self) -> Option<Revision>;
 }
 
@@ -41,7 +42,7 @@ impl Readers {
         let task = move || {
             let _permit = permit;
             let mut connection = readers.idle.lock().pop().ok_or_else(|| stopped("no reader is left"))?;
-            // The connection comes back from work that panics, too: what was read with it has ended by then.
+            // The connection is returned after a panic too: the transaction on it has ended by then.
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             readers.idle.lock().push(connection);
             let result = result.unwrap_or_else(|panic| resume_unwind(panic));
@@ -99,7 +100,8 @@ mod tests {
     use super::super::{SqliteOptions, open, read};
     use super::*;
 
-    /// As many panics as there were connections, and nothing could be read any more; /livez did not tell.
+    /// Regression: after as many panics as there were connections nothing could be read any more, and
+    /// /livez did not report it.
     #[tokio::test]
     async fn reads_go_on_after_work_that_panics() {
         let directory = tempfile::tempdir().unwrap();

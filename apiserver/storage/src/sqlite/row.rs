@@ -1,5 +1,5 @@
-//! A row of the log, as it is written and as it is told from one that is not as it was written: SQLite notices damage to
-//! its own structure, and none to what is kept in it.
+//! A row of the log, with a checksum: SQLite detects damage to its own structure, but not to the values that it
+//! stores.
 
 use bytes::Bytes;
 use rusqlite::{Connection, params};
@@ -8,22 +8,22 @@ use super::error::translate;
 use super::schema;
 use crate::backend::Result;
 
-/// What a row says.
+/// The content of a row.
 pub(super) struct Row<'a> {
-    /// Of the write.
+    /// The revision of the write.
     pub revision: u64,
-    /// What was written.
+    /// The key that was written.
     pub key: &'a str,
-    /// The write that made the key exist.
+    /// The revision of the write that created the key.
     pub create_revision: u64,
-    /// The write that this one replaced, 0 if the key did not exist.
+    /// The revision of the write that this one replaced; 0 if the key did not exist.
     pub prev_revision: u64,
-    /// None if it was a delete.
+    /// The value; `None` for a delete.
     pub value: Option<&'a [u8]>,
 }
 
 impl Row<'_> {
-    /// Appends it.
+    /// Appends the row to the log.
     pub fn insert(&self, transaction: &Connection) -> Result<()> {
         let mut statement = transaction.prepare_cached(schema::INSERT).map_err(translate)?;
         let Self { revision, key, create_revision, prev_revision, value } = self;
@@ -32,12 +32,12 @@ impl Row<'_> {
         statement.execute(fields).map_err(translate).map(drop)
     }
 
-    /// Whether this is the checksum that it was written with.
+    /// Whether the row has this checksum.
     pub fn has(&self, checksum: u32) -> bool {
         self.checksum() == checksum
     }
 
-    /// A copy of the value; empty, which no value is, if the row is not as it was written.
+    /// Returns a copy of the value; empty, which no valid value is, if the checksum differs.
     pub fn value_if(&self, checksum: u32) -> Bytes {
         match self.value {
             Some(value) if self.has(checksum) => Bytes::copy_from_slice(value),
@@ -45,7 +45,7 @@ impl Row<'_> {
         }
     }
 
-    /// CRC-32 of all that it says.
+    /// Returns the CRC-32 of all fields.
     fn checksum(&self) -> u32 {
         let mut sum = crc32fast::Hasher::new();
         for number in [self.revision, self.create_revision, self.prev_revision] {

@@ -1,9 +1,9 @@
-//! What stands in the file.
+//! The tables and statements of the SQLite file.
 //!
-//! `log` holds one row a write, and `meta` the compaction boundary. A row goes away only by compaction, and only below
-//! the boundary. The revision counter is the higher of the log's highest revision and the boundary, and no crash can
-//! turn it back: each is moved by a transaction that tells nobody of it before COMMIT. In a store that was restored, or
-//! whose objects came from etcd, the boundary is above every row until the first write.
+//! `log` holds one row for each write, and `meta` holds the compaction boundary. Only compaction removes a row, and
+//! only below the boundary. The current revision is the higher of the log's highest revision and the boundary. No
+//! crash can lower it: no reader sees a new value of either before COMMIT. In a store that was restored, or whose
+//! objects came from etcd, the boundary is above every row until the first write.
 
 /// Marks the file as ours (`PRAGMA application_id`): "DryD".
 pub(super) const APPLICATION_ID: u32 = 0x4472_7944;
@@ -12,7 +12,7 @@ pub(super) const VERSION: u32 = 2;
 
 /// The tables. An empty store is at revision 1, as in etcd.
 /// `prev_revision` is the write that this one replaced, 0 if the key did not exist.
-/// `checksum` is that of the row (row.rs).
+/// `checksum` covers the whole row (row.rs).
 /// The index carries `deleted` so that counting and paging never touch values.
 pub(super) const CREATE: &str = "
     CREATE TABLE log (
@@ -29,18 +29,18 @@ pub(super) const CREATE: &str = "
     INSERT INTO meta (name, number) VALUES ('compacted', 1), ('scrubbed', 1);
 ";
 
-/// Stands in a store whose objects have been moved, with one row that says where they are.
+/// The table in a store whose objects have been moved; its one row has their new location.
 pub(super) const MOVED: &str = "CREATE TABLE moved (place TEXT NOT NULL) STRICT";
 
-/// Stands in a store whose objects are being moved, or were and it was broken off, with one row that says where to, and
-/// by which attempt.
+/// The table in a store whose objects are being moved, or whose move was aborted; its one row has the target and the
+/// attempt.
 pub(super) const MOVING: &str = "CREATE TABLE moving (place TEXT NOT NULL, attempt INTEGER NOT NULL) STRICT";
 
 /// The oldest readable revision and the newest, in one snapshot.
 pub(super) const BOUNDS: &str = "
     SELECT number, max(number, coalesce((SELECT max(revision) FROM log), 0)) FROM meta WHERE name = 'compacted'";
 
-/// A key's last write up to a revision.
+/// A key's last write at or before a revision.
 pub(super) const LATEST: &str = "
     SELECT revision, create_revision, deleted, value, prev_revision, checksum FROM log
     WHERE key = ?1 AND revision <= ?2 ORDER BY revision DESC LIMIT 1";
@@ -61,7 +61,7 @@ pub(super) const COUNT: &str = "
         WHERE key >= ?1 AND key < ?2 AND revision <= ?3 GROUP BY key
     ) WHERE NOT gone";
 
-/// Events of a key range in a window of revisions, with what they replaced.
+/// Events of a key range in a window of revisions, with the rows that they replaced.
 pub(super) const EVENTS: &str = "
     SELECT log.revision, log.key, log.create_revision, log.deleted, log.value, log.prev_revision, log.checksum,
            old.revision, old.create_revision, old.value, old.prev_revision, old.checksum
@@ -69,22 +69,22 @@ pub(super) const EVENTS: &str = "
     WHERE log.revision > ?1 AND log.revision <= ?2 AND +log.key >= ?3 AND +log.key < ?4
     ORDER BY log.revision";
 
-/// Every row, key by key, as it was written.
+/// Every row as it was written, ordered by key and revision.
 pub(super) const HISTORY: &str = "
     SELECT key, revision, create_revision, prev_revision, deleted, value, checksum FROM log ORDER BY key, revision";
 
-/// Moves a number of `meta`.
+/// Sets a number of `meta`.
 pub(super) const SET: &str = "UPDATE meta SET number = ?2 WHERE name = ?1";
 
-/// Stands in a store that an import made: which one.
+/// Records which import created the store.
 pub(super) const MADE_BY: &str = "INSERT INTO meta (name, number) VALUES ('import', ?1)";
 
-/// Takes as much space as a write of so many bytes, at the highest revision there can be; it is never committed.
+/// Takes as much space as a write of so many bytes, at the highest possible revision; it is never committed.
 pub(super) const FILL: &str = "
     INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value, checksum)
     VALUES (9223372036854775807, '', 0, 0, FALSE, randomblob(?1), 0)";
 
-/// Appends a write.
+/// Appends a row.
 pub(super) const INSERT: &str = "
     INSERT INTO log (revision, key, create_revision, prev_revision, deleted, value, checksum)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";

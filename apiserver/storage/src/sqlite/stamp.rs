@@ -1,4 +1,4 @@
-//! Whose a file is, and of which layout: two numbers in its header, by which others are refused.
+//! The application id and the layout version in the header of a file, by which other files are recognized.
 
 use rusqlite::Connection;
 
@@ -7,31 +7,33 @@ use super::error::translate;
 use super::schema;
 use crate::backend::Result;
 
-/// Bytes of the header that they are among (sqlite.org/fileformat.html).
+/// Bytes of the header that contains them (sqlite.org/fileformat.html).
 pub(super) const HEADER: usize = 100;
 
-/// What a file says that it is.
+/// The application id and the layout version of a file.
 pub(super) struct Stamp {
     application: u32,
     layout: u32,
 }
 
 impl Stamp {
-    /// By the file's first bytes: so a file that may be foreign is read which SQLite has not opened yet.
+    /// Reads the stamp from the file's first bytes, before SQLite opens a file that may belong to another
+    /// application.
     pub fn of(header: &[u8; HEADER]) -> Self {
         let number =
             |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         Self { application: number(68), layout: number(60) }
     }
 
-    /// As SQLite reads it. A file that it has open must be opened by nobody else in its process: its locks would end.
+    /// Reads the stamp through SQLite. A file that SQLite has open must not be opened otherwise in the same process:
+    /// closing it would drop SQLite's locks.
     pub fn read(connection: &Connection) -> Result<Self> {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
         let read = || Ok(Self { application: pragma("application_id")?, layout: pragma("user_version")? });
         read().map_err(translate)
     }
 
-    /// Refuses one that is not of ours.
+    /// Fails if the file belongs to another application or has another layout.
     pub fn is_ours(&self) -> Result<()> {
         let (layout, ours) = (self.layout, schema::VERSION);
         match () {

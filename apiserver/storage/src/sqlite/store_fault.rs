@@ -1,31 +1,31 @@
-//! Why an opening of the store has ended: nothing but another opening takes writes again.
+//! The fault that ended an open store: it accepts no writes until it is opened again.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::backend::BackendError;
 
-/// What has ended it, if anything has; those who ask have a clone.
+/// The fault, if there is one; clones share it.
 #[derive(Clone, Default)]
 pub(super) struct StoreFault(Arc<OnceLock<String>>);
 
 impl StoreFault {
-    /// It ends. Of several reasons the first one is told.
+    /// Records a fault. The first one recorded is kept.
     pub fn record(&self, why: String) {
         tracing::error!(why, "no write is taken until the store is opened again");
         let _ = self.0.set(why);
     }
 
-    /// Whether it has come.
+    /// Whether a fault is recorded.
     pub fn is_recorded(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// What it came by.
+    /// Returns the recorded fault.
     pub fn why(&self) -> Option<String> {
         self.0.get().cloned()
     }
 
-    /// What whoever writes from then on is told.
+    /// Returns the error that every later write gets; `None` if there is no fault.
     pub fn refusal(&self) -> Option<BackendError> {
         self.why().map(BackendError::Closed)
     }

@@ -1,4 +1,5 @@
-//! One task a watch: takes events from the ring while it keeps up, and from the log when it does not.
+//! One task for each watch: it takes events from the ring while it keeps up, and reads them from the log table
+//! otherwise.
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -10,8 +11,8 @@ use super::read;
 use super::readers::Readers;
 use crate::backend::{BackendError, Result, Revision, WatchItem};
 
-/// Batches that may wait for the receiver before its watch falls behind. A batch may hold `read::WINDOW_BYTES`. Caches
-/// have one or two watches each, and no client has one.
+/// Batches queued for the receiver before its watch falls behind. A batch may hold `read::WINDOW_BYTES`. Caches have
+/// one or two watches each, and clients have none.
 const CHANNEL: usize = 4;
 
 /// Starts a watch of `keys` after a revision.
@@ -30,7 +31,7 @@ pub(super) fn start(
 }
 
 struct Watch {
-    /// Weak, as a running watch must not keep the file open.
+    /// Weak, because a running watch must not keep the file open.
     readers: Weak<Readers>,
     subscription: Subscription,
     keys: Range<String>,
@@ -42,7 +43,7 @@ struct Watch {
     items: mpsc::Sender<WatchItem>,
 }
 
-/// The receiver went away.
+/// The receiver was dropped.
 struct Gone;
 
 impl Watch {
@@ -57,7 +58,7 @@ impl Watch {
         }
     }
 
-    /// Runs until the receiver is gone (`Err`) or the watch has failed.
+    /// Runs until the receiver is dropped (`Err`) or the watch has failed.
     async fn pump(&mut self) -> Result<Result<(), BackendError>, Gone> {
         if let Err(error) = self.check_start().await {
             return Ok(Err(error));
@@ -98,7 +99,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Answers a request for progress once everything it could know of has been sent.
+    /// Answers a progress request after all events that the requester may know of have been sent.
     async fn tell_progress(&mut self, head: Head) -> Result<(), Gone> {
         if head.round == self.round || head.revision < head.wanted.max(self.after.0) {
             return Ok(());

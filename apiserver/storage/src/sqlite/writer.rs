@@ -24,7 +24,7 @@ use super::store_fault::StoreFault;
 use crate::backend::{BackendError, Result, Revision, WriteOutcome};
 use crate::failpoints;
 
-/// The server that met a full disk need not be started again.
+/// Adds to a `NoSpace` error that writes resume without a restart.
 fn goes_on(error: BackendError) -> BackendError {
     match error {
         BackendError::NoSpace(why) => BackendError::NoSpace(format!("{why}, and writes go on by themselves")),
@@ -32,7 +32,7 @@ fn goes_on(error: BackendError) -> BackendError {
     }
 }
 
-/// The queue's sending end; dropping it lets the thread finish the queue and waits for it.
+/// The sending end of the queue. Dropping it lets the thread finish the queued commands, and waits for it.
 pub(super) struct WriterHandle {
     queue: Option<SyncSender<Command>>,
     full: Full,
@@ -42,7 +42,7 @@ pub(super) struct WriterHandle {
 }
 
 impl WriterHandle {
-    /// Starts the thread, which holds `lock` as long as it runs.
+    /// Starts the thread. It holds `lock` as long as it runs.
     pub fn start(
         mut connection: Connection,
         lock: Arc<Lock>,
@@ -74,26 +74,26 @@ impl WriterHandle {
         Ok(Self { queue: Some(sender), full, quota, fault, thread: Some(thread) })
     }
 
-    /// Why writes are refused at present.
+    /// Returns why writes are refused at present; `None` if they are accepted.
     pub fn refuses(&self) -> Option<String> {
         self.fault.why().or_else(|| self.full.why()).or_else(|| self.quota.why())
     }
 
-    /// Bytes that history may take, where space runs short.
+    /// Returns how many bytes history may take, if space is short.
     pub fn history_room(&self) -> Option<u64> {
         self.quota.history_room()
     }
 
-    /// Why the thread writes no more.
+    /// Returns why the thread has stopped writing; `None` while it writes.
     pub fn ended(&self) -> Option<String> {
         let runs = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
         let fault = || (!runs()).then(|| "the thread that writes has ended by a fault of its own".to_owned());
         self.fault.why().or_else(fault)
     }
 
-    /// Queues work and waits for its answer, or refuses it at once.
+    /// Queues a command and waits for its answer. Fails at once if the queue is full.
     pub async fn ask(&self, work: Work) -> Result<WriteOutcome> {
-        // Whatever the thread has begun it answers, so that what it has not answered when it ends was not written.
+        // The thread answers every command that it has begun, so a command without an answer was not carried out.
         let fault = || BackendError::Unavailable("the writer has stopped".to_owned());
         let stopped = || self.fault.refusal().unwrap_or_else(fault);
         let (reply, answer) = oneshot::channel();
@@ -125,7 +125,8 @@ struct Writer {
     pressure: Pressure,
     fault: StoreFault,
     files: OpenFiles,
-    /// Below the connection, as fields are dropped in their order: nobody else opens the store before that is closed.
+    /// Declared after the connection, because fields are dropped in this order: no other process may open the store
+    /// before the connection is closed.
     lock: Arc<Lock>,
 }
 
@@ -160,7 +161,7 @@ impl Writer {
         }
     }
 
-    /// How long to wait for work.
+    /// Returns how long to wait for a command; `None` means without limit.
     fn patience(&self) -> Option<Duration> {
         match self.compaction.pending() {
             true => Some(Duration::ZERO),
@@ -172,7 +173,7 @@ impl Writer {
         }
     }
 
-    /// All or nothing: either every command of the batch is answered from one durable transaction, or all fail.
+    /// Commits all commands of the batch in one durable transaction, or fails all of them.
     fn commit(&mut self, batch: Vec<Command>) {
         let applied = self.stand(&batch).and_then(|()| self.apply(&batch)).map_err(goes_on);
         self.note(&batch, &applied);
@@ -189,10 +190,11 @@ impl Writer {
         }
     }
 
-    /// Nobody would find what is written to files that have lost their names. What was written before is copied into the
-    /// file, wherever that is now, so that it is whole there, and so that its log does no harm to one that has its name.
+    /// Records a fault, and fails, if a file of the store has lost its name: later writes to it could not be found.
+    /// First copies the log into the file, wherever the file is now: it is complete there, and its log can do no harm
+    /// to another file of its name.
     fn stand(&mut self, batch: &[Command]) -> Result<()> {
-        // That comes every few minutes, also where nobody writes.
+        // Compactions are queued every few minutes, even without writes.
         let is_compaction = |command: &Command| matches!(command.work, Work::Compact(_));
         let Some(lost) = self.files.replaced(batch.iter().any(is_compaction)) else { return Ok(()) };
         if let Err(error) = checkpoints::empty_log(&self.connection).map_err(|error| self.lock.note(error)) {
@@ -206,10 +208,10 @@ impl Writer {
         self.fault.refusal().map_or(Ok(()), Err)
     }
 
-    /// What was written, or found no space, tells whether there is any.
+    /// Records whether the transaction found space.
     fn note(&self, batch: &[Command], applied: &Result<(Draft, Vec<Result<WriteOutcome>>)>) {
         let bytes = match applied {
-            // On the way of every write: nothing is counted where nothing is known to be full.
+            // This runs for every write, so nothing is counted unless the disk is known to be full.
             Ok(_) if !self.full.is_known() => return,
             Ok((draft, _)) => draft.events.iter().map(|event| size(&event.key, event.value.as_ref())).sum(),
             Err(_) => batch.iter().map(Command::bytes).sum(),

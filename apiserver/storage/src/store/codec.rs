@@ -1,4 +1,4 @@
-//! Objects to stored bytes and back.
+//! Encodes objects as stored bytes, and decodes them.
 
 use std::sync::Arc;
 
@@ -9,18 +9,19 @@ use super::sound;
 use crate::backend::{BackendError, Revision};
 use crate::storage::{StorageError, Stored};
 
-/// The bytes to store. The resourceVersion is left out: it is the revision of the write that carries them.
+/// Returns the bytes to store. They have no resourceVersion, because that is the revision of the write.
 pub(super) fn encode(mut object: Object) -> Bytes {
     object.set_resource_version("");
     object.to_json()
 }
 
-/// The object that [`encode`] made `bytes` of.
+/// Decodes bytes that [`encode`] made.
 pub(super) fn decode_own(bytes: &[u8]) -> Object {
     Object::from_json(bytes).unwrap_or_default()
 }
 
-/// The object that `bytes` hold, as of `revision`: they can be decoded, but are not yet.
+/// Returns the object in `bytes` at `revision`. Checks that the bytes can be decoded; decodes them later. Fails if
+/// they are damaged.
 pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<Stored>, StorageError> {
     not_empty(key, bytes)?;
     match sound::has_metadata(bytes) {
@@ -30,12 +31,12 @@ pub(crate) fn decode(key: &str, bytes: &[u8], revision: Revision) -> Result<Arc<
     }
 }
 
-/// What a backend hands out in place of a value that is not what was written.
+/// Fails for the empty value that a backend returns in place of a damaged one.
 fn not_empty(key: &str, bytes: &[u8]) -> Result<(), StorageError> {
     if bytes.is_empty() { Err(corrupt(key, "it is not as it was written")) } else { Ok(()) }
 }
 
-/// What is stored under `key` is not what this crate writes.
+/// The error for a value that this crate did not write, or that is damaged.
 pub(super) fn corrupt(key: &str, why: &str) -> StorageError {
     StorageError::Backend(BackendError::Corrupt(format!("the value of {key:?} cannot be read: {why}")))
 }

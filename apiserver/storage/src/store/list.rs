@@ -10,13 +10,13 @@ use crate::scope::next_key;
 use crate::storage::{ListOptions, Page, ReadAt, Scope, StorageError, Stored};
 use crate::work_meter::WorkMeter;
 
-/// Most pairs read from the backend at once (Kubernetes: maxLimit is 10000).
+/// Maximum number of pairs read from the backend at once (Kubernetes: maxLimit is 10000).
 const LARGEST_BATCH: usize = 2_500;
-/// Most pairs of the first batch, of which nobody knows how large they are: a few MiB if they are as large as may be.
+/// Maximum number of pairs of the first batch, whose size is unknown: a few MiB at most.
 const FIRST_BATCH: usize = 50;
-/// About the most bytes that are read from the backend at once.
+/// Approximate maximum of bytes read from the backend at once.
 const LARGEST_BATCH_BYTES: usize = 8 << 20;
-/// Fewest pairs worth a round trip when a selection may drop most of them, or they are large.
+/// Fewest pairs of a batch if a selection may drop most of them, or if they are large.
 const SMALLEST_BATCH: usize = 50;
 
 /// Reads one page. (Kubernetes: etcd3/store.go, GetList.)
@@ -56,12 +56,13 @@ struct Reading<'a> {
     next: Option<String>,
     remaining: u64,
     work: WorkMeter,
-    /// Bytes of a pair of the last batch.
+    /// Average bytes of a pair in the last batch.
     average: usize,
     room: &'a mut dyn Room,
-    /// Bytes of it that were taken and hold nothing yet.
+    /// Bytes that `room` has granted and that are not used yet.
     spare: usize,
-    /// Where a cache is filled, which keeps what it is given: what cannot be read, which is then no reason to give up.
+    /// Set when a cache is filled: the damaged values, which then do not fail the read. The cache keeps the objects,
+    /// so they are packed.
     filling: Option<Damaged>,
 }
 
@@ -90,13 +91,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// About the bytes of the next batch; nothing is known of the first.
+    /// Returns about how many bytes the next batch has; 0 for the first one.
     fn expected(&self) -> usize {
         let most = usize::try_from(self.remaining).unwrap_or(usize::MAX);
         self.batch.min(most).saturating_mul(self.average)
     }
 
-    /// Takes room for so many bytes, if that much is not at hand.
+    /// Requests memory so that `bytes` are available in total.
     async fn make_room(&mut self, bytes: usize) -> Result<(), StorageError> {
         if let Some(missing) = bytes.checked_sub(self.spare).filter(|missing| *missing > 0) {
             self.room.take(missing).await.map_err(StorageError::Refused)?;
@@ -105,7 +106,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Holds a batch.
+    /// Accounts for the memory of a batch.
     async fn fill(&mut self, batch: &[KeyValue]) -> Result<(), StorageError> {
         let bytes: usize = batch.iter().map(|pair| pair.value.len()).sum();
         self.average = bytes / batch.len().max(1);
@@ -114,8 +115,8 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// The next batch. Who reads on to the end knows from the first one how much is left: to count it at each batch would
-    /// take the square of the number of objects.
+    /// Reads the next batch. A list without a limit knows from the first batch how many objects are left: counting
+    /// them for each batch would take time quadratic in their number.
     async fn batch(&self) -> Result<RangeResult, StorageError> {
         let (backend, keys, batch) = (&self.store.backend, self.keys.clone(), self.batch);
         match self.revision {
@@ -127,13 +128,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Later batches are read at the revision of the first.
+    /// Fixes the revision of later batches to that of the first one.
     fn pin(&mut self, revision: Revision) {
         self.revision.get_or_insert(revision);
         self.at = self.revision;
     }
 
-    /// Takes a batch; `true` when the page is complete.
+    /// Adds a batch to the page. Returns `true` when the page is complete.
     async fn take(&mut self, batch: &[KeyValue], count: u64) -> Result<bool, StorageError> {
         let mut taken = 0_usize;
         for pair in batch {
@@ -147,7 +148,7 @@ impl<'a> Reading<'a> {
                 self.spare += pair.value.len();
                 continue;
             }
-            // A page is sent and forgotten: to pack it would be for nothing.
+            // A page is sent and dropped, so only objects for a cache are packed.
             if self.filling.is_some() {
                 stored.pack(self.store.interner());
             }
@@ -167,7 +168,8 @@ impl<'a> Reading<'a> {
         Ok(false)
     }
 
-    /// The object of a pair. Most readers want the bytes, so it is not decoded yet.
+    /// Returns the object of a pair, not decoded yet: most readers need only its bytes. Returns `None` for a damaged
+    /// value while a cache is filled.
     fn stored(&mut self, pair: &KeyValue) -> Result<Option<Arc<Stored>>, StorageError> {
         match (self.store.decode(pair), &mut self.filling) {
             (Err(StorageError::Backend(BackendError::Corrupt(why))), Some(damaged)) => {
@@ -199,17 +201,18 @@ fn first_batch(limit: usize, selected: bool) -> usize {
     if limit == 0 { FIRST_BATCH } else { limit.clamp(least, FIRST_BATCH) }
 }
 
-/// Twice as many pairs as in the last batch, if such pairs (`bytes` each) are no more than is read at once.
+/// Returns twice the size of the last batch, limited so that pairs of `bytes` each do not exceed what is read at
+/// once.
 fn next_batch(last: usize, bytes: usize) -> usize {
     let most = LARGEST_BATCH_BYTES / bytes.max(1);
     (last * 2).min(LARGEST_BATCH).min(most.max(SMALLEST_BATCH))
 }
 
-/// Keys of values that cannot be read, and why.
+/// Keys of the values that cannot be decoded, and why.
 type Damaged = Vec<(String, String)>;
 
-/// All that can be read of a resource at its latest revision, and what cannot: one damaged value must not keep all
-/// others from being served.
+/// Reads all objects of a resource at its latest revision. Returns the damaged values separately, because one of them
+/// must not keep all others from being served.
 pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revision, Damaged), StorageError> {
     let options = ListOptions { at: ReadAt::Latest, limit: 0, start: None };
     let (scope, mut room) = (Scope::all(), Endless);
@@ -218,7 +221,7 @@ pub(crate) async fn readable(store: &Store) -> Result<(Vec<Arc<Stored>>, Revisio
     Ok((read.items, read.revision.unwrap_or_default(), read.filling.unwrap_or_default()))
 }
 
-/// The present objects of a scope at one revision, for the start of a watch.
+/// Reads the current objects of a scope at one revision, for the start of a watch.
 pub(crate) async fn everything(
     store: &Store,
     scope: &Scope,

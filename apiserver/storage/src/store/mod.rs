@@ -30,7 +30,7 @@ pub(crate) use list::{everything, readable};
 pub(crate) use own_writes::OwnWrites;
 use watch::StoreWatcher;
 
-/// Before every object's group and resource.
+/// The prefix of every object's key; its group and resource follow.
 pub(crate) const PREFIX: &str = "/registry/";
 
 /// Objects of one resource in a backend.
@@ -42,10 +42,10 @@ pub struct Store {
     interner: Arc<Interner>,
 }
 
-/// What became of one write.
+/// The outcome of one write.
 enum Put {
     Committed(Arc<Stored>),
-    /// The comparison failed; here is what stands there.
+    /// The comparison failed; the object that is stored now.
     Conflict(Option<Arc<Stored>>),
 }
 
@@ -66,22 +66,22 @@ impl Store {
         prefix_range(&self.prefix)
     }
 
-    /// Objects of writes through this store, for whoever follows the backend's watch beside it.
+    /// The writes through this store whose events have not arrived, for the task that follows the backend's watch.
     pub(crate) fn own_writes(&self) -> &Arc<OwnWrites> {
         &self.own_writes
     }
 
-    /// What the objects have in common.
+    /// The interner for text that the objects have in common.
     pub(crate) fn interner(&self) -> &Interner {
         &self.interner
     }
 
-    /// The part of a backend key below the resource's prefix.
+    /// Returns the part of a backend key below the resource's prefix. Fails if the key does not have the prefix.
     pub(crate) fn relative<'a>(&self, key: &'a str) -> Result<&'a str, StorageError> {
         key.strip_prefix(&*self.prefix).ok_or_else(|| codec::corrupt(key, "outside of the range asked for"))
     }
 
-    /// The object of a pair.
+    /// Returns the object of a pair.
     pub(crate) fn decode(&self, pair: &KeyValue) -> Result<Arc<Stored>, StorageError> {
         codec::decode(self.relative(&pair.key)?, &pair.value, pair.mod_revision)
     }
@@ -136,7 +136,7 @@ impl Store {
     }
 }
 
-/// The revision to ask the backend for; `None` is its latest.
+/// Returns the revision to read from the backend; `None` is the latest.
 fn backend_revision(at: ReadAt) -> Option<Revision> {
     match at {
         ReadAt::Latest | ReadAt::NotOlderThan(_) => None,
@@ -144,7 +144,7 @@ fn backend_revision(at: ReadAt) -> Option<Revision> {
     }
 }
 
-/// The latest state there is may still be older than a client has seen elsewhere.
+/// Fails if the latest revision is older than the one that the client has seen elsewhere.
 fn fresh_enough(at: ReadAt, current: Revision) -> Result<(), StorageError> {
     match at {
         ReadAt::NotOlderThan(requested) if requested > current => {

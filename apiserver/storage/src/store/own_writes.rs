@@ -1,8 +1,8 @@
-//! Hands what a write made of an object to whoever receives the event of that very write.
+//! Passes the object of a write through this server to the task that receives the write's event.
 //!
-//! A write is announced before it is sent, because its event may overtake its answer. An event belongs to the write that
-//! was committed at its revision; while no answer tells the revision, to one with the same bytes: equal bytes under the
-//! same key are the same object, whoever wrote them.
+//! A write is announced before it is sent, because its event may arrive before its response. An event belongs to the
+//! write that was committed at its revision; until a response has the revision, the event is matched to a write
+//! with the same bytes: equal bytes under the same key are the same object, no matter which client wrote them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 use crate::backend::Revision;
 use crate::storage::Stored;
 
-/// Most announced writes, and most bytes of them. Beyond either an event is read like that of another server.
+/// Maximum number of announced writes, and of their bytes. Beyond either limit the object of an event is decoded, as
+/// for a write of another server.
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 16 << 20;
 
-/// Announced writes whose events have not been seen.
+/// Announced writes whose events have not arrived.
 #[derive(Default)]
 pub(crate) struct OwnWrites {
     followed: AtomicBool,
@@ -27,13 +28,13 @@ pub(crate) struct OwnWrites {
 
 #[derive(Default)]
 struct Pending {
-    /// By key, oldest first.
+    /// By key, the oldest first.
     slots: HashMap<String, VecDeque<Arc<Slot>>>,
     count: usize,
     bytes: usize,
 }
 
-/// One write on its way; withdrawn when dropped before it was committed.
+/// A write in flight. Dropping it before it is committed withdraws the announcement.
 pub(super) struct Announced<'a> {
     list: &'a OwnWrites,
     slot: Arc<Slot>,
@@ -47,7 +48,7 @@ struct Slot {
 }
 
 impl OwnWrites {
-    /// From now on somebody collects announced writes with [`Self::take`].
+    /// From now on announced writes are kept, because [`Self::take`] is called for each event.
     pub(crate) fn follow(&self) {
         self.followed.store(true, Ordering::Relaxed);
     }
@@ -61,13 +62,13 @@ impl OwnWrites {
         Announced { list: self, slot, committed: false }
     }
 
-    /// The object of the write that produced this event, if it went through this store. Events come in order: writes of
-    /// the key that were committed before this one are forgotten.
+    /// Returns the object of the write that caused this event, if it went through this store. Events arrive in order,
+    /// so earlier committed writes of the key are removed.
     pub(crate) fn take(&self, key: &str, bytes: &Bytes, revision: Revision) -> Option<Arc<Stored>> {
         Some(self.pending.lock().take(key, bytes, revision)?.known_at(revision))
     }
 
-    /// Forgets every announced write: their events will not come.
+    /// Removes all announced writes: their events will not arrive.
     pub(crate) fn clear(&self) {
         *self.pending.lock() = Pending::default();
     }
@@ -105,7 +106,7 @@ impl Pending {
 }
 
 impl Announced<'_> {
-    /// The write is durable; its event may or may not have been seen.
+    /// Records that the write is durable; its event may or may not have arrived.
     pub(super) fn committed(mut self, revision: Revision) -> Arc<Stored> {
         self.committed = true;
         self.slot.known_at(revision)
@@ -113,7 +114,7 @@ impl Announced<'_> {
 }
 
 impl Drop for Announced<'_> {
-    /// If its slot was taken for the event of another write with the same bytes, that one's is left in its place.
+    /// If an event of another write with the same bytes took this slot, removes the slot of that write instead.
     fn drop(&mut self) {
         if !self.committed {
             let (key, slot) = (&self.slot.key, &*self.slot);
@@ -125,17 +126,18 @@ impl Drop for Announced<'_> {
 }
 
 impl Slot {
-    /// The revision of the write, once it is known.
+    /// Returns the revision of the write, once it is known.
     fn revision(&self) -> Option<Revision> {
         self.known.lock().as_ref().map(|stored| stored.revision)
     }
 
-    /// The object at its revision, made once by whoever learns the revision first.
+    /// Returns the object at its revision. The first caller that knows the revision makes it.
     fn known_at(&self, revision: Revision) -> Arc<Stored> {
         let mut known = self.known.lock();
         match &*known {
             Some(stored) if stored.revision == revision => stored.clone(),
-            // Or equal bytes were written twice under one key, and the other write's event came first.
+            // The revision is new, or equal bytes were written twice under one key and the event of the other write
+            // arrived first.
             _ => known.insert(Arc::new(Stored::of_bytes(&self.key, &self.bytes, revision))).clone(),
         }
     }
@@ -146,8 +148,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The event took the loser's slot, and the winner's stayed until another event of the key came: for ever, if that
-    /// was of a deletion.
+    /// Regression: the event took the loser's slot, and the winner's slot stayed until another event of the key
+    /// arrived; after a deletion that was never.
     #[test]
     fn of_two_writes_with_equal_bytes_nothing_is_left_whichever_lost() {
         let list = OwnWrites::default();
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// While etcd's watch was silent, each write of one hot object was kept, 64 KiB a piece.
+    /// Regression: while etcd's watch was silent, each write of one busy object was kept, 64 KiB each.
     #[test]
     fn writes_whose_events_do_not_come_are_bounded_in_number_and_in_bytes() {
         for (length, most) in [(10, MOST), (64 << 10, MOST_BYTES >> 16)] {
@@ -180,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Events of writes that were not announced leave nothing of the earlier ones, and later ones stay.
+    /// Events of writes that were not announced remove all earlier ones, and keep later ones.
     #[test]
     fn an_event_ends_the_wait_of_all_writes_before_it() {
         let list = OwnWrites::default();
@@ -197,7 +199,8 @@ mod tests {
         assert!(list.take("a", &all[2].1, Revision(3)).is_some());
     }
 
-    /// The event of one write came before its answer and took the slot of the other, which has the same bytes.
+    /// Regression: the event of one write arrived before its response and took the slot of the other, which has the
+    /// same bytes.
     #[test]
     fn equal_bytes_that_were_written_twice_are_each_found_and_nothing_is_left() {
         let list = OwnWrites::default();

@@ -1,19 +1,21 @@
-//! Whether bytes can be decoded, without decoding them: memory for a hundred small things is what decoding costs most.
+//! Checks that bytes can be decoded without decoding them: most of the cost of decoding is allocating a hundred small
+//! values.
 //!
-//! Everything is looked at that decoding looks at (text that is UTF-8, numbers that fit, how deep it goes), so that
-//! what is found sound here can be decoded later.
+//! It checks everything that decoding checks (UTF-8, the range of numbers, nesting depth), so bytes that pass can be
+//! decoded later.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Error;
 
-/// Whether bytes that are one JSON object have an object as `metadata`.
+/// Returns whether bytes, which must be one JSON object, have an object as `metadata`. Fails if they cannot be
+/// decoded.
 pub(super) fn has_metadata(bytes: &[u8]) -> Result<bool, Error> {
     serde_json::from_slice::<Root>(bytes).map(|root| root.has_metadata)
 }
 
-/// The outermost object.
+/// The top-level object.
 struct Root {
     has_metadata: bool,
 }
@@ -23,7 +25,7 @@ struct Sound {
     is_object: bool,
 }
 
-/// A name of a field.
+/// The name of a field.
 struct Name {
     is_metadata: bool,
 }
@@ -42,7 +44,7 @@ impl<'de> Deserialize<'de> for Root {
                 let mut root = Root { has_metadata: false };
                 while let Some((name, value)) = map.next_entry::<Name, Sound>()? {
                     if name.is_metadata {
-                        // Of several, decoding keeps the last.
+                        // Decoding keeps the last of several fields of one name.
                         root.has_metadata = value.is_object;
                     }
                 }
@@ -130,7 +132,7 @@ mod tests {
 
     use super::has_metadata;
 
-    /// As decoding has it.
+    /// What decoding finds.
     fn decoded(bytes: &[u8]) -> Result<bool, String> {
         let map = serde_json::from_slice::<Map<String, Value>>(bytes).map_err(|error| error.to_string())?;
         Ok(map.get("metadata").is_some_and(Value::is_object))

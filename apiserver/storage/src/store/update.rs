@@ -1,4 +1,4 @@
-//! The compare-and-swap loop.
+//! The compare-and-swap loop of an update.
 
 use std::sync::Arc;
 
@@ -9,23 +9,24 @@ use super::{Put, Store, codec};
 use crate::backend::{WriteContext, WriteOutcome};
 use crate::storage::{Change, StorageError, Stored, Updater};
 
-/// The state that an updater decides on.
+/// The state that an updater sees.
 struct Seen {
     stored: Option<Arc<Stored>>,
-    /// Read from the backend within this update, so that a refusal or a "nothing to do" based on it counts.
+    /// Whether it was read from the backend during this update; then an error or a "nothing to do" that is based on
+    /// it is final.
     live: bool,
 }
 
-/// What one try came to. What would be stored as the very bytes that are there is not written, and keeps its
-/// resourceVersion (Kubernetes: etcd3/store.go, GuaranteedUpdate compares the encoded bytes too).
+/// The outcome of one try. An object that encodes to the stored bytes is not written, and keeps its resourceVersion
+/// (Kubernetes: etcd3/store.go, GuaranteedUpdate compares the encoded bytes too).
 enum Tried {
     Done(Arc<Stored>, bool),
     Retry(Seen),
 }
 
 impl Store {
-    /// [`crate::storage::Storage::update`] whose first try is made on `cached`, which may be stale: the state of the
-    /// key in a cache. What a cache does not have is looked up. (Kubernetes: etcd3/store.go, GuaranteedUpdate.)
+    /// [`crate::storage::Storage::update`], whose first try uses `cached`, the state of the key in a cache, which may
+    /// be stale; without it, the state is read from the backend. (Kubernetes: etcd3/store.go, GuaranteedUpdate.)
     pub(crate) async fn update_from(
         &self,
         key: &str,
@@ -37,7 +38,7 @@ impl Store {
             Some(stored) => Seen { stored: Some(stored), live: false },
             None => self.live(key).await?,
         };
-        // Ends when a write wins, the updater refuses, or the caller drops this future at its deadline.
+        // The loop ends when a write succeeds, the updater fails, or the caller drops this future at its deadline.
         loop {
             match self.try_once(key, seen, context, updater).await? {
                 Tried::Done(stored, written) => return Ok((stored, written)),
@@ -70,7 +71,8 @@ impl Store {
         }
     }
 
-    /// An answer that writes nothing stands only on live state: otherwise look again, and decide again if it moved.
+    /// Returns an answer without a write if it is based on live state. Otherwise reads the state, and tries again if
+    /// it has changed.
     async fn confirm(
         &self,
         key: &str,

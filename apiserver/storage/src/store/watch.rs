@@ -1,4 +1,4 @@
-//! A watch straight from the backend: its events, seen from within a scope.
+//! A watch that reads directly from the backend and translates its events for a scope.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::pinned::{Fetched, Pinned};
 use crate::scope::transition;
 use crate::storage::{Scope, StorageError, WatchEvent, WatchFrom, Watcher};
 
-/// Most initial events handed over at once.
+/// Maximum number of initial events delivered at once.
 const INITIAL_BATCH: usize = 500;
 
-/// A watcher that holds a watch of the backend of its own.
+/// A watcher with a backend watch of its own.
 pub(super) struct StoreWatcher {
     store: Store,
     scope: Scope,
     items: mpsc::Receiver<WatchItem>,
     initial: Option<Initial>,
-    /// Events up to here are not delivered (again).
+    /// Events up to this revision are not delivered (again).
     told: Revision,
     /// As `told`, but never ahead of what the backend has committed.
     progress: Revision,
     over: bool,
 }
 
-/// Present objects still to be told, so many of them.
+/// The objects that are still to be sent, and their number.
 struct Initial {
     objects: Arc<Fetched>,
     left: usize,
@@ -50,7 +50,7 @@ impl StoreWatcher {
         Ok(Self { store: store.clone(), scope, items, initial, told, progress, over: false })
     }
 
-    /// Adds the events of the backend's next delivery, which may be none; `false` when the watch is over.
+    /// Appends the events of the backend's next delivery, possibly none. Returns `false` when the watch has ended.
     fn poll_step(&mut self, context: &mut Context<'_>, events: &mut VecDeque<WatchEvent>) -> Poll<bool> {
         if self.over {
             return Poll::Ready(false);
@@ -70,7 +70,7 @@ impl StoreWatcher {
             return events.push_back(WatchEvent::Bookmark { revision: self.told, initial: true });
         }
         if next.is_empty() {
-            // They were let go of, and the cache that could have them does not follow.
+            // The objects were released, and this watcher cannot make them again.
             let (requested, oldest) = (self.told.0, self.told.0);
             let expired = self.fail(StorageError::Expired { requested, oldest });
             return events.push_back(expired);
@@ -120,7 +120,7 @@ impl StoreWatcher {
         let previous = event.previous.as_ref().map(|pair| self.store.decode(pair)).transpose()?;
         let created = event.create_revision == event.revision && event.value.is_some();
         if previous.is_none() && !created {
-            // Without the state before nobody can say whether the object left the selection.
+            // Without the previous state it is unknown whether the object left the selection.
             let oldest = event.revision.0;
             return Err(StorageError::Expired { requested: self.told.0, oldest });
         }

@@ -1,8 +1,8 @@
-//! Interns the text that objects of a kind have in common, each held once.
+//! Interns the text that objects of a kind have in common, so that each text is held once.
 //!
-//! Objects that were written by the same program name the same kind, and own the same fields: managed fields are often
-//! more than the rest of an object, and differ in nothing but their times. Where a run begins and ends is found in the
-//! text alone: whatever is taken for one, the object is put together again byte by byte.
+//! Objects that the same program wrote have the same type and own the same fields: managed fields are often more than
+//! half of an object, and differ only in their times. Such common text is found by searching the JSON only. A wrong
+//! guess does no harm, because the JSON is assembled again byte by byte.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -13,22 +13,22 @@ use std::sync::{Arc, LazyLock};
 use memchr::memmem::{Finder, find};
 use parking_lot::Mutex;
 
-/// Most runs that are held; text beyond them is each object's own.
+/// Maximum number of texts that are interned; further text is stored with each object.
 const MOST: usize = 4096;
-/// Shorter ones are not worth it.
+/// Shorter texts are not interned.
 const SHORTEST: usize = 48;
-/// Refusals between two looks for runs that nobody has any more.
+/// Number of refusals between two searches for texts that no object uses any more.
 const PATIENCE: u32 = 4096;
-/// Within so many bytes apiVersion and kind end.
+/// apiVersion and kind end within this many bytes.
 const TYPE: usize = 512;
 
 static MANAGED_FIELDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""managedFields":["#));
 
-/// A text that several objects may have.
+/// A text that several objects may share.
 #[derive(Clone, Debug)]
 pub(super) struct Interned(Arc<Box<[u8]>>);
 
-/// The runs that are known.
+/// The interned texts.
 #[derive(Default)]
 pub(crate) struct Interner {
     known: Mutex<Known>,
@@ -41,7 +41,7 @@ struct Known {
 }
 
 impl Interner {
-    /// The run of this text; `None` if there are too many others.
+    /// Interns a text. Returns `None` if too many others are interned.
     pub(super) fn intern(&self, text: &[u8]) -> Option<Interned> {
         let mut known = self.known.lock();
         if let Some(run) = known.runs.get(text) {
@@ -62,8 +62,8 @@ impl Interner {
     }
 }
 
-/// What in the compact JSON of an object others may have as well, from the first to the last: its type, and its managed
-/// fields between their times.
+/// Returns the ranges of an object's compact JSON that other objects may have as well, in order: its type, and its
+/// managed fields between their times.
 pub(super) fn common(json: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let of_type = find(json.get(..TYPE).unwrap_or(json), br#""metadata":{"#).map(|end| 0..end);
     let behind = of_type.as_ref().map_or(0, |range| range.end);
@@ -77,7 +77,7 @@ fn upto_time(json: &[u8], from: usize) -> Option<Range<usize>> {
     find(&json[from..], TIME).map(|at| from..from + at + TIME.len())
 }
 
-/// The managed fields behind a time that ends before `at`, if there are more.
+/// Returns the range of the managed fields after a time that begins at `at`, if there are more.
 fn next(json: &[u8], at: usize) -> Option<Range<usize>> {
     let from = at + memchr::memchr(b'"', &json[at..])?;
     json[from..].starts_with(br#""},{"#).then(|| upto_time(json, from)).flatten()

@@ -1,24 +1,24 @@
-//! A text that is kept for long, in as little memory as it needs.
+//! Stores a text for a long time in as little memory as possible.
 //!
 //! ```text
-//!   own:  [ first block          |  rest ]      what only this object has
+//!   own:  [ first block          |  rest ]      bytes that only this object has
 //!            ▲        ▲
-//!   cuts:  run A    run B                       what others have as well, put in at these places
+//!   cuts:  run A    run B                       bytes shared with other objects, inserted at these positions
 //! ```
 //!
-//! Allocators give blocks of a few sizes, four between a power of two and the next (mimalloc's page-queue.c, mi_bin;
-//! jemalloc(3), "size classes"): a text that is a little longer than one of them would waste a fifth of its memory. So
-//! it is cut where a block ends.
+//! Allocators return blocks of a few sizes, four between a power of two and the next (mimalloc's page-queue.c,
+//! mi_bin; jemalloc(3), "size classes"). A text that is slightly longer than one of them would waste a fifth of its
+//! memory, so it is split where a block ends.
 
 use bytes::{BufMut, BytesMut};
 use smallvec::SmallVec;
 
 use super::interner::{Interned, Interner, common};
 
-/// What is saved by a second block has to be more than this.
+/// Bytes that a second block must save.
 const WORTH: usize = 96;
 
-/// A text in blocks, without the runs that it shares with others.
+/// A text in up to two blocks, without the runs that it shares with others.
 #[derive(Debug)]
 pub(super) struct Packed {
     first: Box<[u8]>,
@@ -26,7 +26,7 @@ pub(super) struct Packed {
     cuts: SmallVec<[Cut; 2]>,
 }
 
-/// A run, and how many own bytes are before it.
+/// A shared run, and the number of own bytes before it.
 #[derive(Debug)]
 struct Cut {
     at: u32,
@@ -52,7 +52,7 @@ impl Packed {
         Self { first: first.into(), rest: rest.into(), cuts }
     }
 
-    /// Bytes of the text.
+    /// Length of the text in bytes.
     pub fn len(&self) -> usize {
         self.own() + self.cuts.iter().map(|cut| cut.run.len()).sum::<usize>()
     }
@@ -67,7 +67,8 @@ impl Packed {
         self.write_from(&self.cuts, out);
     }
 
-    /// Appends what follows `head` in the text; `false` if it begins with something else.
+    /// Appends the text without its prefix `head`. Returns `false`, and appends nothing, if it does not begin with
+    /// `head`.
     pub fn write_behind(&self, head: &[u8], out: &mut BytesMut) -> bool {
         if let [Cut { at: 0, run }, others @ ..] = &*self.cuts
             && **run == *head
@@ -80,7 +81,7 @@ impl Packed {
         text.strip_prefix(head).map(|rest| out.put_slice(rest)).is_some()
     }
 
-    /// Appends the own bytes, with these cuts.
+    /// Appends the own bytes with these runs inserted.
     fn write_from(&self, cuts: &[Cut], out: &mut BytesMut) {
         let mut done = 0;
         for Cut { at, run } in cuts {
@@ -99,7 +100,7 @@ impl Packed {
     }
 }
 
-/// How much of a text goes into the first block: all, unless that would waste too much.
+/// Returns how many bytes of a text go into the first block: all, unless that would waste too much.
 fn block(length: usize) -> usize {
     let Some(power) = length.checked_ilog2().filter(|power| *power >= 8) else { return length };
     let step = 1 << (power - 2);

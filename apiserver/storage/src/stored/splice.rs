@@ -1,8 +1,8 @@
-//! The resourceVersion put into an object's JSON without decoding it.
+//! Inserts the resourceVersion into an object's JSON without decoding it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Compact JSON of an object without resourceVersion, with one; `None` where it has no metadata object.
+/// Returns compact JSON with a resourceVersion added; `None` if it has no metadata object.
 pub(super) fn with_resource_version(json: &[u8], version: &str) -> Option<Bytes> {
     let parts = parts(json, version)?;
     let mut out = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
@@ -12,7 +12,7 @@ pub(super) fn with_resource_version(json: &[u8], version: &str) -> Option<Bytes>
 
 /// Whether `spliced` is what [`with_resource_version`] makes of `json`.
 pub(super) fn is_with_resource_version(spliced: &[u8], json: &[u8], version: &str) -> bool {
-    // Most of what is asked about differs in length already.
+    // Most candidates already differ in length.
     let added = FIELD.len() + version.len() + 1;
     if !(json.len() + added..=json.len() + added + 1).contains(&spliced.len()) {
         return false;
@@ -24,14 +24,14 @@ pub(super) fn is_with_resource_version(spliced: &[u8], json: &[u8], version: &st
 
 const FIELD: &str = r#""resourceVersion":""#;
 
-/// What the spliced JSON consists of.
+/// The parts of the spliced JSON.
 fn parts<'a>(json: &'a [u8], version: &'a str) -> Option<[&'a [u8]; 5]> {
     let (head, tail) = json.split_at_checked(inside_metadata(json)?)?;
     let end: &[u8] = if tail.first() == Some(&b'}') { b"\"" } else { b"\"," };
     Some([head, FIELD.as_bytes(), version.as_bytes(), end, tail])
 }
 
-/// The place right behind the `{` of the top level's `metadata`.
+/// Returns the position after the `{` of the top-level `metadata`.
 fn inside_metadata(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":{"#;
     let mut depth = 0_usize;
@@ -49,7 +49,7 @@ fn inside_metadata(json: &[u8]) -> Option<usize> {
     None
 }
 
-/// Bytes of a string's rest, with its closing quote.
+/// Returns the length of the rest of a string, including its closing quote.
 fn string_length(rest: &[u8]) -> Option<usize> {
     let mut escaped = false;
     let end = rest.iter().position(|byte| {

@@ -1,4 +1,4 @@
-//! What is forgotten and what is not.
+//! What compaction removes, and what it keeps.
 
 use drydock_storage::backend::{BackendError, Revision, Turn, WatchItem};
 
@@ -66,13 +66,13 @@ pub async fn a_watch_that_starts_below_the_boundary_fails(store: Store) {
     assert!(watch.recv().await.is_none(), "nothing follows a failure");
 }
 
-/// etcd's record (issue 19179): a watch from the compaction revision did not see the delete that stands there.
+/// From etcd's history (issue 19179): a watch from the compaction revision missed a delete at that revision.
 pub async fn a_watch_from_the_boundary_sees_the_delete_that_stands_there(store: Store) {
     let first = create(&store, "/a", "1").await;
     let gone = delete(&store, "/a", first).await;
     let later = create(&store, "/b", "1").await;
     store.compact(gone).await.unwrap();
-    // Give the removal of rows every chance to have happened.
+    // Give the removal of rows every chance to run.
     let last = update(&store, "/b", later, "2").await;
     let mut watch = Watch::start(&store, "/", first).await;
     let events = watch.events(3).await;
@@ -94,7 +94,7 @@ pub async fn a_delete_is_forgotten_by_the_next_compaction(store: Store) {
     assert_eq!(again.0, third.0 + 1);
 }
 
-/// etcd's record (issue 18089): an event was dropped when compaction ran on a delete under a watch.
+/// From etcd's history (issue 18089): an event was dropped when compaction ran on a delete under a watch.
 pub async fn a_running_watch_loses_nothing_to_compaction(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/", start).await;
@@ -105,7 +105,7 @@ pub async fn a_running_watch_loses_nothing_to_compaction(store: Store) {
         let gone = delete(&store, &key, created).await;
         expected.extend([created, gone]);
         if n % 5 == 4 {
-            // Whatever was compacted, this watch has seen it.
+            // The watch has received everything that is compacted now.
             let events = watch.events(expected.len()).await;
             assert_eq!(events.iter().map(|event| event.revision).collect::<Vec<_>>(), expected);
             expected.clear();

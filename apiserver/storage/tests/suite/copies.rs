@@ -1,4 +1,4 @@
-//! Backups of a store that is in use, stores made of them, and what a check finds.
+//! Backups of a store that is in use, stores restored from them, and what a check finds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub async fn all(store: &Store, at: Option<Revision>) -> Vec<KeyValue> {
     store.range(prefix_range("/"), 0, at).await.unwrap().items
 }
 
-/// An object as the typed store writes it.
+/// Returns an object as the typed store writes it.
 pub fn object(name: &str, text: &str) -> String {
     format!(r#"{{"apiVersion":"v1","kind":"K","metadata":{{"name":"{name}"}},"text":"{text}"}}"#)
 }
@@ -30,7 +30,7 @@ pub fn key(name: &str) -> String {
     format!("/registry/g/plural/{name}")
 }
 
-/// Creates, updates and deletes until it is told to stop.
+/// Creates, updates and deletes one key until `stop`.
 async fn write_until(store: Store, writer: usize, stop: Arc<AtomicBool>) {
     let name = format!("busy-{writer}");
     while !stop.load(Ordering::Relaxed) {
@@ -87,7 +87,7 @@ async fn a_backup_overwrites_nothing() {
     assert!(!directory.path().join("new.db").exists() && !directory.path().join("none.db").exists());
 }
 
-/// Clients have seen writes that were made after the backup: none may hear of other events under their revisions.
+/// Clients have seen writes that were made after the backup: none may receive other events with the same revisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_store_goes_on_above_whatever_was_given_out() {
     let (directory, path) = place();
@@ -110,7 +110,7 @@ async fn a_restored_store_goes_on_above_whatever_was_given_out() {
     let mut watch = Watch::start(&restored, "/", current).await;
     let next = update(&restored, "/a", first, "2").await;
     assert_eq!((next.0, watch.event().await.revision), (current.0 + 1, next));
-    // The gap is walked by rows, not by revisions.
+    // Compaction walks the gap by rows, not by revisions.
     restored.compact(next).await.unwrap();
     delete(&restored, "/a", next).await;
 }
@@ -137,7 +137,7 @@ async fn a_place_that_is_taken_is_not_restored_to() {
     assert!(!directory.path().join("new.db").exists());
 }
 
-/// What a check says of a file with which something was done.
+/// Damages a store in one way, and returns what a check reports.
 async fn after(harm: &str) -> String {
     let (_directory, path) = place();
     let store = open(&path);
@@ -191,7 +191,7 @@ async fn a_check_says_what_is_wrong() {
     }
 }
 
-/// Most bits that flip leave JSON that can be read, and says something else.
+/// Regression: most flipped bits leave JSON that can be decoded, with another content.
 #[tokio::test]
 async fn a_bit_that_flips_in_a_value_is_found_wherever_it_is() {
     let (_directory, path) = place();
@@ -238,7 +238,7 @@ async fn a_check_reads_every_page() {
     assert!(folder.contains("is a folder: name the file in it"), "{folder}");
 }
 
-/// A change of such a file that was broken off can be undone only by who may write.
+/// An unfinished change in such a file can be undone only by a process that may write.
 #[tokio::test]
 async fn a_file_with_a_journal_to_undo_is_not_read_and_told_what_to_do_with() {
     let (directory, path) = place();
@@ -266,7 +266,7 @@ async fn a_file_with_a_journal_to_undo_is_not_read_and_told_what_to_do_with() {
     assert_eq!(sqlite::check(&path, &Progress::silent()).unwrap().keys, 50);
 }
 
-/// The first server on it would have switched it by a rollback journal (see above, and `open::give_log`).
+/// Regression: the first server on it switched it to WAL with a rollback journal (see above, and `open::give_log`).
 #[tokio::test]
 async fn a_restored_store_has_its_log_from_the_beginning() {
     let (directory, path) = place();
@@ -292,7 +292,7 @@ async fn a_backup_leaves_what_lies_beside_it_and_what_has_its_name() {
     std::fs::write(&other, "of somebody else").unwrap();
     sqlite::backup(&path, &to, &Progress::silent()).unwrap();
     assert_eq!(std::fs::read(&other).unwrap(), b"of somebody else");
-    // A file that gets the name while the copy is being made stays.
+    // A file that gets the name during the copy is kept.
     let late = directory.path().join("late.db");
     let named = late.clone();
     let writes = Progress::new(move |_| std::fs::write(&named, "somebody else's").unwrap());

@@ -1,4 +1,4 @@
-//! What was acknowledged survives a process that is killed (etcd's record: an acknowledged write lost in a crash
+//! Acknowledged writes survive a process that is killed (from etcd's history: an acknowledged write lost in a crash
 //! of a single node; a revision that went back after a crash in compaction).
 //!
 //! The test runs itself as a child that writes and prints each acknowledged revision, kills it with SIGKILL in the
@@ -14,12 +14,12 @@ use drydock_storage::sqlite::{SqliteBackend, SqliteOptions};
 
 use crate::harness::*;
 
-/// Names the file to the child.
+/// Environment variable with the path of the child's file.
 const FILE: &str = "DRYDOCK_SUITE_CRASH_FILE";
-/// Whether the child compacts as it goes.
+/// Environment variable that makes the child compact while it writes.
 const COMPACT: &str = "DRYDOCK_SUITE_CRASH_COMPACT";
 
-/// Not a test of its own: what the child runs. Without a file it has nothing to do.
+/// Not a test of its own: the child process runs it. Without a file it does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_child_writes_until_it_is_killed() {
     let Some(path) = std::env::var_os(FILE) else { return };
@@ -61,7 +61,7 @@ fn crash(path: &Path, count: usize, compact: bool) -> Vec<(u64, String)> {
     let (mut process, output) = child(path, compact);
     let mut acknowledged = Vec::new();
     for line in output.lines() {
-        // What the kernel holds in the pipe was written, and so acknowledged, before the end.
+        // What is left in the pipe was written, and so acknowledged, before the child was killed.
         acknowledged.extend(line.ok().as_deref().and_then(acknowledgement));
         if acknowledged.len() == count {
             process.kill().unwrap();
@@ -72,7 +72,7 @@ fn crash(path: &Path, count: usize, compact: bool) -> Vec<(u64, String)> {
     acknowledged
 }
 
-/// `None` for the test runner's own lines, and for one that was cut off.
+/// Parses an acknowledgement; `None` for a line of the test runner, and for one that was cut off.
 fn acknowledgement(line: &str) -> Option<(u64, String)> {
     let mut words = line.split_once("ack ")?.1.split(' ');
     let revision = words.next()?.parse().ok()?;
@@ -104,7 +104,7 @@ async fn crashes(compact: bool) {
     }
 }
 
-/// The log, as a watch tells it, has no gap and no event twice.
+/// A watch of the whole log has no gap and no event twice.
 async fn check_log(store: &Store, current: Revision, compact: bool) {
     if compact {
         return;

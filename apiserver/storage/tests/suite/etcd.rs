@@ -1,4 +1,4 @@
-//! The suite on etcd: each test has a server of its own, as revisions and compaction are a server's.
+//! Runs the suite on etcd. Each test has its own server, because revisions and compaction are per server.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn binary() -> PathBuf {
     path.into()
 }
 
-/// Two ports that were free a moment ago.
+/// Returns two ports that were free a moment ago.
 fn ports() -> (u16, u16) {
     let free = || TcpListener::bind("127.0.0.1:0").unwrap();
     let (one, other) = (free(), free());
@@ -45,7 +45,7 @@ impl Etcd {
         Self { process, client, peer, directory }
     }
 
-    /// One that refuses writes when its file has grown to so many bytes.
+    /// Starts an etcd whose quota is `bytes`.
     pub fn start_with_quota(bytes: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (client, peer) = ports();
@@ -54,7 +54,7 @@ impl Etcd {
         Self { process, client, peer, directory }
     }
 
-    /// One that speaks TLS, and only to clients that `certificates` vouch for.
+    /// Starts an etcd with TLS that accepts only clients with a certificate of `certificates`.
     pub fn start_with_tls(certificates: &Certificates) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (client, peer) = ports();
@@ -65,7 +65,7 @@ impl Etcd {
         Self { process, client, peer, directory }
     }
 
-    /// Where clients find it.
+    /// The port for clients.
     pub fn client_port(&self) -> u16 {
         self.client
     }
@@ -75,7 +75,7 @@ impl Etcd {
         EtcdConfig { servers, prefix: prefix.to_owned(), ..EtcdConfig::default() }
     }
 
-    /// A backend on this server. It waits for the server by asking until the deadline of a read.
+    /// Returns a backend on this server. Retries up to the deadline of a read until the server answers.
     pub async fn backend(&self, prefix: &str) -> Store {
         Arc::new(EtcdBackend::connect(&self.config(prefix)).await.expect("etcd answers"))
     }
@@ -86,12 +86,12 @@ impl Etcd {
         self.process = run(self.directory.path(), "http", self.client, self.peer, &[]);
     }
 
-    /// Stops the process: its port accepts connections, and nothing is answered.
+    /// Stops the process: its port accepts connections, but nothing is answered.
     pub fn pause(&self) {
         self.signal("-STOP");
     }
 
-    /// Lets it go on.
+    /// Continues a paused process.
     pub fn resume(&self) {
         self.signal("-CONT");
     }
@@ -146,7 +146,7 @@ async fn a_watch_goes_on_where_it_was_when_etcd_comes_back() {
             expected.push(create(&store, &format!("/{round}/{n}"), "1").await);
         }
         etcd.restart();
-        // A read is tried again until etcd answers; a write would not be.
+        // A read is retried until etcd answers; a write would not be.
         store.current_revision().await.unwrap();
         expected.push(create(&store, &format!("/{round}/after"), "1").await);
     }
@@ -165,12 +165,12 @@ async fn a_watch_fails_when_what_it_missed_was_compacted() {
     watch.event().await;
     let proxy = etcd.backend("/suite").await;
     etcd.kill();
-    // Only a store that is up can be compacted: another handle does it before the watch is back.
+    // Only a running etcd can be compacted: another handle compacts it before the watch is opened again.
     etcd.restart();
     let second = retry(&proxy, "/a", first, "2").await;
     let third = update(&proxy, "/a", second, "3").await;
     proxy.compact(third).await.unwrap();
-    // The watch was back in time to see everything, or it fails; it does not skip.
+    // Either the watch was opened in time to see everything, or it fails; it must not skip events.
     let mut seen = Vec::new();
     loop {
         match watch.item().await {
@@ -186,7 +186,7 @@ async fn a_watch_fails_when_what_it_missed_was_compacted() {
     assert!(seen.is_empty() || seen == [second, third], "{seen:?}");
 }
 
-/// A write whose outcome may have been lost with the connection.
+/// Makes a write whose outcome may have been lost with the connection.
 async fn retry(store: &Store, key: &str, expected: Revision, to: &str) -> Revision {
     store.current_revision().await.unwrap();
     update(store, key, expected, to).await
@@ -236,10 +236,10 @@ async fn of_two_replicas_one_compacts_and_the_other_takes_over() {
     assert_eq!((turns[0].time, turns[1].time), (1, 1), "the other takes note of the first one's turn");
     let second = update(&one, "/a", first, "2").await;
     turns[0] = one.compaction_turn(turns[0]).await.unwrap();
-    // The other has seen less time than passed: it may not compact, however old its revision is.
+    // The other replica has seen less of the protocol's time: it may not compact, however old its revision is.
     turns[1] = other.compaction_turn(turns[1]).await.unwrap();
     assert_eq!(text(&other, "/a", Some(second)).await.as_deref(), Some("2"));
-    // The first one is gone; the other's next turn is its own.
+    // The first replica is gone; the other one's next turn compacts.
     update(&one, "/a", second, "3").await;
     turns[1] = other.compaction_turn(turns[1]).await.unwrap();
     assert_eq!(turns[1].time, 3);
@@ -266,7 +266,7 @@ async fn wrong_settings_are_refused() {
     refused(EtcdConfig { servers, ..Default::default() }).await;
 }
 
-/// An authority, and what it signed for a server and for a client.
+/// A CA, and the certificates that it signed for a server and a client.
 pub struct Certificates(TempDir);
 
 impl Certificates {
@@ -326,13 +326,13 @@ async fn etcd_is_reached_with_tls_and_a_client_certificate_and_not_without() {
     let stranger = EtcdConfig { ca_file: Some(others.file("ca.crt")), ..config.clone() };
     let nobody = EtcdConfig { cert_file: None, key_file: None, ..config.clone() };
     let (stranger, nobody) = tokio::join!(EtcdBackend::connect(&stranger), EtcdBackend::connect(&nobody));
-    // That it did not answer in time is what both were told, and no more.
+    // Both errors say that etcd did not answer in time, and no more.
     let (stranger, nobody) = (stranger.err().unwrap().to_string(), nobody.err().unwrap().to_string());
     assert!(
         stranger.contains("within 10 s: ") && stranger.contains("invalid peer certificate"),
         "{stranger}"
     );
-    // Who has no certificate may find the connection closed before it hears why (RFC 8446, 4.4.2.4).
+    // A client without a certificate may find the connection closed before it learns why (RFC 8446, 4.4.2.4).
     assert!(nobody.contains("within 10 s: "), "{nobody}");
     let ca_file = Some(certificates.file("client.key"));
     let error = EtcdBackend::connect(&EtcdConfig { ca_file, ..config }).await.err().unwrap().to_string();

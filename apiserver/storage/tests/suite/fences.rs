@@ -1,4 +1,4 @@
-//! Writes that depend on another key, and writers whose terms end.
+//! Writes that depend on another key, and writers whose fencing terms end.
 
 use drydock_storage::backend::{Guard, Write, WriteOutcome};
 use drydock_storage::fence::{FenceError, Fences};
@@ -20,7 +20,7 @@ pub async fn a_write_is_made_only_while_its_guard_stands(store: Store) {
     let first = create(&store, "/guard", "1").await;
     let guard = Guard { key: "/guard".to_owned(), revision: first };
     committed(guarded(&store, "/a", &guard).await);
-    // The guard stands, the write itself loses: that is told apart.
+    // The guard holds and the write itself fails: that is another outcome.
     assert!(matches!(guarded(&store, "/a", &guard).await, WriteOutcome::Conflict(Some(_), _)));
     let moved = update(&store, "/guard", first, "2").await;
     assert!(matches!(guarded(&store, "/b", &guard).await, WriteOutcome::Guarded));
@@ -34,7 +34,7 @@ pub async fn a_newer_term_ends_the_older_one_on_every_replica(store: Store) {
     let old = one.enter("leader", 5).await.unwrap();
     assert_eq!(other.enter("leader", 5).await.unwrap(), old);
     let new = other.enter("leader", 6).await.unwrap();
-    // This replica still believes in the old term: its write is refused all the same.
+    // This replica still remembers the old term; its write is refused all the same.
     let late = one.enter("leader", 5).await.unwrap();
     assert!(matches!(guarded(&store, "/a", &late).await, WriteOutcome::Guarded));
     one.forget("leader");

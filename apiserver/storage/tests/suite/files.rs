@@ -1,4 +1,4 @@
-//! Files that are not ours, not whole, or not free; and a full one.
+//! Files that are foreign, damaged or in use, and a full store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn refusal(path: &Path) -> BackendError {
     }
 }
 
-/// Everything in the folder but the lock.
+/// Returns all files in the folder except the lock.
 fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries.filter(|file| file.extension().is_none_or(|end| end != "lock")).collect();
@@ -26,7 +26,7 @@ fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect()
 }
 
-/// The file is refused as damaged or foreign, in these words, and stays as it is.
+/// Checks that the file is refused as damaged or foreign, with these words, and does not change.
 fn refused(path: &Path, words: &str) {
     let before = contents(path);
     match refusal(path) {
@@ -104,7 +104,7 @@ async fn a_database_of_another_application_is_refused() {
     refused(&path, "another application");
 }
 
-/// Whoever reads the header itself and whoever asks SQLite had words of their own.
+/// Regression: the check of the header and the check through SQLite had different error messages.
 #[tokio::test]
 async fn a_file_that_is_not_of_ours_is_refused_in_the_same_words_by_all() {
     for (stamp, words) in [
@@ -127,7 +127,7 @@ async fn a_file_that_is_not_of_ours_is_refused_in_the_same_words_by_all() {
     }
 }
 
-/// A folder was told of as one of two hard links; a pipe was waited for.
+/// Regression: a folder was reported as one of two hard links, and opening a pipe blocked.
 #[test]
 fn what_is_no_file_is_refused() {
     let (_directory, path) = place();
@@ -147,7 +147,7 @@ async fn a_damaged_file_is_refused() {
     let (_directory, path) = place();
     filled(&path).await;
     let whole = std::fs::read(&path).unwrap();
-    // The first page, behind the header: the schema.
+    // The first page after the header: the schema.
     let mut damaged = whole.clone();
     damaged[100..2000].fill(0xa5);
     std::fs::write(&path, &damaged).unwrap();
@@ -202,13 +202,13 @@ async fn a_file_in_use_is_refused_by_any_name() {
     assert_eq!(text(&linked, "/a", None).await.as_deref(), Some("1"));
     assert!(matches!(refusal(&path), BackendError::Unavailable(_)));
     drop(linked);
-    // The log of a file that is missing stands beside that, not beside the link.
+    // The log of a missing file is beside that file, not beside the link.
     std::fs::remove_file(&path).unwrap();
     assert!(refusal(&link).to_string().contains("is a symbolic link to a file that is missing"));
     assert!(!path.exists() && std::fs::symlink_metadata(&link).is_ok(), "nothing was made");
 }
 
-/// Each of two hard links had a lock and a log of its own.
+/// Regression: each of two hard links had a lock and a log of its own.
 #[tokio::test]
 async fn a_file_in_use_is_refused_by_a_hard_link() {
     let ((directory, path), other) = (place(), tempfile::tempdir().unwrap());
@@ -267,7 +267,7 @@ fn big() -> Bytes {
     vec![b'x'; 32 << 10].into()
 }
 
-/// A store whose key `/a` was written until there was no space for it: its last revision, and what the next was told.
+/// Writes the key `/a` until there is no space. Returns the store, the key's last revision, and the error.
 async fn full(path: &Path) -> (Store, Revision, BackendError) {
     let options = SqliteOptions { max_file: Some(1 << 20), ..SqliteOptions::default() };
     let store: Store = Arc::new(SqliteBackend::open(path, options).unwrap());
@@ -310,7 +310,7 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     assert_eq!(store.current_revision().await.unwrap(), last, "nothing of the refused write is there");
     assert_eq!(store.get("/a", None).await.unwrap().0.unwrap().mod_revision, last);
     store.compact(last).await.unwrap();
-    // The rows go away step by step; each refusal is one more look.
+    // Rows are removed step by step; each refused write reads the size again.
     let next = loop {
         let write = Write {
             key: "/a".to_owned(),
@@ -328,7 +328,8 @@ async fn a_full_store_refuses_writes_serves_reads_and_recovers_by_compaction() {
     assert_eq!(store.refuses_writes(), None);
 }
 
-/// The queue is held full by not letting the writer begin: an administrator's sqlite3 has the write lock.
+/// The queue stays full because the writer cannot begin: another connection, an administrator's sqlite3, has the
+/// write lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_beyond_the_queue_are_refused_at_once() {
     let (_directory, path) = place();

@@ -1,4 +1,4 @@
-//! What the behaviours share: a store, short ways to write, and a watch whose items are awaited, never slept for.
+//! What the tests share: a store, short ways to write, and a watch whose items are awaited without sleeping.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use drydock_storage::backend::{
 };
 use tokio::sync::mpsc;
 
-/// How long a watch may take before a test says that something never came. Not a measurement.
+/// How long a test waits for a watch before it fails. Not a measurement.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub type Store = Arc<dyn Backend>;
@@ -18,7 +18,7 @@ pub fn value(text: impl Into<String>) -> Option<Bytes> {
     Some(Bytes::from(text.into()))
 }
 
-/// A write that compares with a revision.
+/// Compares and swaps one key.
 pub async fn cas(store: &Store, key: &str, expected: Option<Revision>, to: Option<Bytes>) -> WriteOutcome {
     let write = Write { key: key.to_owned(), expected, value: to, guard: None, priority: Default::default() };
     store.write(write).await.expect("a write is answered")
@@ -44,19 +44,19 @@ pub fn committed(outcome: WriteOutcome) -> Revision {
     }
 }
 
-/// The text of a key, now or at a revision.
+/// Returns the text of a key, at the latest revision or at another one.
 pub async fn text(store: &Store, key: &str, at: Option<Revision>) -> Option<String> {
     let (pair, _) = store.get(key, at).await.expect("a read is answered");
     pair.map(|pair| String::from_utf8(pair.value.to_vec()).expect("text"))
 }
 
-/// The keys under a prefix, now or at a revision.
+/// Returns the keys under a prefix, at the latest revision or at another one.
 pub async fn keys(store: &Store, prefix: &str, at: Option<Revision>) -> Vec<String> {
     let found = store.range(prefix_range(prefix), 0, at).await.expect("a range is answered");
     found.items.into_iter().map(|pair| pair.key).collect()
 }
 
-/// A watch that is read event by event, and checks what holds for every watch.
+/// Reads a watch event by event, and checks what holds for every watch.
 pub struct Watch {
     items: mpsc::Receiver<WatchItem>,
     waiting: std::collections::VecDeque<BackendEvent>,
@@ -69,7 +69,7 @@ impl Watch {
         Self { items, waiting: Default::default(), last: after }
     }
 
-    /// The next item; events are checked to be above everything before.
+    /// Returns the next item. Checks that the revisions of its events are above all before.
     pub async fn item(&mut self) -> WatchItem {
         let item = tokio::time::timeout(PATIENCE, self.items.recv()).await;
         let item = item.expect("an item comes").expect("the watch goes on");
@@ -89,7 +89,7 @@ impl Watch {
         item
     }
 
-    /// The next event, past any progress.
+    /// Returns the next event; skips progress.
     pub async fn event(&mut self) -> BackendEvent {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -103,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// The next `count` events.
+    /// Returns the next `count` events.
     pub async fn events(&mut self, count: usize) -> Vec<BackendEvent> {
         let mut events = Vec::with_capacity(count);
         while events.len() < count {
@@ -112,7 +112,7 @@ impl Watch {
         events
     }
 
-    /// Waits for progress up to `least`, and returns the events that came before it.
+    /// Waits for progress up to `least`, and returns the events before it.
     pub async fn until_progress(&mut self, store: &Store, least: Revision) -> Vec<BackendEvent> {
         let mut events: Vec<_> = self.waiting.drain(..).collect();
         store.request_progress().await.expect("progress can be asked for");
@@ -126,7 +126,7 @@ impl Watch {
         }
     }
 
-    /// The error that ends the watch, with nothing before it.
+    /// Returns the error that ends the watch. Fails if an event arrives first.
     pub async fn failure(&mut self) -> BackendError {
         loop {
             match self.item().await {
@@ -137,19 +137,19 @@ impl Watch {
         }
     }
 
-    /// What has arrived already, unread.
+    /// Returns the receiver, with the items that have arrived and are unread.
     pub fn into_receiver(self) -> mpsc::Receiver<WatchItem> {
         self.items
     }
 }
 
-/// What a get and a range at a revision fail with.
+/// Returns the errors of a get and a range at a revision.
 pub async fn errors_at(store: &Store, at: Revision) -> [BackendError; 2] {
     let get = store.get("/a", Some(at)).await.expect_err("a get at this revision fails");
     [get, store.range(prefix_range("/"), 1, Some(at)).await.expect_err("a range at this revision fails")]
 }
 
-/// Waits until a server says that it takes no writes, or takes them again.
+/// Waits until the store reports that it refuses writes, or that it accepts them again.
 pub async fn until_it_says(store: &Store, says: impl Fn(Option<String>) -> bool) {
     let told = async {
         while !says(store.refuses_writes()) {

@@ -1,4 +1,4 @@
-//! A connection to etcd that breaks after a certain request, before its answer.
+//! A proxy to etcd that closes a connection after a certain request, before its response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Passes everything on, but for the answers to the first so many requests that contain `words`: there the connection
-/// ends.
+/// Forwards everything except the responses to the first `times` requests that contain `words`: it closes those
+/// connections.
 pub struct Lossy {
-    /// Where it listens.
+    /// The port that it listens on.
     pub port: u16,
     left: Arc<AtomicUsize>,
 }
@@ -29,7 +29,7 @@ impl Lossy {
         Self { port, left }
     }
 
-    /// How many answers are still to be lost.
+    /// Returns how many responses are still to be dropped.
     pub fn left(&self) -> usize {
         self.left.load(Ordering::SeqCst)
     }
@@ -47,7 +47,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, words: &[u8], left: 
                 let matches = asked[..count].windows(words.len()).any(|window| window == words);
                 let one_less = |left: usize| left.checked_sub(1);
                 if matches && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
-                    // The answer, or some of it, has come when the connection ends.
+                    // The response, or a part of it, has arrived when the connection is closed.
                     let _ = server.read(&mut answered).await;
                     return;
                 }

@@ -1,5 +1,5 @@
-//! Files of a store that are removed, moved or replaced while a server has it open: whatever it acknowledged then went to
-//! files that nobody finds.
+//! Files of a store that are removed, moved or replaced while a server has it open. Regression: what the server
+//! acknowledged afterwards went to files without a name, and was lost.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::copies::{key, object};
 use crate::harness::*;
 use crate::sqlite::{open, place};
 
-/// The store takes no more writes, and says of which file that is.
+/// Checks that the store accepts no more writes and that the error names the file.
 async fn ended(store: &Store, file: &str) {
     let before = store.current_revision().await.unwrap();
     let noticed = match file {
@@ -57,7 +57,7 @@ async fn a_store_whose_file_is_removed_takes_no_writes() {
     assert!(error.to_string().contains("it is missing, and"), "no new one is begun: {error}");
 }
 
-/// By the compaction that comes every few minutes.
+/// A periodic compaction, every few minutes, detects it.
 #[tokio::test]
 async fn that_its_file_is_gone_is_noticed_when_nobody_writes() {
     let (_directory, path) = place();
@@ -80,7 +80,7 @@ async fn a_file_that_is_moved_away_is_whole_there_and_when_it_is_put_back() {
     assert_eq!(text(&open(&path), &key("a"), None).await, Some(object("a", "1")));
 }
 
-/// The log of the one would have been applied to the other.
+/// Regression: the log of one file would have been applied to the other.
 #[tokio::test]
 async fn a_file_that_takes_the_place_of_another_is_not_damaged_by_its_log() {
     let (directory, path) = place();
@@ -107,7 +107,8 @@ async fn what_is_in_a_log_that_is_removed_is_not_lost() {
     assert_eq!(text(&open(&path), &key("a"), None).await, Some(object("a", "1")));
 }
 
-/// Two servers wrote, and gave out the same revisions, after somebody had removed a lock that looked stale.
+/// Regression: after somebody removed a lock file that looked stale, two servers wrote and gave out the same
+/// revisions.
 #[tokio::test]
 async fn a_server_whose_lock_is_removed_leaves_the_store_to_the_next() {
     let (_directory, path) = place();
@@ -117,7 +118,7 @@ async fn a_server_whose_lock_is_removed_leaves_the_store_to_the_next() {
     create(&second, &key("b"), &object("b", "1")).await;
     let mut tries = 0;
     let refused = loop {
-        // It would find that its key exists, and write nothing.
+        // If it were accepted, it would find that its key exists, and write nothing.
         let write = Write {
             key: key("a"),
             expected: None,

@@ -1,4 +1,4 @@
-//! The behaviour of a backend, written once and run on each.
+//! The behaviour tests of a backend, written once and run on each backend.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod compaction;
@@ -17,7 +17,7 @@ mod reads;
 mod watches;
 mod writes;
 
-/// Makes one test of each behaviour; `$start` gives a store and what keeps it alive.
+/// Generates one test for each behaviour; `$start` returns a store and a value that keeps it alive.
 macro_rules! behaviours {
     ($start:path) => {
         behaviours! { $start;

@@ -1,8 +1,8 @@
-//! Several members of etcd, of which some do not answer.
+//! Several members of etcd, some of which do not answer.
 //!
-//! Once all of them were behind one balanced channel. It sent every third write to a member that was down, and the
-//! write was refused with two others alive; and a member that accepted connections and never answered, as a paused
-//! process does, held each read that fell to it up to the deadline, and each watch for twenty seconds.
+//! Regression: all members were behind one balanced channel. It sent every third write to a member that was down, and
+//! the write failed although two others were alive. A member that accepted connections and never answered, as a
+//! paused process does, held each read that was sent to it up to the deadline, and each watch for twenty seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ async fn connect(servers: &[&str]) -> Store {
     Arc::new(EtcdBackend::connect(&config).await.expect("one of them answers"))
 }
 
-/// Two ways to one etcd, once it answers, and a server that has begun with the first.
+/// Returns two proxies to one running etcd, and a backend that uses the first one.
 async fn two_ways(etcd: &Etcd) -> (Way, Way, Store) {
     etcd.backend("/suite").await;
     let (one, other) = (Way::to(etcd.client_port()).await, Way::to(etcd.client_port()).await);
-    // Whichever it tries first, it comes to the one that answers.
+    // Whichever it tries first, it ends with the one that answers.
     other.shut();
     let store = connect(&[&one.url, &other.url]).await;
     other.open();
     (one, other, store)
 }
 
-/// Each server begins with any one of the members: of eight, some begin with the one that is down.
+/// Each backend begins with a random member: of eight, some begin with the one that is down.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_down_fails_no_write() {
     let etcd = Etcd::start();
@@ -48,7 +48,7 @@ async fn a_member_that_is_down_fails_no_write() {
     }
 }
 
-/// /readyz?verbose said that all was well while every write failed.
+/// Regression: /readyz?verbose reported that all was well while every write failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_says_that_etcd_is_gone_until_it_is_back() {
     let mut etcd = Etcd::start();
@@ -85,8 +85,8 @@ async fn a_member_that_falls_silent_is_left_and_its_watches_go_on() {
     assert_eq!(watch.event().await.revision, third);
 }
 
-/// A write that a member has taken and not answered may have been made: it is not sent to another one, where it would
-/// find itself and be refused.
+/// A write that a member has accepted and not answered may have been carried out. It is not sent to another member,
+/// where it would conflict with itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_not_answered_is_not_sent_again() {
     let etcd = Etcd::start();
@@ -102,15 +102,15 @@ async fn a_write_that_is_not_answered_is_not_sent_again() {
     };
     let outcome = store.write(write).await;
     assert!(matches!(outcome, Err(BackendError::Unavailable(_))), "{outcome:?}");
-    // The next one goes where there is an answer, and nobody else has written.
+    // The next write goes to a member that answers; no write was made twice.
     create(&store, "/b", "1").await;
     one.open();
     let found = keys(&store, "/", None).await;
     assert!(found == ["/b", "/warm"] || found == ["/a", "/b", "/warm"], "{found:?}");
 }
 
-/// The members were given 2, 4 and 4 of the 10 s, one after the other, and an answer that was on its way was thrown
-/// away: with each answer taking 5 s there was none.
+/// Regression: the members got 2, 4 and 4 of the 10 s, one after the other, and the response in flight was discarded:
+/// if each response took 5 s, the read failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked() {
     let etcd = Etcd::start();
@@ -122,8 +122,9 @@ async fn an_answer_that_takes_long_is_waited_for_while_another_member_is_asked()
     assert_eq!(text(&store, "/a", None).await.as_deref(), Some("1"));
 }
 
-/// A watch that catches up is told no progress, and was taken for one that is lost: its stream was torn down after two
-/// seconds, and the next one began to catch up anew; even of a single member, which there is no other beside.
+/// Regression: a watch that was catching up got no progress and was taken for a dead one. Its stream was closed after
+/// two seconds, and the next one began to catch up again; even with a single member, where there is no other to
+/// switch to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
     let etcd = Etcd::start();
@@ -139,7 +140,7 @@ async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
         let before = connections();
         ways.iter().for_each(Way::mute);
         store.request_progress().await.unwrap();
-        // It is asked for ten times a second.
+        // Progress is requested ten times a second.
         tokio::select! {
             () = ways[0].until_muted(50) => {}
             () = ways[1].until_muted(50) => {}
@@ -152,8 +153,9 @@ async fn a_watch_that_is_told_no_progress_is_not_torn_down() {
     }
 }
 
-/// etcd tells a watch of its own accord how far it is every ten minutes, and history is kept for five: a watch of keys
-/// that nobody wrote went on from before the compaction when its stream broke, and failed with all who were told by it.
+/// Regression: etcd reports progress unasked only every ten minutes, and history is kept for five. A watch of keys
+/// that were not written continued from before the compaction when its stream broke, and failed, and with it
+/// everything that it fed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_of_keys_that_nobody_writes_is_not_overtaken_by_compaction() {
     let mut etcd = Etcd::start();

@@ -1,4 +1,4 @@
-//! Objects moved from the embedded store to etcd, and back.
+//! Moves of objects from the embedded store to etcd, and back.
 
 use drydock_storage::backend::{BackendError, Revision, Turn, Write, WriteOutcome};
 use drydock_storage::etcd::{EtcdBackend, EtcdConfig, Import};
@@ -26,7 +26,8 @@ async fn fill(store: &Store, count: usize) -> Revision {
     second
 }
 
-/// Whoever saw the old store is told that what it saw is gone: no old events, no waiting for the future.
+/// Checks that a client of the old store gets the error that its revision is gone: no old events, and no wait for a
+/// future revision.
 async fn is_gone(store: &Store, old: Revision) {
     let failure = Watch::start(store, "/", old).await.failure().await;
     assert!(matches!(failure, BackendError::Compacted { .. }), "{old:?}: {failure:?}");
@@ -60,7 +61,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
     for old in [Revision(0), Revision(1), busy, last, Revision(last.0 + 1), Revision(moved.to.0 - 2)] {
         is_gone(&there, old).await;
     }
-    // A stale compare is a conflict, not a create.
+    // A write that expects an old revision is a conflict, not a create.
     assert!(matches!(cas(&there, &key("busy"), Some(busy), None).await, WriteOutcome::Conflict(Some(_), _)));
     let guard = drydock_storage::backend::Guard { key: key("busy"), revision: busy };
     let write = Write {
@@ -71,7 +72,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
         priority: Default::default(),
     };
     assert!(matches!(there.write(write).await.unwrap(), WriteOutcome::Guarded));
-    // It is a store as any other: events in order, compaction, a second server.
+    // The prefix works like any other: ordered events, compaction, a second server.
     let mut watch = Watch::start(&there, "/", current).await;
     let other = etcd.backend("/moved").await;
     let next = create(&other, "/new", "1").await;
@@ -102,7 +103,7 @@ async fn objects_in_etcd_keep_their_revisions_in_the_embedded_store() {
     for old in [Revision(1), busy, Revision(last.0 - 1)] {
         is_gone(&here, old).await;
     }
-    // Whoever has seen everything resumes.
+    // A client that has seen everything can resume.
     let mut watch = Watch::start(&here, "/", last).await;
     let next = update(&here, &key("busy"), busy, &object("busy", "2")).await;
     let event = watch.event().await;
@@ -170,7 +171,7 @@ async fn a_move_that_was_broken_off_lets_no_server_start_and_is_made_again() {
     let error = EtcdBackend::connect(&config).await.err().unwrap().to_string();
     assert!(error.contains("/moved") && error.contains("run it again"), "{error}");
     migrate::to_etcd(&path, &config, &SILENT()).await.unwrap();
-    // It is still there, and may no longer write.
+    // The aborted move still runs, and must not write any more.
     assert!(broken.add(pairs[5..].to_vec()).await.unwrap_err().to_string().contains("another process"));
     assert!(broken.finish().await.is_err());
     assert_eq!(values(&etcd.backend("/moved").await).await, before);

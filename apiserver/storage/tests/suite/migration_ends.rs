@@ -1,4 +1,4 @@
-//! Moves from under running servers, and moves that are broken off: no write is left behind, and the same command goes on.
+//! Moves while servers run, and moves that are aborted: no write is lost, and the same command continues.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ async fn values(store: &Store) -> Vec<(String, bytes::Bytes)> {
     all(store, None).await.into_iter().map(|pair| (pair.key, pair.value)).collect()
 }
 
-/// Writes until that is refused; returns how many writes were acknowledged, and the refusal.
+/// Writes until a write is refused. Returns the number of acknowledged writes, and the error.
 async fn write_on(store: Store) -> (usize, BackendError) {
     for n in 0.. {
         let name = format!("more-{n}");
@@ -50,7 +50,7 @@ async fn write_on(store: Store) -> (usize, BackendError) {
     unreachable!("writes go on for ever")
 }
 
-/// The record of a prefix, and its revision.
+/// Returns the record of a prefix, and its revision.
 async fn record(etcd: &Etcd, prefix: &str) -> (serde_json::Value, i64) {
     let mut client = Client::connect(&etcd.config("").servers, None).await.unwrap();
     let got = client.get(format!("{prefix}/origin"), None).await.unwrap();
@@ -63,7 +63,7 @@ async fn set_record(etcd: &Etcd, prefix: &str, to: serde_json::Value) -> i64 {
     record(etcd, prefix).await.1
 }
 
-/// Marks a file as one from which an attempt at a move was broken off.
+/// Marks a file as one whose move was aborted in this attempt.
 fn mark(path: &Path, attempt: u64) {
     let file = rusqlite::Connection::open(path).unwrap();
     file.execute_batch(
@@ -77,7 +77,8 @@ async fn to_embedded(config: &EtcdConfig, path: &Path) -> Result<migrate::Moved,
     migrate::to_embedded(config, path, &SILENT()).await
 }
 
-/// Servers that went on wrote to the store that was left: all that they acknowledged was lost.
+/// Regression: running servers still wrote to the store that was being moved, and all that they acknowledged was
+/// lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
     let (etcd, (_directory, path)) = (Etcd::start(), place());
@@ -93,7 +94,7 @@ async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
     assert!(refusal.to_string().contains("takes no writes: its objects"), "{refusal}");
     assert_eq!(moved.keys as usize, 1200 + acknowledged);
     assert_eq!(values(&open(&path)).await, values(&idle).await);
-    // One that writes nothing says so as well, and goes on saying where they are after a reclaim that it does not know.
+    // An idle server reports it too, and still does after a reclaim that it does not know of.
     until_it_says(&idle, |why| why.is_some_and(|why| why.contains("store.db"))).await;
     etcd::reclaim(&config, 1000).await.unwrap();
     until_it_says(&idle, |why| why.is_some_and(|why| why.contains("start the server again"))).await;
@@ -115,7 +116,7 @@ async fn a_server_writes_again_when_a_move_has_failed() {
     let bad = create(&there, "/registry/bad", "no object").await;
     let error = to_embedded(&config, &path).await.unwrap_err().to_string();
     assert!(error.contains("/registry/bad"), "{error}");
-    // It hears of it by its watch.
+    // The watch of the record reports it.
     until_it_says(&there, |why| why.is_none()).await;
     delete(&there, "/registry/bad", bad).await;
     assert_eq!(to_embedded(&config, &path).await.unwrap().keys, 3);
@@ -131,13 +132,13 @@ async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     assert!(error.contains("being moved to /some/where") && error.contains("run it again"), "{error}");
     let moved = to_embedded(&config, &path).await.unwrap();
     assert_eq!((moved.keys, moved.unmarked), (3, None));
-    // It is still there, and is told that it is over.
+    // The aborted move still runs, and gets the error that it is over.
     assert!(broken.stands().await.is_err());
     assert!(broken.done("/some/where").await.is_err());
     assert_eq!(values(&open(&path)).await, values(&there).await);
 }
 
-/// It was killed when the file had its name, and before etcd was told.
+/// The move was killed after the file had its name, and before etcd had the final mark.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
     let (etcd, (directory, path)) = (Etcd::start(), place());
@@ -146,13 +147,13 @@ async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
     let moved = to_embedded(&config, &path).await.unwrap();
     let was = record(&etcd, "/left").await.0["was"].take();
     let attempt = set_record(&etcd, "/left", serde_json::json!({"moving": "p", "was": was})).await;
-    // A file that is not of this attempt is another one.
+    // A file that another attempt filled is not accepted.
     let error = to_embedded(&config, &path).await.unwrap_err().to_string();
     assert!(error.contains("store.db exists"), "{error}");
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute("UPDATE meta SET number = ?1 WHERE name = 'import'", [attempt]).unwrap();
     drop(file);
-    // A server has gone on there.
+    // A server has written to it.
     create(&open(&path), &key("since"), &object("since", "1")).await;
     let again = to_embedded(&config, &path).await.unwrap();
     assert_eq!((again.keys, again.unmarked), (moved.keys, None));
@@ -178,7 +179,8 @@ async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     let there = etcd.backend("/moved").await;
     assert_eq!(values(&there).await.len(), 20);
 
-    // It was killed when servers could start there, and before the file was told; one has gone on.
+    // The move was killed after servers could start on the prefix, and before the file had its mark; a server has
+    // written.
     create(&there, &key("since"), &object("since", "1")).await;
     let (filled, _) = record(&etcd, "/moved").await;
     mark(&path, broken.attempt());
@@ -190,7 +192,7 @@ async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     let refusal = SqliteBackend::open(&path, SqliteOptions::default()).err().unwrap().to_string();
     assert!(refusal.contains("were moved to /moved"), "{refusal}");
     assert_eq!(values(&there).await.len(), 21);
-    // Or it is not to be moved after all.
+    // Alternatively, the file is reclaimed.
     mark(&path, 1);
     sqlite::reclaim(&path, 1000).unwrap();
     assert_eq!(all(&open(&path), None).await, before);

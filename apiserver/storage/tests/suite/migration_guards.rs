@@ -1,4 +1,4 @@
-//! Objects that a move must not touch, moves of nothing, and moves whose end nobody was told.
+//! Objects that a move must not touch, moves of nothing, and moves whose last response was lost.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::lossy::Lossy;
 
 const SILENT: fn() -> Progress = Progress::silent;
 
-/// A store with so many objects.
+/// Returns a store with `count` objects.
 async fn filled(count: usize) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
@@ -35,7 +35,7 @@ async fn client(etcd: &Etcd) -> Client {
     Client::connect(&etcd.config("").servers, None).await.unwrap()
 }
 
-/// etcd's own revision: it tells whether anything was written.
+/// Returns etcd's own revision, which shows whether anything was written.
 async fn revision(etcd: &Etcd) -> i64 {
     client(etcd).await.get("any", None).await.unwrap().header().unwrap().revision()
 }
@@ -49,7 +49,7 @@ async fn objects_whose_prefix_nobody_claimed_are_not_removed() {
     let (etcd, (_directory, path)) = (Etcd::start(), filled(3).await);
     let there = etcd.backend("/old").await;
     create(&there, &key("precious"), &object("precious", "1")).await;
-    // A server that knew no origins has written them.
+    // They were written by a server from before prefixes had a record.
     client(&etcd).await.delete("/old/origin", None).await.unwrap();
     let before = revision(&etcd).await;
     let error = to_etcd_fails(&path, &etcd, "/old").await;
@@ -69,7 +69,7 @@ async fn nothing_but_marks_is_written_to_the_etcd_that_objects_come_from() {
     let moved = migrate::to_embedded(&etcd.config("/old"), &path, &SILENT()).await.unwrap();
     assert_eq!((moved.keys, moved.unmarked, revision(&etcd).await), (1, None, before + 2));
     assert_eq!(all(&there, None).await.len(), 1);
-    // Whoever fails to move has marked nothing.
+    // A failed move has marked nothing.
     let error = migrate::to_embedded(&etcd.config("/old"), &path, &SILENT()).await.unwrap_err();
     assert!(error.to_string().contains("store.db exists"), "{error}");
     assert_eq!(revision(&etcd).await, before + 2);

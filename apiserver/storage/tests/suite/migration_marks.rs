@@ -1,5 +1,5 @@
-//! The mark in a store whose objects were moved elsewhere: a server that was started on it gave out revisions that
-//! clients had seen for other objects.
+//! The mark of a store whose objects were moved away. Regression: a server that was started on it gave out revisions
+//! that clients had seen for other objects.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaim
     }
     let again = migrate::to_etcd(&path, &etcd.config("/again"), &SILENT()).await.unwrap_err().to_string();
     assert!(again.contains("were moved to /moved"), "{again}");
-    // It is whole, and so is a copy of it; both are marked.
+    // The store is complete, and so is a copy of it; both are marked.
     let copy = directory.path().join("copy.db");
     sqlite::check(&path, &SILENT()).unwrap();
     sqlite::backup(&path, &copy, &SILENT()).unwrap();
@@ -62,7 +62,7 @@ async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaim
     let failure = Watch::start(&store, "/", last).await.failure().await;
     assert!(matches!(failure, BackendError::Compacted { .. }), "{failure:?}");
     assert!(create(&store, "/new", "1").await > revision);
-    // And it can be moved again.
+    // It can be moved again.
     drop(store);
     migrate::to_etcd(&path, &etcd.config("/again"), &SILENT()).await.unwrap();
 }
@@ -86,7 +86,7 @@ async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_recla
     let other = path.with_extension("other");
     let again = migrate::to_embedded(&config, &other, &SILENT()).await.unwrap_err().to_string();
     assert!(again.contains("its objects were moved to") && !other.exists(), "{again}");
-    // What is left there is not taken for what a broken move left, which the next one removes.
+    // What is left there is not taken for the rest of an aborted move, which the next move would remove.
     let back = migrate::to_etcd(&path, &config, &SILENT()).await.unwrap_err().to_string();
     assert!(back.contains("/left is in use by an API server, or was"), "{back}");
     assert_eq!(all(&there, None).await, before);
@@ -106,7 +106,7 @@ async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_recla
     assert!(create(&reclaimed, "/new", "1").await > revision);
 }
 
-/// Somebody else has the file that they come from, and lets nobody write.
+/// Another process has the source file open and keeps everybody from writing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_cannot_be_marked_is_not_moved() {
     let (etcd, (_directory, path)) = (Etcd::start(), place());

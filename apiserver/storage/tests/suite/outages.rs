@@ -1,7 +1,7 @@
-//! An etcd that does not answer, and a server that tells so, until it does.
+//! An etcd that does not answer, and a server that reports it until it does.
 //!
-//! A replica that had lost etcd stayed ready and kept its share of the traffic, for as long as it lasted: each default
-//! get and list on it failed, while the replica beside it answered all of them.
+//! Regression: a replica that had lost etcd stayed ready and kept its share of the traffic during the whole outage:
+//! each default get and list on it failed, while the other replica answered all of them.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use drydock_storage::backend::{BackendError, Revision};
 use crate::etcd::Etcd;
 use crate::harness::*;
 
-/// More than it takes to be sure; not a measurement.
+/// Longer than the detection takes; not a measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a server says whether it can read. Nobody asks it for anything meanwhile.
+/// Waits until a server reports whether it can read. No requests are made meanwhile.
 async fn until(store: &Store, says: impl Fn(&Option<String>) -> bool) -> Option<String> {
     let mut look = tokio::time::interval(Duration::from_millis(50));
     let told = async {
@@ -54,7 +54,7 @@ async fn a_server_that_nobody_asks_finds_out_that_etcd_is_gone_and_that_it_is_ba
     update(&store, "/a", at, "2").await;
 }
 
-/// What needs no quorum does not count: a watch's stream and what it is told, keep-alives, connections that are made.
+/// What needs no quorum does not count: a watch's stream and its events, keep-alives, new connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_that_need_no_quorum_are_no_answers_and_those_that_do_are() {
     let etcd = Etcd::start();

@@ -1,4 +1,4 @@
-//! A store that has grown to its quota: what is refused, what goes on, and how it gets space again.
+//! A store that has reached its quota: what is refused, what is accepted, and how it gets space again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::harness::{Store, committed};
 use crate::sqlite::place;
 
 const QUOTA: u64 = 4 << 20;
-/// The reserve of so small a quota.
+/// The reserve for such a small quota.
 const RESERVE: u64 = 1 << 20;
 const OBJECT: usize = 16 << 10;
 
-/// A store that gives up no history by itself while a test lasts.
+/// Opens a store that does not compact early during a test.
 fn open(path: &Path, quota: u64) -> Store {
     open_keeping(path, quota, Duration::from_secs(3600))
 }
@@ -60,7 +60,7 @@ async fn remove(store: &Store, key: &str, expected: Revision) -> Result<Revision
     store.write(write).await.map(committed)
 }
 
-/// Creates objects until one is refused; returns those that were made.
+/// Creates objects until one is refused. Returns those that were created, and the error.
 async fn filled(store: &Store) -> (Vec<(String, Revision)>, BackendError) {
     let mut made = Vec::new();
     loop {
@@ -72,7 +72,8 @@ async fn filled(store: &Store) -> (Vec<(String, Revision)>, BackendError) {
     }
 }
 
-/// Writes as large a value as is there again and again until it is refused: each leaves a row behind.
+/// Writes a value of the same size (or one byte smaller each time) until it is refused: each write leaves a row in
+/// the history.
 async fn rewritten(store: &Store, key: &str, mut at: Revision, shrinking_from: Option<usize>) -> Revision {
     let mut bytes = shrinking_from.unwrap_or(OBJECT);
     loop {
@@ -87,7 +88,7 @@ async fn rewritten(store: &Store, key: &str, mut at: Revision, shrinking_from: O
     }
 }
 
-/// Whoever filled a store kept everybody from removing anything: a delete takes space too.
+/// Regression: a client that filled a store prevented all deletes, because a delete needs space too.
 #[tokio::test]
 async fn a_full_store_refuses_creates_and_takes_every_delete() {
     let (_directory, path) = place();
@@ -100,7 +101,7 @@ async fn a_full_store_refuses_creates_and_takes_every_delete() {
     assert!(error.to_string().contains(words), "{error}");
     assert!(store.refuses_writes().is_some_and(|why| why.contains(words)));
 
-    // The rest of the reserve but for that of deletes is used up too, by whoever wants to.
+    // Any client may use the rest of the reserve, except for the part for deletes.
     let (victim, at) = made[0].clone();
     let at = rewritten(&store, &victim, at, None).await;
     let at = rewritten(&store, &victim, at, Some(OBJECT)).await;
@@ -115,7 +116,7 @@ async fn a_full_store_refuses_creates_and_takes_every_delete() {
     assert!(put(&store, "/new", None, OBJECT).await.is_err(), "what was deleted is history still");
 
     store.compact(last).await.unwrap();
-    // The rows go away step by step; each refusal is one more look.
+    // Rows are removed step by step; each refused write reads the size again.
     while let Err(error) = put(&store, "/new", None, OBJECT).await {
         assert!(matches!(error, BackendError::NoSpace(_)), "{error:?}");
     }
@@ -134,7 +135,7 @@ async fn writers_can_begin_their_terms_in_a_full_store() {
     put(&store, "/fences/controller", None, 10).await.unwrap();
 }
 
-/// Whoever rewrote one object filled the store with its history, for ten minutes and for everybody.
+/// Regression: a client that rewrote one object filled the store with its history, for ten minutes and for everybody.
 #[tokio::test]
 async fn history_makes_way_by_itself_when_it_fills_the_store() {
     let (_directory, path) = place();
@@ -150,7 +151,7 @@ async fn history_makes_way_by_itself_when_it_fills_the_store() {
     put(&store, "/another", None, OBJECT).await.unwrap();
     let (pair, _) = store.get("/kept", None).await.unwrap();
     assert_eq!(pair.unwrap().mod_revision, kept);
-    // What is current stays readable at the boundary and above it.
+    // The current state stays readable at the boundary and above it.
     assert!(store.get("/a", Some(at)).await.unwrap().0.is_some());
     assert!(matches!(store.get("/a", Some(kept)).await, Err(BackendError::Compacted { .. })));
 }
@@ -167,8 +168,8 @@ async fn history_is_kept_while_less_than_half_of_the_quota_is_used() {
     assert!(store.get("/a", Some(first)).await.unwrap().0.is_some());
 }
 
-/// A tenant who shrank an object byte by byte used up what was kept for removals of finalizers, and one who made it grow
-/// what was kept for the status.
+/// Regression: a tenant that shrank an object byte by byte used up the reserve for removals of finalizers, and one
+/// that made it grow used up the reserve for the status.
 #[tokio::test]
 async fn no_ordinary_write_uses_what_is_kept_for_others() {
     let (_directory, path) = place();
@@ -206,7 +207,7 @@ async fn of_one_transaction_each_write_is_judged_alone() {
     assert!(matches!(conflict, WriteOutcome::Conflict(None, _)), "{conflict:?}");
 }
 
-/// The limit came after the store, or was lowered.
+/// The quota was set after the store had grown, or was lowered.
 #[tokio::test]
 async fn a_store_that_is_larger_than_its_quota_when_it_is_opened_can_be_emptied() {
     let (_directory, path) = place();

@@ -1,4 +1,4 @@
-//! Reads, now and at a revision.
+//! Reads at the latest revision and at earlier ones.
 
 use drydock_storage::backend::{BackendError, Revision, prefix_range};
 
@@ -62,7 +62,7 @@ pub async fn pages_at_one_revision_make_the_whole_of_that_revision(store: Store)
     let range = prefix_range("/a/");
     let first = store.range(range.clone(), 4, None).await.unwrap();
     assert_eq!((first.items.len(), first.count), (4, 10));
-    // What changes between pages is not seen by the next.
+    // The next page does not see what changes between pages.
     create(&store, "/a/55", "late").await;
     delete(&store, "/a/7", first.items[0].mod_revision.max(Revision(first.revision.0 - 2))).await;
     let rest = format!("{}\0", first.items[3].key)..range.end.clone();
@@ -92,7 +92,7 @@ pub async fn a_range_longer_than_any_page_is_whole(store: Store) {
     assert_eq!(limited.items, found.items[..4100]);
 }
 
-/// Writes in groups that no queue refuses.
+/// Writes, in groups that fit into the queue.
 struct Chunks<T>(Vec<Vec<T>>);
 
 impl<T> FromIterator<T> for Chunks<T> {

@@ -1,7 +1,7 @@
-//! An etcd that runs short of space: history goes before it is full, and also where it is full already.
+//! An etcd that runs short of space: history is compacted before it is full, and also when it is full already.
 //!
-//! Compaction began with a put, which an etcd without space refuses: so it never came to compact, and stayed full until
-//! somebody compacted it by hand.
+//! Regression: compaction began with a put, which an etcd without space refuses. So it never compacted, and stayed
+//! full until somebody compacted it by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn put(
     store.write(write).await.map(committed)
 }
 
-/// A backend that keeps only the present, and what looks after its space.
+/// Returns a backend that keeps no history, and the task that compacts it.
 async fn relieved(etcd: &Etcd) -> (Store, AbortOnDropHandle<()>) {
     let none = Duration::ZERO;
     let retention = Retention { half: none, three_quarters: none, full: none };

@@ -1,4 +1,4 @@
-//! The suite on the embedded backend.
+//! Runs the suite on the embedded backend.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ pub async fn start() -> (Store, TempDir) {
     (open(&path), directory)
 }
 
-/// Where a store may be made.
+/// Returns a path for a store.
 pub fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store.db");
     (directory, path)
 }
 
-/// The store of a path, made if there is none.
+/// Opens the store at a path; creates it if there is none.
 pub fn open(path: &Path) -> Store {
     Arc::new(SqliteBackend::open(path, SqliteOptions::default()).unwrap())
 }

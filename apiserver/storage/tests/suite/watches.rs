@@ -1,4 +1,4 @@
-//! Watches: ordered, unique, reliable, resumable, and honest about progress.
+//! Watches: ordered, unique, reliable, resumable, and with correct progress.
 
 use bytes::Bytes;
 use drydock_storage::backend::{BackendEvent, Revision};
@@ -9,7 +9,7 @@ fn told(events: &[BackendEvent]) -> Vec<(&str, Option<&[u8]>, Revision)> {
     events.iter().map(|event| (event.key.as_str(), event.value.as_deref(), event.revision)).collect()
 }
 
-/// Every kind of event, and the revisions.
+/// Makes every kind of event, and returns their revisions.
 async fn history(store: &Store) -> [Revision; 6] {
     let a1 = create(store, "/a", "1").await;
     let b1 = create(store, "/b", "1").await;
@@ -89,7 +89,7 @@ pub async fn events_carry_what_was_before(store: Store) {
     }
 }
 
-/// etcd's record: a watch of a revision to come was told of older events.
+/// From etcd's history: a watch from a future revision received older events.
 pub async fn a_watch_of_the_future_waits_for_it(store: Store) {
     let now = create(&store, "/a", "old").await;
     let mut watch = Watch::start(&store, "/", Revision(now.0 + 3)).await;
@@ -101,7 +101,7 @@ pub async fn a_watch_of_the_future_waits_for_it(store: Store) {
     assert_eq!(told(&events), [("/a", Some(&b"3"[..]), Revision(now.0 + 4)), ("/a", Some(b"4"), last)]);
 }
 
-/// etcd's record (issue 15220): progress was told ahead of events that were still on their way.
+/// From etcd's history (issue 15220): progress was reported ahead of events that were still on their way.
 pub async fn progress_comes_after_the_events_up_to_it(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut watch = Watch::start(&store, "/a/", start).await;
@@ -132,8 +132,8 @@ pub async fn progress_is_told_to_every_watch(store: Store) {
     }
 }
 
-/// etcd tells none to a watch whose first revision is still to come: it was asked ten times a second for ever, and the
-/// watch taken for one that is lost.
+/// Regression: etcd reports no progress to a watch whose first revision has not been written. Progress was requested
+/// ten times a second for ever, and the watch was taken for a dead one.
 pub async fn progress_is_told_where_nothing_happens(store: Store) {
     let start = create(&store, "/a", "1").await;
     let mut watch = Watch::start(&store, "/", start).await;
@@ -180,7 +180,7 @@ pub async fn concurrent_writers_lose_no_event(store: Store) {
         })
     });
     let writers: Vec<_> = writers.collect();
-    // One that joins while they write.
+    // A watch that starts while they write.
     let mut late = Watch::start(&store, "/w/", start).await;
     let mut written = Vec::new();
     for writer in writers {
@@ -193,8 +193,8 @@ pub async fn concurrent_writers_lose_no_event(store: Store) {
     }
 }
 
-/// Far more than any buffer on the way holds, so that a write that waited for the watch would never return. etcd's
-/// record (issue 17529): watches that shared a starved stream lost events.
+/// The events are far more than any buffer on the way holds, so that a write that waited for the watch would never
+/// return. From etcd's history (issue 17529): watches that shared a starved stream lost events.
 pub async fn a_watch_that_is_not_read_holds_up_nobody_and_loses_nothing(store: Store) {
     let start = store.current_revision().await.unwrap();
     let mut idle = Watch::start(&store, "/big/", start).await;

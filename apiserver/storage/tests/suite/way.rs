@@ -1,4 +1,4 @@
-//! A way to a server, that can be shut, slow, or silent about progress.
+//! A proxy to a server that can block, delay responses, or drop progress requests.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// A request for progress on a watch's stream, as gRPC has it, and one of the same length that etcd knows nothing of
-/// and passes over (etcd: rpc.proto, WatchRequest).
+/// A progress request on a watch's stream, as gRPC encodes it, and one of the same length that etcd does not know and
+/// ignores (etcd: rpc.proto, WatchRequest).
 const PROGRESS: [&[u8; 7]; 2] = [&[0, 0, 0, 0, 2, 0x1a, 0], &[0, 0, 0, 0, 2, 0x7a, 0]];
 
-/// A way to a server; while it is shut, connections are accepted and nothing passes.
+/// A proxy to a server. While it is shut, it accepts connections and forwards nothing.
 pub struct Way {
-    /// Where it begins.
+    /// The URL that it listens on.
     pub url: String,
     state: Arc<State>,
 }
 
 struct State {
     open: watch::Sender<bool>,
-    /// Milliseconds that an answer takes.
+    /// Delay of each response, in milliseconds.
     slow: AtomicU64,
-    /// Whether requests for progress do not get through.
+    /// Whether progress requests are dropped.
     mute: AtomicBool,
     muted: watch::Sender<usize>,
     connections: AtomicUsize,
@@ -61,12 +61,12 @@ impl Way {
         self.state.open.send_replace(true);
     }
 
-    /// Answers take that long from now on.
+    /// Delays responses by `time` from now on.
     pub fn answer_after(&self, time: Duration) {
         self.state.slow.store(u64::try_from(time.as_millis()).unwrap(), SeqCst);
     }
 
-    /// Requests for progress are lost from now on, as they are at a watch that is catching up.
+    /// Drops progress requests from now on, as for a watch that is catching up.
     pub fn mute(&self) {
         self.state.muted.send_replace(0);
         self.state.mute.store(true, SeqCst);
@@ -76,12 +76,12 @@ impl Way {
         self.state.mute.store(false, SeqCst);
     }
 
-    /// Waits until so many requests for progress were lost.
+    /// Waits until `count` progress requests were dropped.
     pub async fn until_muted(&self, count: usize) {
         self.state.muted.subscribe().wait_for(|muted| *muted >= count).await.unwrap();
     }
 
-    /// How many connections were made.
+    /// Returns the number of connections made.
     pub fn connections(&self) -> usize {
         self.state.connections.load(SeqCst)
     }

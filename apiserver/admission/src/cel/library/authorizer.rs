@@ -1,4 +1,4 @@
-//! Questions to the authorizer (k8s.io/apiserver pkg/cel/library/authz.go).
+//! The authorizer library (k8s.io/apiserver pkg/cel/library/authz.go).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,13 +14,13 @@ use drydock_server::request::user::User;
 use super::{argument, opaque};
 use crate::cel::value::Variable;
 
-/// Asks whether a user may do something: allowed or not and why, or why it could not be asked. It may wait.
+/// Authorizes an action of a user. Implementations may block.
 pub trait Ask: Send + Sync + 'static {
-    /// The answer.
+    /// Returns whether the action is allowed and why, or an error if the check failed.
     fn ask(&self, user: &User, about: &Attributes) -> Result<(bool, String), String>;
 }
 
-/// Who asks, shared by all that an expression builds from it.
+/// A user and the authorizer to ask, shared by all values that an expression derives from it.
 #[derive(Clone)]
 pub struct Asker {
     user: Arc<User>,
@@ -28,7 +28,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Asks for `user`.
+    /// Creates an asker for `user`.
     pub fn new(user: Arc<User>, asks: Arc<dyn Ask>) -> Self {
         Self { user, asks }
     }
@@ -55,7 +55,7 @@ struct PathCheck(Asker, String);
 #[derive(Clone, Debug, PartialEq)]
 struct GroupCheck(Asker, String);
 
-/// A question about a resource that is being put together.
+/// A resource check that an expression is building.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     asker: Asker,
@@ -75,12 +75,12 @@ opaque!(GroupCheck, GROUP_CHECK_TYPE, "kubernetes.authorization.GroupCheck");
 opaque!(Check, RESOURCE_CHECK_TYPE, "kubernetes.authorization.ResourceCheck");
 opaque!(Decision, DECISION_TYPE, "kubernetes.authorization.Decision");
 
-/// The variable `authorizer`.
+/// Returns the variable `authorizer`.
 pub fn authorizer(asker: Asker) -> Variable {
     Box::new(Authorizer(asker))
 }
 
-/// The variable `authorizer.requestResource`.
+/// Returns the variable `authorizer.requestResource`.
 pub fn request_resource(asker: Asker, about: Attributes) -> Variable {
     Box::new(Check { asker, about: Attributes { version: "*".to_owned(), ..about } })
 }
@@ -89,7 +89,7 @@ fn type_of<T: StaticVal>() -> Type {
     T::cel_type().to_owned()
 }
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let text = || vec![STRING_TYPE];
     env.add_member_overload("path", "authorizer_path", type_of::<Authorizer>(), text(), |args| {

@@ -1,4 +1,4 @@
-//! Named formats of text (k8s.io/apiserver pkg/cel/library/format.go).
+//! Named string formats (k8s.io/apiserver pkg/cel/library/format.go).
 
 use base64::Engine;
 use cel::common::types::{CelOptional, CelString, STRING_TYPE};
@@ -8,10 +8,10 @@ use drydock_machinery::names;
 
 use super::{argument, opaque, texts, url};
 
-/// What is wrong with a text.
+/// Returns the errors of a text.
 type Rule = fn(&str) -> Vec<String>;
 
-/// A format by its name.
+/// A format, by name.
 #[derive(Clone, Debug, PartialEq)]
 struct Format(&'static str);
 
@@ -33,7 +33,7 @@ const FORMATS: [(&str, Rule); 13] = [
     ("datetime", |text| must(text.parse::<jiff::Timestamp>().is_ok(), "invalid datetime")),
 ];
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("format.named", "format-named", vec![STRING_TYPE], |args| {
         let wanted = argument::<CelString>(&args, 0)?.inner();
@@ -47,7 +47,7 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     constants(env)
 }
 
-/// `format.uuid()` and its like.
+/// Declares `format.uuid()` and the like.
 fn constants(env: &mut Env) -> Result<(), DeclarationError> {
     macro_rules! constant {
         ($($name:literal),*) => {

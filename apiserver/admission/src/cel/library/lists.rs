@@ -1,4 +1,4 @@
-//! Lists (k8s.io/apiserver pkg/cel/library/lists.go), beside ext.Lists of cel-go.
+//! List functions (k8s.io/apiserver pkg/cel/library/lists.go), in addition to ext.Lists of cel-go.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,10 @@ use cel::{DeclarationError, Env, ExecutionError, extensions};
 use super::argument;
 use crate::cel::value;
 
-/// Where a value is in a list.
+/// Finds the index of a value in a list.
 type Find<'v> = fn(&[Box<dyn Val + 'v>], &dyn Val) -> Option<usize>;
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_extension(extensions::lists)?;
     env.add_member_overload("isSorted", "list_is_sorted", LIST_TYPE, vec![], is_sorted)?;
@@ -42,7 +42,7 @@ fn is_sorted<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     Ok(CowVal::owned(CelBool::from(true)))
 }
 
-/// The first of each set of equal items.
+/// Returns the list without duplicates; the first of equal items stays.
 fn distinct<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let mut found: Vec<&Box<dyn Val + 'v>> = Vec::new();
     for item in argument::<CelList>(&args, 0)?.inner() {
@@ -53,8 +53,8 @@ fn distinct<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     Ok(CowVal::owned(CelList::from(found.into_iter().cloned().collect::<Vec<_>>())))
 }
 
-/// An empty list of unknown type sums to the whole number 0. Only numbers and durations have a sum: that of texts
-/// would be copied as often as there are texts.
+/// An empty list has the sum 0 (an int). Only numbers and durations have a sum: for strings, the intermediate results
+/// would be copied once for each string.
 fn sum<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let mut items = argument::<CelList>(&args, 0)?.inner().iter();
     let Some(first) = items.next() else { return Ok(CowVal::owned(CelInt::from(0))) };

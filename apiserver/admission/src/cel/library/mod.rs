@@ -1,4 +1,4 @@
-//! Functions that Kubernetes adds to CEL (k8s.io/apiserver pkg/cel/library), a file each.
+//! The functions that Kubernetes adds to CEL (k8s.io/apiserver pkg/cel/library), one file for each library.
 
 mod authorizer;
 mod format;
@@ -18,7 +18,7 @@ use cel::common::types::{CelList, CelString};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-/// Declares all of them.
+/// Declares all libraries.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     strings::declare(env)?;
     lists::declare(env)?;
@@ -32,7 +32,7 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     authorizer::declare(env)
 }
 
-/// A type of our own: equal to its equals, and nothing but a receiver of functions.
+/// Implements an opaque CEL type: its values can be compared for equality, and be receivers of functions.
 macro_rules! opaque {
     ($type:ident, $description:ident, $name:literal) => {
         $crate::cel::library::opaque!($type, $description, $name, {});
@@ -83,7 +83,7 @@ macro_rules! opaque {
 }
 pub(crate) use opaque;
 
-/// The argument at `index`, if it is one of these.
+/// Returns the argument at `index` as a `T`; fails if it has another type.
 pub fn argument<'a, 'b, 'v, T>(args: &'a [CowVal<'b, 'v>], index: usize) -> Result<&'a T, ExecutionError>
 where
     T: cel::common::value::FromVal<'a, 'v>,
@@ -92,7 +92,7 @@ where
     found.ok_or_else(|| ExecutionError::no_such_overload("", vec![]))
 }
 
-/// A list of texts.
+/// Returns a list of strings.
 fn texts<'v>(texts: impl IntoIterator<Item = String>) -> CelList<'v> {
     let items = texts.into_iter().map(|text| Box::new(CelString::from(text)) as Box<dyn Val + 'v>);
     CelList::from(items.collect::<Vec<_>>())

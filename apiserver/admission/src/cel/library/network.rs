@@ -9,11 +9,11 @@ use drydock_machinery::quote::go_quote;
 
 use super::{argument, opaque};
 
-/// An address.
+/// An IP address.
 #[derive(Clone, Debug, PartialEq)]
 struct Ip(IpAddr);
 
-/// A network: an address and how many of its bits count.
+/// A network: an address and the length of its prefix.
 #[derive(Clone, Debug, PartialEq)]
 struct Cidr {
     address: IpAddr,
@@ -23,7 +23,7 @@ struct Cidr {
 opaque!(Ip, IP_TYPE, "net.IP");
 opaque!(Cidr, CIDR_TYPE, "net.CIDR");
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let (ip, cidr) = (|| Ip::cel_type().to_owned(), || Cidr::cel_type().to_owned());
     let text = || vec![STRING_TYPE];
@@ -123,7 +123,7 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Go's netip.Addr.IsGlobalUnicast: private addresses are global too.
+/// Go's netip.Addr.IsGlobalUnicast, for which private addresses are global too.
 fn is_global(address: IpAddr) -> bool {
     let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(broadcast

@@ -1,5 +1,5 @@
-//! Quantities (k8s.io/apiserver pkg/cel/library/quantity.go, apimachinery pkg/api/resource): exact to a billionth, beyond
-//! which the host rounds up as well.
+//! Quantities (k8s.io/apiserver pkg/cel/library/quantity.go, apimachinery pkg/api/resource), exact to a billionth;
+//! smaller parts are rounded up, as on the host.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ struct Quantity(i128);
 
 opaque!(Quantity, QUANTITY_TYPE, "kubernetes.Quantity");
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let quantity = || Quantity::cel_type().to_owned();
     env.add_overload("quantity", "string_to_quantity", vec![STRING_TYPE], |args| {
@@ -93,7 +93,7 @@ fn parse(text: &str) -> Result<Quantity, String> {
     Ok(Quantity(if negative { -nano } else { nano }))
 }
 
-/// What the suffix multiplies with: a base and its exponent.
+/// Returns the factor of a suffix, as base and exponent.
 fn scale(suffix: &str) -> Option<(i128, i32)> {
     let decimal = [
         ("n", -9),
@@ -118,9 +118,9 @@ fn scale(suffix: &str) -> Option<(i128, i32)> {
     Some((10, exponent))
 }
 
-/// In billionths, rounded up; `None` if there is no room for so much.
+/// Returns the amount in billionths, rounded up; `None` on overflow.
 fn amount(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128> {
-    // 26 digits are more than the host keeps of anything.
+    // 26 digits are more than the host keeps.
     let digits: String = whole.chars().chain(fraction.chars()).collect();
     let digits = digits.trim_start_matches('0');
     if digits.len() > 26 {

@@ -1,13 +1,13 @@
-//! Patterns of RE2 (regexp/syntax of Go) in the syntax of the crate `regex`, which reads some of the same signs
-//! otherwise: its classes are of all Unicode, RE2's of ASCII, and its sets nest.
+//! Translates RE2 patterns (Go's regexp/syntax) to the syntax of the crate `regex`, which interprets some of them
+//! differently: its character classes are Unicode, RE2's are ASCII, and its sets nest.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Highest count of a repetition.
+/// Highest repetition count.
 const MOST: u32 = 1000;
 
-/// The same pattern for the crate, or what is wrong with it in the words of Go.
+/// Returns the equivalent pattern for `regex`. Fails with Go's message.
 pub fn translate(pattern: &str) -> Result<String, String> {
     let mut reader = Reader { rest: pattern.chars().peekable(), out: String::with_capacity(pattern.len()) };
     let mut repeated = false;
@@ -30,7 +30,7 @@ pub fn translate(pattern: &str) -> Result<String, String> {
             return Err("invalid nested repetition operator".to_owned());
         }
         repeated = repeats;
-        // Lazily, which is no repetition of its own.
+        // Lazy repetition, which is not a repetition by itself.
         if repeats && let Some(lazy) = reader.rest.next_if_eq(&'?') {
             reader.out.push(lazy);
         }
@@ -44,7 +44,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// After a `\`. Never a repetition.
+    /// Translates what follows a `\`. Returns `false`: it is never a repetition.
     fn escape(&mut self, in_set: bool) -> Result<bool, String> {
         let sign = self.rest.next().ok_or("trailing backslash at end of expression")?;
         match sign {
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Ok(false)
     }
 
-    /// Up to two more digits.
+    /// Reads up to two more octal digits.
     fn octal(&mut self, first: u32) {
         let mut code = first;
         for _ in 0..2 {
@@ -88,7 +88,7 @@ impl Reader<'_> {
         self.out.push_str(&format!(r"\x{{{code:x}}}"));
     }
 
-    /// Between `\Q` and `\E`, or the end.
+    /// Translates a literal between `\Q` and `\E`, or up to the end.
     fn quoted(&mut self) {
         while let Some(sign) = self.rest.next() {
             if sign == '\\' && self.rest.next_if_eq(&'E').is_some() {
@@ -111,7 +111,7 @@ impl Reader<'_> {
         }
     }
 
-    /// After a `[`.
+    /// Translates what follows a `[`.
     fn set(&mut self) -> Result<bool, String> {
         self.out.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
@@ -141,14 +141,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a name as `[:alpha:]` follows.
+    /// Whether a named class such as `[:alpha:]` follows.
     fn is_named(&self) -> bool {
         let mut ahead =
             self.rest.clone().skip(1).skip_while(|sign| sign.is_ascii_lowercase() || *sign == '^');
         ahead.next() == Some(':') && ahead.next() == Some(']')
     }
 
-    /// After a `(`: flags are those of RE2.
+    /// Translates what follows a `(`; flags are those of RE2.
     fn group(&mut self) -> Result<bool, String> {
         self.out.push('(');
         if self.rest.next_if_eq(&'?').is_none() {
@@ -170,7 +170,7 @@ impl Reader<'_> {
         Err("invalid or unsupported Perl syntax".to_owned())
     }
 
-    /// After a `{`, which begins a count or is only itself.
+    /// Translates what follows a `{`: a repetition count, or a literal brace.
     fn count(&mut self) -> Result<bool, String> {
         let inner: String = self.rest.clone().take_while(|sign| *sign != '}').take(32).collect();
         let (low, high) = inner.split_once(',').unwrap_or((&inner, ""));

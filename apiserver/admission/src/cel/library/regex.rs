@@ -1,6 +1,6 @@
-//! `matches`, `find` and `findAll` (k8s.io/apiserver pkg/cel/library/regex.go). The crate's expressions take time in
-//! proportion to the text, as Go's do; making one of a pattern takes longer, so a pattern is made into one once in an
-//! evaluation, and paid for.
+//! `matches`, `find` and `findAll` (k8s.io/apiserver pkg/cel/library/regex.go). A search with the crate's expressions
+//! takes time proportional to the text, as Go's does. Compiling a pattern takes longer, so each pattern is compiled
+//! once in an evaluation, and its cost is charged.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,19 +15,20 @@ use crate::cel::value;
 
 /// Largest compiled pattern, in bytes.
 const LARGEST: usize = 256 << 10;
-/// Largest memory of a search, in bytes; what needs more of it is searched more slowly.
+/// Largest memory of a search, in bytes; a search that would need more is slower.
 const SEARCHING: usize = 256 << 10;
-/// Patterns that are kept at a time.
+/// Maximum number of compiled patterns that are kept.
 const KEPT: usize = 64;
-/// What it costs to make one, beside what its length costs.
+/// The cost of compiling a pattern, in addition to that of its length.
 const COST: i64 = 2_000;
 
 thread_local! {
-    /// Of one evaluation: each has a thread of its own.
+    /// The compiled patterns of one evaluation, which has a thread of its own.
     static MADE: RefCell<HashMap<String, Regex>> = RefCell::default();
 }
 
-/// What a search costs (cel-go checker/cost.go, MatchesString), and making the pattern where it is not known.
+/// Returns the cost of a search (cel-go checker/cost.go, MatchesString), plus that of compiling the pattern if it is
+/// not compiled yet.
 pub fn price(args: &[CowVal<'_, '_>]) -> i64 {
     let length = |index| argument::<CelString>(args, index).map_or(0, |it| value::length(it.inner().len()));
     let search = (length(0) / 10 + 1).saturating_mul(length(1) / 4 + 1);
@@ -36,7 +37,7 @@ pub fn price(args: &[CowVal<'_, '_>]) -> i64 {
     if known { search } else { search.saturating_add(COST).saturating_add(length(1).saturating_mul(10)) }
 }
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let two = || vec![STRING_TYPE, STRING_TYPE];
     env.add_overload("@matches", "priced_matches", two(), |args| {
@@ -60,7 +61,7 @@ fn find_all<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     Ok(CowVal::owned(texts(pattern.find_iter(text).take(most).map(|found| found.as_str().to_owned()))))
 }
 
-/// A regular expression is shared where it is copied.
+/// Returns the compiled pattern. Clones share the compiled expression.
 fn pattern(args: &[CowVal<'_, '_>]) -> Result<Regex, ExecutionError> {
     let pattern = argument::<CelString>(args, 1)?.inner();
     if let Some(made) = MADE.with_borrow(|made| made.get(pattern).cloned()) {

@@ -9,13 +9,13 @@ use semver::Version;
 
 use super::{argument, opaque};
 
-/// A version.
+/// A semantic version.
 #[derive(Clone, Debug, PartialEq)]
 struct Semver(Version);
 
 opaque!(Semver, SEMVER_TYPE, "kubernetes.Semver");
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let semver = || Semver::cel_type().to_owned();
     for normalizes in [false, true] {
@@ -61,7 +61,7 @@ fn parse(args: &[CowVal<'_, '_>]) -> Result<Result<Version, String>, ExecutionEr
     Ok(text.and_then(|text| Version::parse(&text).map_err(|error| error.to_string())))
 }
 
-/// Without a leading `v` and leading zeros, and with all three numbers.
+/// Returns the version without a leading `v` and leading zeros, with all three numbers.
 fn normalized(text: &str) -> Result<String, String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();

@@ -8,7 +8,7 @@ use super::argument;
 
 type Items<'a, 'v> = &'a [Box<dyn Val + 'v>];
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload("sets.contains", "list_sets_contains_list", lists(), |args| {

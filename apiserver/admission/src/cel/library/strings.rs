@@ -1,5 +1,5 @@
-//! ext.Strings of cel-go, some of whose functions may build something far larger than what they are given, or search
-//! in the product of two lengths: those are here.
+//! ext.Strings of cel-go. Reimplements those functions whose result may be far larger than their operands, or whose
+//! time is the product of two lengths.
 
 use cel::common::types::{CelInt, CelList, CelString, INT_TYPE, LIST_TYPE, STRING_TYPE};
 use cel::common::value::CowVal;
@@ -10,7 +10,7 @@ use crate::cel::value;
 
 type Operands<'a, 'b, 'v> = &'a [CowVal<'b, 'v>];
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_extension(extensions::strings)?;
     let (two, three) = (|| vec![STRING_TYPE, STRING_TYPE], || vec![STRING_TYPE, STRING_TYPE, STRING_TYPE]);
@@ -30,7 +30,7 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@lastIndexOf", "string_last_index_of_int", limited(two()), last_index_of)
 }
 
-/// Bytes of what `join` makes.
+/// Returns the length of the result of `join` in bytes.
 pub fn joined(args: Operands<'_, '_, '_>) -> i64 {
     let items = argument::<CelList>(args, 0).map(CelList::inner).unwrap_or_default();
     let separator = text(args, 1).unwrap_or_default().len().saturating_mul(items.len());
@@ -38,14 +38,14 @@ pub fn joined(args: Operands<'_, '_, '_>) -> i64 {
     value::length(parts.map(|part| part.inner().len()).sum::<usize>().saturating_add(separator))
 }
 
-/// Bytes of what `replace` makes.
+/// Returns the length of the result of `replace` in bytes.
 pub fn replaced(args: Operands<'_, '_, '_>) -> i64 {
     let (Ok(whole), Ok(old), Ok(new)) = (text(args, 0), text(args, 1), text(args, 2)) else { return 0 };
     let found = whole.matches(old).take(limit(args, 3)).count();
     value::length(found.saturating_mul(new.len()).saturating_add(whole.len()))
 }
 
-/// Texts that `split` makes.
+/// Returns the number of strings in the result of `split`.
 pub fn pieces(args: Operands<'_, '_, '_>) -> i64 {
     let (Ok(whole), Ok(separator)) = (text(args, 0), text(args, 1)) else { return 0 };
     value::length(whole.matches(separator).take(limit(args, 2)).count()).saturating_add(1)
@@ -65,7 +65,7 @@ fn replace<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executio
     Ok(CowVal::owned(CelString::from(made)))
 }
 
-/// An empty separator is between all characters, and neither before the first nor after the last.
+/// An empty separator splits between all characters, but not before the first and after the last.
 fn split<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let (whole, separator, most) = (text(&args, 0)?, text(&args, 1)?, limit(&args, 2));
     if !separator.is_empty() {
@@ -77,7 +77,7 @@ fn split<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionE
     Ok(CowVal::owned(texts(parts)))
 }
 
-/// Where the text is, in characters, at the offset or after it.
+/// Returns the index of the text in characters, at or after the offset.
 fn index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let (whole, wanted) = (text(&args, 0)?, text(&args, 1)?);
     let found = match offset(&args, "indexOf")? {
@@ -88,13 +88,13 @@ fn index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     Ok(position(whole, found))
 }
 
-/// The same, at the offset or before it.
+/// Returns the index of the text in characters, at or before the offset.
 fn last_index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let (whole, wanted) = (text(&args, 0)?, text(&args, 1)?);
     let found = match offset(&args, "lastIndexOf")? {
         None => whole.rfind(wanted),
         Some(past) if wanted.is_empty() => Some(past),
-        // A text that begins there ends so much later.
+        // A text that begins at the offset ends this much later.
         Some(start) => {
             let end = start.saturating_add(wanted.len()).min(whole.len());
             whole[..whole.floor_char_boundary(end)].rfind(wanted)
@@ -103,7 +103,7 @@ fn last_index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Ex
     Ok(position(whole, found))
 }
 
-/// The byte at which the character of the offset begins, if one is given.
+/// Returns the byte position of the character at the offset, if there is an offset. Fails if it is out of range.
 fn offset(args: Operands<'_, '_, '_>, function: &str) -> Result<Option<usize>, ExecutionError> {
     if args.len() < 3 {
         return Ok(None);
@@ -127,7 +127,7 @@ fn text<'a>(args: Operands<'a, '_, '_>, index: usize) -> Result<&'a str, Executi
     Ok(argument::<CelString>(args, index)?.inner())
 }
 
-/// How often at most; always if that is negative or not said.
+/// Returns the limit on replacements or parts; `usize::MAX` if it is negative or absent.
 fn limit(args: Operands<'_, '_, '_>, index: usize) -> usize {
     argument::<CelInt>(args, index)
         .ok()

@@ -1,4 +1,4 @@
-//! URLs (k8s.io/apiserver pkg/cel/library/urls.go), in the parts that Go's net/url finds.
+//! URLs (k8s.io/apiserver pkg/cel/library/urls.go), split as by Go's net/url.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use super::{argument, opaque, texts};
 
-/// What Go escapes in a path beside control characters and what is not ASCII; `%` stands as it was sent.
+/// Characters that Go escapes in a path, besides control characters and non-ASCII ones; `%` stays as it was sent.
 const PATH: AsciiSet = CONTROLS
     .add(b' ')
     .add(b'"')
@@ -23,7 +23,7 @@ const PATH: AsciiSet = CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// A URL that is absolute, or a path from the root on.
+/// An absolute URL, or a path that begins at the root.
 #[derive(Clone, Debug, PartialEq)]
 struct Url {
     scheme: String,
@@ -34,7 +34,7 @@ struct Url {
 
 opaque!(Url, URL_TYPE, "kubernetes.URL");
 
-/// Declares them.
+/// Declares the functions of this library.
 pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     let url = || Url::cel_type().to_owned();
     env.add_overload("url", "string_to_url", vec![STRING_TYPE], |args| {
@@ -67,7 +67,7 @@ pub fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     })
 }
 
-/// Whether the text is a URL as an OpenAPI `uri` is one.
+/// Whether the text is a URL in the sense of the OpenAPI format `uri`.
 pub fn is_url(text: &str) -> bool {
     parse(text).is_ok()
 }
@@ -103,7 +103,7 @@ fn parse(text: &str) -> Result<Url, String> {
     })
 }
 
-/// The scheme, empty if there is none, and what follows it.
+/// Returns the scheme, empty if there is none, and the rest.
 fn scheme(text: &str) -> Result<(&str, &str), &'static str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(text.len());
     if !text[end..].starts_with(':') {

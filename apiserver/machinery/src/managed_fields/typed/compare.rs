@@ -1,4 +1,4 @@
-//! How two values differ.
+//! Compares two values.
 
 use std::sync::LazyLock;
 
@@ -14,11 +14,11 @@ use crate::schema::{Field, Schema, Shape};
 /// The paths at which two values differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Paths of the first value only.
+    /// Paths that only the first value has.
     pub removed: Set,
-    /// Leaves of both values that are not equal.
+    /// Leaves that both values have and that differ.
     pub modified: Set,
-    /// Paths of the second value only.
+    /// Paths that only the second value has.
     pub added: Set,
 }
 
@@ -28,7 +28,7 @@ impl Comparison {
         self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
     }
 
-    /// Without the paths of `fields` and all below them.
+    /// Returns the comparison without the paths of `fields` and everything below them.
     fn exclude(mut self, fields: &Set) -> Self {
         for set in [&mut self.removed, &mut self.modified, &mut self.added] {
             set.remove_recursively(fields);
@@ -54,7 +54,7 @@ impl Comparison {
     }
 }
 
-/// What happened to a value itself.
+/// How a value itself differs.
 #[derive(Clone, Copy)]
 enum Mark {
     Removed,
@@ -62,12 +62,13 @@ enum Mark {
     Added,
 }
 
-/// What has to be done to `old` to make it `new`.
+/// Returns the differences between `old` and `new`.
 pub fn compare(old: &Object, new: &Object, schema: &Schema) -> Comparison {
     fields(Some(&old.0), Some(&new.0), schema)
 }
 
-/// The same without the paths of `excluded` and all below them; whole fields of the object are not looked at.
+/// As [`compare`], without the paths of `excluded` and everything below them; excluded top-level fields are not
+/// compared at all.
 pub(in crate::managed_fields) fn compare_without(
     old: &Object,
     new: &Object,
@@ -145,8 +146,8 @@ fn pair(
     }
 }
 
-/// A field that Go always writes is there with its zero value even when the JSON leaves it out: a struct that is no
-/// pointer (`spec`) is therefore never added or removed, and nobody owns it by itself.
+/// Returns a field's value. A field that Go always writes has its zero value even if the JSON omits it: a struct that
+/// is not a pointer (`spec`) is therefore never added or removed, and no manager owns the struct itself.
 fn present<'a>(map: Option<&'a Map<String, Value>>, field: &Field) -> Option<&'a Value> {
     static OBJECT: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
     static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
@@ -182,7 +183,7 @@ fn list_items(old: Option<&Value>, new: Option<&Value>, items: &Schema, keys: &[
 
 type Item<'a> = (PathElement, &'a Value);
 
-/// Items by their element, duplicates in list order.
+/// Returns the items by their element; duplicates keep their list order.
 fn indexed<'a>(list: Option<&'a Value>, items: &Schema, keys: &[&'static str]) -> Vec<Item<'a>> {
     let list = list.and_then(Value::as_array);
     let mut out: Vec<Item<'a>> = list
@@ -207,7 +208,7 @@ fn same_key(out: &mut Comparison, element: &PathElement, old: &[Item<'_>], new: 
             let equal = old.iter().map(|(_, v)| v).eq(new.iter().map(|(_, v)| v));
             ((!equal).then_some(Mark::Modified), Comparison::default())
         }
-        // One item became several, or several one: that one comes or goes as well.
+        // One item became several, or several became one: the single item counts as added or removed too.
         (2.., _) => {
             pair(out, || element.clone(), None, first_new, items);
             (Some(Mark::Removed), Comparison::default())

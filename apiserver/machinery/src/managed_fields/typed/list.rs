@@ -1,4 +1,4 @@
-//! Path elements of the items of sets and map lists.
+//! Path elements of the items of sets and associative lists.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::managed_fields::path::PathElement;
 use crate::schema::{Schema, Shape};
 
-/// The element that identifies `item`.
+/// Returns the element that identifies `item`.
 ///
 /// # Errors
-/// Why the item has no identity.
+/// If the item has no identity: why.
 pub(super) fn item_element(
     item: &Value,
     items: &Schema,
@@ -47,8 +47,8 @@ fn key_element(item: &Value, items: &Schema, keys: &[&'static str]) -> Result<Pa
     Ok(PathElement::Key(fields))
 }
 
-/// What a key that an item leaves out stands for: its default, or Go's zero value if its field is always written, as
-/// Kubernetes' own schemas have it.
+/// Returns the value of a key that an item omits: its default, or Go's zero value if its field is always written, as
+/// in Kubernetes' own schemas.
 fn default_of(items: &Schema, key: &str) -> Option<Value> {
     let Shape::Object(shape) = &items.shape else { return None };
     let field = shape.fields.iter().find(|field| field.name == key)?;

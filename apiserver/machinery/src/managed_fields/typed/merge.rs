@@ -1,4 +1,4 @@
-//! Merging an applied configuration into a value.
+//! Merges an applied configuration into a value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::managed_fields::path::PathElement;
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// Merges `config` into `live`: its leaves win, its list items keep their order among each other.
+/// Merges `config` into `live`: its leaves win, and its list items keep their relative order.
 pub(in crate::managed_fields) fn merge(live: &mut Object, config: Object, schema: &Schema) {
     merge_fields(&mut live.0, config.0, schema);
 }
@@ -50,11 +50,11 @@ fn merge_values(live: &mut Value, config: Value, schema: &Schema) {
     }
 }
 
-/// One side of a merge: items that are taken out as they are used.
+/// One side of a merge; items are removed as they are used.
 struct Side {
     elements: Vec<PathElement>,
     values: Vec<Option<Value>>,
-    /// Where an element's item is; None if several have it.
+    /// The index of each element's item; `None` if several items have it.
     at: BTreeMap<PathElement, Option<usize>>,
 }
 
@@ -75,14 +75,15 @@ impl Side {
         self.at.contains_key(element)
     }
 
-    /// The only item of `element`.
+    /// Removes and returns the only item of `element`.
     fn take(&mut self, element: &PathElement) -> Option<Value> {
         let at = (*self.at.get(element)?)?;
         self.values[at].take()
     }
 }
 
-/// Walks both lists: live items that the configuration lacks stay where they are, shared ones follow its order.
+/// Merges two lists: live items that the configuration lacks keep their place, shared items follow the
+/// configuration's order.
 fn merge_lists(live: Vec<Value>, config: Vec<Value>, items: &Schema, keys: &[&'static str]) -> Vec<Value> {
     let mut out = Vec::with_capacity(live.len().max(config.len()));
     let (mut live, mut config) = (Side::new(live, items, keys), Side::new(config, items, keys));
@@ -101,7 +102,7 @@ fn merge_lists(live: Vec<Value>, config: Vec<Value>, items: &Schema, keys: &[&'s
                 continue;
             }
             if config.has(element) && shared.peek().is_some_and(|next| next != element) {
-                // Shared, but not the one whose turn it is.
+                // The item is shared, but another shared item comes first.
                 l += 1;
                 continue;
             }

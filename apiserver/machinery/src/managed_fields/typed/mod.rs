@@ -1,4 +1,5 @@
-//! What a schema makes of JSON values: which paths a value has, how two values differ, what merging or removing does.
+//! Operations on JSON values with a schema: the paths of a value, the differences of two values, merging and
+//! removing.
 //!
 //! Atomic structs, maps and lists are one leaf; other lists are sets of scalars or maps by key.
 
@@ -21,17 +22,17 @@ use serde_json::Value;
 
 use crate::schema::{ListType, Schema, Shape};
 
-/// How a value is taken apart.
+/// How managed fields split a value.
 pub(super) enum Form<'a> {
     /// Not at all.
     Leaf,
-    /// By field or entry.
+    /// By struct field or map entry.
     Fields,
-    /// By item.
+    /// By list item.
     Items(&'a Schema, &'a [&'static str]),
 }
 
-/// The form of a schema's values.
+/// Returns how the values of a schema are split.
 pub(super) fn form(schema: &Schema) -> Form<'_> {
     match &schema.shape {
         Shape::Object(object) if object.atomic => Form::Leaf,
@@ -42,7 +43,7 @@ pub(super) fn form(schema: &Schema) -> Form<'_> {
     }
 }
 
-/// An absent, null or empty map or list.
+/// Whether the value is absent, null, or an empty map or list.
 fn is_empty(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,

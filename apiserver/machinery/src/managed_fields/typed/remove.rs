@@ -1,4 +1,4 @@
-//! Removing paths from a value, or all but them.
+//! Removes paths from a value, or everything except them.
 
 use serde_json::{Map, Value};
 
@@ -10,13 +10,13 @@ use crate::managed_fields::set::Set;
 use crate::object::Object;
 use crate::schema::Schema;
 
-/// Takes the paths of `set` out of `object`; what becomes empty by it becomes null. An atomic value below whose path
-/// the set goes on is taken out whole.
+/// Removes the paths of `set` from `object`. A value that becomes empty becomes null. An atomic value that has paths
+/// of the set below it is removed as a whole.
 pub fn remove_items(object: &mut Object, set: &Set, schema: &Schema) {
     remove_fields(&mut object.0, set, schema);
 }
 
-/// What of `object` the paths of `set` cover.
+/// Returns the parts of `object` that the paths of `set` cover.
 pub fn extract_items(object: &Object, set: &Set, schema: &Schema) -> Object {
     Object::raw(extract_fields(&object.0, set, schema))
 }
@@ -49,7 +49,7 @@ fn extract(value: &Value, set: &Set, schema: &Schema) -> Value {
     }
 }
 
-/// A member by itself: a leaf, or a struct or list of which nothing else is covered.
+/// Returns a member by itself: a leaf, or a struct or list of which nothing else is covered.
 fn member(value: &Value, schema: &Schema) -> Value {
     match (form(schema), value) {
         (Form::Fields, Value::Object(_)) => Value::Object(Map::new()),
@@ -57,7 +57,7 @@ fn member(value: &Value, schema: &Schema) -> Value {
     }
 }
 
-/// Whether anything is left.
+/// Removes the paths of `set` below a value. Returns whether anything is left.
 fn remove(value: &mut Value, set: &Set, schema: &Schema) -> bool {
     match (form(schema), value) {
         (Form::Fields, Value::Object(map)) => remove_fields(map, set, schema),
@@ -81,7 +81,7 @@ fn remove_fields(map: &mut Map<String, Value>, set: &Set, schema: &Schema) -> bo
             return false;
         }
         if below(set, &element).is_some_and(|subset| !remove(value, subset, schema)) {
-            // Not the same as absent: the field itself was not to be removed.
+            // This differs from an absent field: the field itself was not to be removed.
             *value = Value::Null;
         }
         true

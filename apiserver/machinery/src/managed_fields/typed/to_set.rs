@@ -1,4 +1,4 @@
-//! The paths that a value has.
+//! The paths of a value.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,8 @@ use crate::managed_fields::set::Set;
 use crate::object::Object;
 use crate::schema::{Schema, Shape};
 
-/// Every leaf of `object`, every item of its sets and map lists, and every entry of its maps.
+/// Returns the paths of every leaf of `object`, every item of its sets and associative lists, and every entry of its
+/// maps.
 pub fn to_set(object: &Object, schema: &Schema) -> Set {
     fields(&object.0, schema).set
 }
@@ -59,7 +60,7 @@ fn list_items(list: &[Value], items: &Schema, keys: &[&'static str]) -> Walked {
     for same in found.chunk_by(|a, b| a.0 == b.0) {
         let [(element, value), rest @ ..] = same else { continue };
         set.insert_member(element.clone());
-        // Of duplicates only the item as a whole is owned.
+        // Of duplicate items, only the item as a whole is owned.
         if rest.is_empty() {
             set.insert_child(element.clone(), walk(value, items).set);
         }
@@ -67,7 +68,7 @@ fn list_items(list: &[Value], items: &Schema, keys: &[&'static str]) -> Walked {
     Walked { member: false, set }
 }
 
-/// The step from a struct or map to its field or entry `name`.
+/// Returns the path element from a struct or map to its field or entry `name`, and its schema.
 pub(super) fn descend<'a>(schema: &'a Schema, name: &str) -> Option<(PathElement, &'a Schema)> {
     match &schema.shape {
         Shape::Object(object) => {

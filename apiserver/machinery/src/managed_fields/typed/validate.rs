@@ -1,4 +1,4 @@
-//! Whether an applied configuration fits the schema: unlike a decoded object it has passed no decoder.
+//! Checks that an applied configuration fits the schema: unlike other objects, it was not decoded by the schema.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::managed_fields::path::PathElement;
 use crate::object::Object;
 use crate::schema::{ListType, Schema, Shape};
 
-/// Misfits that are told; a configuration may have as many as it has bytes.
+/// Maximum number of errors reported; a configuration may have one for each byte.
 const MAX_ERRORS: usize = 32;
 
-/// Every misfit as `.path: why`.
+/// Fails with every error as `.path: why`.
 pub(in crate::managed_fields) fn validate(object: &Object, schema: &Schema) -> Result<(), String> {
     let mut errors = Vec::new();
     walk_fields(&object.0, schema, &mut String::new(), &mut errors);
@@ -42,7 +42,7 @@ fn walk_fields(map: &Map<String, Value>, schema: &Schema, path: &mut String, err
             _ if errors.len() >= MAX_ERRORS => return,
             Some((element, below)) => within(path, &element, |path| walk(value, below, path, errors)),
             None => {
-                // What else is wrong with the map is not looked at.
+                // The rest of the map is not checked.
                 let element = PathElement::entry(name);
                 within(path, &element, |path| errors.push(message(path, "field not declared in schema")));
                 return;
@@ -91,15 +91,16 @@ fn message(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 
-/// The words of structured-merge-diff, which prints the value as Go prints a pointer to its wrapper.
+/// Returns the message of structured-merge-diff, which prints the value as Go prints a pointer to its wrapper.
 fn misfit(shape: &Shape, value: &Value) -> Option<String> {
     let wanted = match (shape, value) {
         (Shape::Boolean, Value::Bool(_))
         | (Shape::Int32 | Shape::Int64, Value::Number(_))
         | (Shape::String | Shape::Bytes, Value::String(_))
-        // A text with a format is an untyped scalar in the schema that managed fields go by (kube-openapi, schemaconv).
+        // A string with a format is an untyped scalar in the schema that managed fields use (kube-openapi,
+        // schemaconv).
         | (Shape::Time | Shape::MicroTime, Value::Number(_) | Value::String(_) | Value::Bool(_))
-        // Its published schema names no one type: anything passes here, and the conversion has the last word.
+        // Its published schema has no single type: any value passes here, and the conversion decides.
         | (Shape::IntOrString, _) => return None,
         (Shape::Int32 | Shape::Int64, _) => {
             return Some(format!("expected numeric (int or float), got {}", type_name(value)));

@@ -1,4 +1,4 @@
-//! What can be wrong with a strategic merge patch, and how it is answered.
+//! The errors of a strategic merge patch, and their responses.
 
 use serde_json::{Map, Value};
 
@@ -9,11 +9,11 @@ use crate::quote::go_quote;
 /// Why a patch was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Error {
-    /// A directive is not of the form that it must have: 400.
+    /// A directive has the wrong form: 400.
     Format(&'static str),
     /// Lists of lists: 422.
     ListOfLists,
-    /// Anything else: Kubernetes tells what, and calls it its own error.
+    /// Any other error: Kubernetes reports it as an internal error.
     Other(String),
 }
 
@@ -22,7 +22,7 @@ pub(super) type Result<T> = std::result::Result<T, Error>;
 pub(super) const BAD_DELETION: Error = Error::Format("invalid patch format of primitive list");
 pub(super) const BAD_RETAIN_KEYS: Error = Error::Format("invalid patch format of retainKeys");
 pub(super) const BAD_ORDER: Error = Error::Format("invalid patch format of setElementOrder list");
-/// What kube-apiserver panics over.
+/// kube-apiserver panics for this.
 pub(super) const INCOMPARABLE: Error =
     Error::Format("lists are merged by text, numbers and booleans: a list or a map cannot stand for a key");
 

@@ -1,4 +1,4 @@
-//! Where the items of a list stand, by what identifies them.
+//! The positions of list items by their identity.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::DIRECTIVE;
 use super::error::{Error, INCOMPARABLE, Result};
 use crate::go_format::type_name;
 
-/// Places of items by the value of their key, or by themselves where there is none.
+/// The position of each item by the value of its key, or by the item itself if the list has no key.
 #[derive(Default)]
 pub(super) struct Places {
     first: HashMap<Value, usize>,
@@ -17,7 +17,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The first place of each of these; what is none stands nowhere.
+    /// Returns the first position of each identity; items without an identity have no position.
     pub(super) fn of<'v>(identities: impl Iterator<Item = Option<&'v Value>>) -> Self {
         let mut places = Self::default();
         for (place, identity) in identities.enumerate() {
@@ -28,14 +28,14 @@ impl Places {
         places
     }
 
-    /// Notes the place of an item, unless one like it stands before it.
+    /// Records the position of an item, unless an equal one is before it.
     pub(super) fn add(&mut self, identity: &Value, place: usize) {
         self.lists |= identity.is_array();
         self.maps |= identity.is_object();
         self.first.entry(identity.clone()).or_insert(place);
     }
 
-    /// The place of an item. Go cannot compare two lists or two maps.
+    /// Returns the position of an item. Fails if two lists or two maps would be compared, which Go cannot do.
     pub(super) fn find(&self, identity: &Value) -> Result<Option<usize>> {
         match identity {
             Value::Array(_) if self.lists => Err(INCOMPARABLE),
@@ -46,14 +46,14 @@ impl Places {
     }
 }
 
-/// Kinds of items that a list may have.
+/// The kinds of items in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Map,
     Scalar,
 }
 
-/// The one kind of all items of the lists (apimachinery: sliceElementType).
+/// Returns the one kind of all items of the lists (apimachinery: sliceElementType). Fails if they differ.
 pub(super) fn item_kind(lists: &[&[Value]]) -> Result<ItemKind> {
     let mut items = lists.iter().copied().flatten();
     let first =
@@ -62,30 +62,30 @@ pub(super) fn item_kind(lists: &[&[Value]]) -> Result<ItemKind> {
         return Err(Error::ListOfLists);
     }
     let kind = type_name(first);
-    // Go asks null for its type, which it has not.
+    // Go asks for the type of null, which has none.
     if first.is_null() || items.any(|item| type_name(item) != kind) {
         return Err(Error::mixed(lists));
     }
     Ok(if first.is_object() { ItemKind::Map } else { ItemKind::Scalar })
 }
 
-/// An item that must be a map.
+/// Returns the item as a map, or fails.
 pub(super) fn map(item: &Value) -> Result<&Map<String, Value>> {
     item.as_object().ok_or_else(|| Error::no_map(item))
 }
 
-/// What identifies an item of a list of maps.
+/// Returns the identity of an item in a list of maps.
 pub(super) fn key_of<'v>(item: &'v Value, key: &str) -> Result<&'v Value> {
     let map = map(item)?;
     map.get(key).ok_or_else(|| Error::no_merge_key(map, key))
 }
 
-/// The items' keys; each must have one.
+/// Returns the items' keys. Fails if an item has none.
 pub(super) fn keys_of<'v>(items: &'v [Value], key: &str) -> Result<Vec<&'v Value>> {
     items.iter().map(|item| key_of(item, key)).collect()
 }
 
-/// Whether an item carries this `$patch`.
+/// Whether an item has this `$patch` directive.
 pub(super) fn has_directive(item: &Value, directive: &str) -> bool {
     item.get(DIRECTIVE).and_then(Value::as_str) == Some(directive)
 }

@@ -1,4 +1,4 @@
-//! Lists: replaced, added to, or merged item by item.
+//! Merges lists: a list is replaced, added to, or merged item by item.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::lookup::{ListMeta, kind};
 use super::{DIRECTIVE, merge, order};
 use crate::schema::Schema;
 
-/// Merges a patch's list into a list, or puts it in its place (apimachinery: mergeSliceHandler).
+/// Merges the list of a patch into a list, or replaces the list (apimachinery: mergeSliceHandler).
 pub(super) fn merge(original: &mut Vec<Value>, patch: &mut [Value], meta: &ListMeta) -> Result<()> {
     if !meta.merges() {
         *original = patch.to_vec();
@@ -25,7 +25,7 @@ pub(super) fn merge(original: &mut Vec<Value>, patch: &mut [Value], meta: &ListM
     }
 }
 
-/// Takes items out of a list of scalars, whatever its strategy.
+/// Removes items from a list of scalars of any strategy.
 pub(super) fn delete(original: &mut Vec<Value>, items: &mut [Value], meta: &ListMeta) -> Result<()> {
     if original.is_empty() && items.is_empty() {
         return Ok(());
@@ -40,7 +40,7 @@ pub(super) fn delete(original: &mut Vec<Value>, items: &mut [Value], meta: &List
     }
 }
 
-/// Each scalar once; those of the patch in its order.
+/// Adds the scalars that are missing; those of the patch are in its order.
 fn add(original: &mut Vec<Value>, patch: &[Value]) -> Result<()> {
     let mut seen = HashSet::new();
     let all = original.iter().chain(patch);
@@ -64,7 +64,7 @@ fn merge_maps(original: &mut Vec<Value>, patch: &mut [Value], meta: &ListMeta) -
     Ok(())
 }
 
-/// Follows the items that carry `$patch`. Yields those that do not; none if they have taken the list's place.
+/// Applies the items that have `$patch`. Returns the other items; `None` if they have replaced the list.
 fn follow_directives<'p>(
     original: &mut Vec<Value>,
     patch: &'p mut [Value],
@@ -105,7 +105,7 @@ fn delete_items(original: &mut Vec<Value>, gone: &[Value], key: &str) -> Result<
     Ok(())
 }
 
-/// The list with each item of the patch merged into its like, or added.
+/// Returns the list with each item of the patch merged into the item with the same key, or added.
 fn merge_items(
     original: &[Value],
     patch: &mut [&mut Value],

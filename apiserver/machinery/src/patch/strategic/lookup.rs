@@ -1,16 +1,16 @@
-//! What the schema says of a field that a patch names (apimachinery's LookupPatchMeta).
+//! Looks up the schema of a field that a patch names (apimachinery's LookupPatchMeta).
 
 use super::error::{Error, Result};
 use crate::schema::{PatchStrategy, Schema, Shape};
 
-/// A list's items, and how they are merged.
+/// The items of a list, and how they are merged.
 pub(super) struct ListMeta<'s> {
     pub items: &'s Schema,
     pub strategy: PatchStrategy,
 }
 
 impl ListMeta<'_> {
-    /// The field that items of this list are merged by.
+    /// Returns the field by which the items are merged.
     pub(super) fn key(&self) -> Option<&'static str> {
         match self.strategy {
             PatchStrategy::MergeBy(key) => Some(key),
@@ -23,7 +23,7 @@ impl ListMeta<'_> {
     }
 }
 
-/// The schema of a field of a struct. Go takes the name in any case if none has it exactly.
+/// Returns the schema of a struct's field. Like Go, ignores the case of the name if no field matches exactly.
 pub(super) fn field<'s>(schema: &'s Schema, name: &str) -> Result<&'s Schema> {
     let Shape::Object(shape) = &schema.shape else { return Err(no_struct(schema, name)) };
     let exact = shape.fields.iter().find(|field| field.name == name);
@@ -32,7 +32,7 @@ pub(super) fn field<'s>(schema: &'s Schema, name: &str) -> Result<&'s Schema> {
     found.map(|field| &field.schema).ok_or_else(|| Error::no_field(structure, name))
 }
 
-/// The same of a field that is a list.
+/// As [`field`], for a field that is a list.
 pub(super) fn list<'s>(schema: &'s Schema, name: &str) -> Result<ListMeta<'s>> {
     let found = field(schema, name)?;
     match &found.shape {
@@ -55,7 +55,7 @@ fn no_struct(schema: &Schema, name: &str) -> Error {
     Error::Other(format!("merging an object in json but data type is not struct, instead is: {kind}"))
 }
 
-/// reflect.Kind of the Go type.
+/// The reflect.Kind of the Go type.
 pub(super) fn kind(schema: &Schema) -> &'static str {
     match &schema.shape {
         Shape::Boolean => "bool",

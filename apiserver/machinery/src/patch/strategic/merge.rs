@@ -1,4 +1,4 @@
-//! Maps: each field of the patch on its own, after the directives that concern the map.
+//! Merges maps: first the directives for the map, then each field of the patch.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ pub(super) fn merge_map(
     Ok(())
 }
 
-/// `$patch` in a map is about the whole of it.
+/// Applies `$patch` in a map, which concerns the whole map.
 fn replace_map(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<()> {
     match patch.get(DIRECTIVE) {
         Some(Value::String(directive)) if directive == "replace" => {
@@ -48,7 +48,7 @@ fn replace_map(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     }
 }
 
-/// `$retainKeys` names every field that stays; the patch may set no other.
+/// Applies `$retainKeys`, which names all fields that stay. Fails if the patch sets another one.
 fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<()> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(retained) = retained else { return Err(BAD_RETAIN_KEYS) };
@@ -93,8 +93,8 @@ fn merge_field(
     Ok(())
 }
 
-/// `$deleteFromPrimitiveList/name` names items that go. One that is no list deletes nothing, but a scalar takes the
-/// place of a scalar of its type.
+/// Applies `$deleteFromPrimitiveList/name`, which names items to remove. A value that is no list removes nothing, but
+/// a scalar replaces a scalar of its type.
 fn delete_from(
     original: &mut Map<String, Value>,
     name: &str,
@@ -122,7 +122,7 @@ fn set(original: &mut Map<String, Value>, name: &str, value: &mut Value) {
     };
 }
 
-/// A new value without the maps in it that carry `$patch`; none if it is one itself.
+/// Returns a new value without the maps in it that have `$patch`; `None` if it is one itself.
 pub(super) fn without_directives(value: &mut Value) -> Option<Value> {
     match value {
         Value::Array(items) => Some(items.iter_mut().filter_map(|v| prune(v).then(|| v.clone())).collect()),
@@ -130,7 +130,7 @@ pub(super) fn without_directives(value: &mut Value) -> Option<Value> {
     }
 }
 
-/// Takes the maps with `$patch` out of a value; false if it is one itself.
+/// Removes the maps with `$patch` from a value. Returns `false` if it is one itself.
 fn prune(value: &mut Value) -> bool {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => false,
@@ -146,7 +146,7 @@ fn prune(value: &mut Value) -> bool {
     }
 }
 
-/// What is new has no fields of null.
+/// Removes the null fields of a new value.
 fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,9 +1,10 @@
 //! Strategic merge patches: merge patches that know which lists are merged, and by which key.
 //!
-//! What each directive does, in which order, and the words of refusals are those of
-//! k8s.io/apimachinery/pkg/util/strategicpatch, down to the places where it is odd. Where that depends on the random
-//! order of Go's maps, directives go before plain fields here, then by name; where it panics over a list or map that
-//! stands for a key, we refuse; and where it compares each item with each, we look up.
+//! The effect of each directive, their order, and the error messages are those of
+//! k8s.io/apimachinery/pkg/util/strategicpatch, including its oddities. Where its result depends on the random order
+//! of Go's maps, this implementation applies directives before plain fields, and then sorts by name; where it panics
+//! because a key is a list or a map, this one fails; and where it compares each item with each other one, this one
+//! uses a lookup table.
 
 mod error;
 mod keys;
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::error::ApiError;
 use crate::schema::Schema;
 
-/// How directives are named.
+/// The names of directives.
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList";
@@ -27,8 +28,8 @@ const SET_ORDER: &str = "$setElementOrder";
 
 /// Merges `patch` into `doc`, an object of this schema.
 ///
-/// The patch is left as Go leaves it, which is what errors about the outcome show: without the directives that were
-/// followed and without nulls in what was new.
+/// Changes `patch` as Go does, because errors about the result show it: removes the directives that were applied, and
+/// the nulls in new values.
 ///
 /// # Errors
 /// 400 for directives of the wrong form; 500, as Kubernetes answers it, for a patch that does not fit the schema.

@@ -1,7 +1,7 @@
-//! The order of merged lists: as the patch has it, what only the server knows kept near where it was.
+//! The order of merged lists: that of the patch, with the items that only the server has near their old position.
 //!
-//! By `$setElementOrder`, then the patch's list, then the live one (Kubernetes' design proposal
-//! cli/preserve-order-in-strategic-merge-patch.md).
+//! The order comes from `$setElementOrder`, then from the patch's list, then from the live one (Kubernetes' design
+//! proposal cli/preserve-order-in-strategic-merge-patch.md).
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::lookup::ListMeta;
 use super::{DIRECTIVE, SET_ORDER, list, lookup, merge};
 use crate::schema::Schema;
 
-/// Follows each `$setElementOrder/name`, merging the list that it is about (apimachinery: mergePatchIntoOriginal).
+/// Applies each `$setElementOrder/name` and merges its list (apimachinery: mergePatchIntoOriginal).
 pub(super) fn set_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -54,8 +54,8 @@ fn set_order(
     Ok(())
 }
 
-/// Go takes deleted items out of the very array that the live order is then read from, and puts new ones in the room
-/// that is left at its end: so new items that come for deleted ones stand after all that stay.
+/// Go removes deleted items from the same array from which it then reads the live order, and puts new items into the
+/// space at its end. So new items that replace deleted ones are after all items that stay.
 fn overwrite_deleted(live: &mut [Value], patch: &[Value], key: &str) {
     if patch.iter().any(|item| has_directive(item, "replace")) {
         return;
@@ -72,7 +72,7 @@ fn overwrite_deleted(live: &mut [Value], patch: &[Value], key: &str) {
     live.iter_mut().zip(kept).for_each(|(place, item)| *place = item);
 }
 
-/// The list before it is arranged; none if there is neither a live one nor one in the patch.
+/// Returns the merged list before it is arranged; `None` if neither the object nor the patch has one.
 fn merged(
     live: Option<&[Value]>,
     patch: Option<&mut [Value]>,
@@ -93,7 +93,7 @@ fn merged(
     }
 }
 
-/// The patch's items must stand in the order, one after the other; deletions need not.
+/// Checks that the patch's items are in the order, one after the other; deletions need not be.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -103,7 +103,7 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     }
     let mut ordered = order.iter();
     for item in patch {
-        // Of items with a directive, all but deletions count to those that must not be left over at the end.
+        // Of the items with a directive, all but deletions count as items that must not be left over.
         if has_directive(item, "delete") && key.is_some() {
             continue;
         }
@@ -134,8 +134,8 @@ fn same(left: &Value, right: &Value, key: Option<&str>) -> Result<bool> {
     }
 }
 
-/// Arranges a list by the order that the patch wants, and by the live one for what the patch does not name
-/// (apimachinery: normalizeElementOrder).
+/// Arranges a list in the order of the patch; items that the patch does not name keep their live order (apimachinery:
+/// normalizeElementOrder).
 pub(super) fn arrange(
     merged: Vec<Value>,
     wanted: &[Value],
@@ -163,7 +163,7 @@ pub(super) fn arrange(
     Ok(interleave(of_server, of_patch, |item| place(&standing, item)))
 }
 
-/// Where the patch wants which item.
+/// Returns the position that the patch gives to each item.
 fn named(wanted: &[Value], merged: &[Value], key: Option<&str>) -> Result<Places> {
     let Some(key) = key else {
         let incomparable = wanted.iter().chain(merged).any(|item| item.is_array() || item.is_object());
@@ -175,10 +175,11 @@ fn named(wanted: &[Value], merged: &[Value], key: Option<&str>) -> Result<Places
     }
 }
 
-/// Sorts items by their places; what is to be deleted goes last.
+/// Sorts items by position; items to be deleted are last.
 ///
-/// Go's comparison says of an item without a place that it is less than any, and any less than it, so that its
-/// insertion sort turns such a list around. It does so for up to twenty items; longer lists stay as they are here.
+/// In Go's comparison an item without a position is less than any other, and any other is less than it, so its
+/// insertion sort reverses such a list. Go uses insertion sort for up to twenty items; longer lists keep their order
+/// here.
 fn sorted(items: Vec<Value>, place: impl Fn(&Value) -> Option<usize>) -> Vec<Value> {
     const INSERTION_SORT: usize = 20;
     let (deleted, items): (Vec<Value>, Vec<Value>) =
@@ -201,15 +202,15 @@ fn sorted(items: Vec<Value>, place: impl Fn(&Value) -> Option<usize>) -> Vec<Val
     placed.into_iter().map(|(_, item)| item).chain(deleted).collect()
 }
 
-/// Puts the server's items between the patch's: each before the first of them that stood after it
-/// (apimachinery: mergeSortedSlice).
+/// Merges the server's items between the patch's: each before the first patch item that was after it (apimachinery:
+/// mergeSortedSlice).
 fn interleave(
     of_server: Vec<Value>,
     of_patch: Vec<Value>,
     place: impl Fn(&Value) -> Option<usize>,
 ) -> Vec<Value> {
     let mut all = Vec::with_capacity(of_server.len() + of_patch.len());
-    // Each is looked up once: the next of the server's may have to wait for the whole patch.
+    // Each position is looked up once, because one server item may be compared with the whole patch.
     let mut of_server = of_server.into_iter().map(|item| (place(&item), item)).peekable();
     for item in of_patch {
         let here = place(&item);

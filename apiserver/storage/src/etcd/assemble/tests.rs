@@ -1,4 +1,4 @@
-//! A revision is delivered whole and once, however etcd cuts its responses.
+//! Events of a revision are delivered together and once, however etcd splits its responses.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

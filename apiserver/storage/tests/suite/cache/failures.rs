@@ -1,4 +1,4 @@
-//! When the backend fails.
+//! The cache while the backend fails.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -42,7 +42,7 @@ async fn lost_history_fills_the_cache_anew_and_ends_its_watchers() {
     assert_eq!(watcher.words(1).await, ["-a/2=3"]);
 }
 
-/// etcd restored from a backup: its revision goes back, and what the cache holds never happened.
+/// etcd was restored from a backup: its revision is lower, and the cached events no longer exist.
 #[tokio::test]
 async fn a_backend_that_went_back_in_time_fills_the_cache_anew() {
     let setup = setup(small()).await;
@@ -73,12 +73,12 @@ async fn an_unfilled_cache_refuses_what_it_cannot_serve_and_recovers() {
     assert_eq!(setup.fixture.list(&Scope::all(), ReadAt::Latest).await.items.len(), 1);
 }
 
-/// Readers got errors until somebody thought of a restart: the server said that it was well.
+/// Regression: readers got errors until somebody restarted the server, which reported that it was healthy.
 #[tokio::test]
 async fn a_cache_of_which_a_part_has_ended_is_not_alive() {
     let setup = setup(small()).await;
     assert!(setup.cache.is_alive());
-    // Whoever asks for the revision panics.
+    // The task that checks the revision panics.
     setup.gate.permits.close();
     assert!(setup.fixture.storage.get("a/1", ReadAt::Latest).await.is_err());
     while setup.cache.is_alive() {
@@ -86,9 +86,9 @@ async fn a_cache_of_which_a_part_has_ended_is_not_alive() {
     }
 }
 
-/// One value that cannot be read kept the cache from ever being filled: the whole resource was not served, and with
-/// our API down the host deletes no namespace. Its own namespace alone suffers, because a list without it would be
-/// taken for its deletion.
+/// Regression: one damaged value kept the cache from ever being filled. The whole resource was not served, and
+/// without our API the host deletes no namespace. Only lists of its own namespace fail, because clients would take
+/// its absence for a deletion.
 #[tokio::test]
 async fn a_damaged_object_is_told_of_and_nothing_beside_it_suffers() {
     let (gate, directory) = gated().await;
@@ -130,8 +130,8 @@ fn names(result: &Result<(), StorageError>, key: &str) -> bool {
     matches!(result, Err(StorageError::Backend(BackendError::Corrupt(why))) if why.contains(key))
 }
 
-/// A read that came while a check was on its way waited for that one, which failed after 10 s, and then for its own: up
-/// to twice the time that it is told. Here no check ever ends.
+/// Regression: a read that arrived while a check was in flight waited for that check, which failed after 10 s, and
+/// then for its own: up to twice the time in its error message. In this test no check ever ends.
 #[tokio::test]
 async fn a_read_waits_no_longer_than_its_time_whatever_it_waits_for() {
     let patience = std::time::Duration::from_millis(200);

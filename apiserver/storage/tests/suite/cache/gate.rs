@@ -1,4 +1,4 @@
-//! A backend whose watches can be held back and broken, and whose reads can be counted, delayed and refused.
+//! A backend for tests: its watches can be held and broken, and its reads counted, delayed and refused.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -14,16 +14,16 @@ use crate::harness::Store;
 pub struct Gate {
     inner: Store,
     flow: watch::Sender<Flow>,
-    /// Times that the current revision was asked for.
+    /// Number of requests for the current revision.
     pub checks: AtomicUsize,
-    /// Reads of pairs.
+    /// Number of reads of pairs.
     pub reads: AtomicUsize,
-    /// Watches that were opened.
+    /// Number of watches opened.
     pub watches: AtomicUsize,
     pub refuse_ranges: AtomicBool,
-    /// Reported instead of the current revision, unless 0.
+    /// Returned instead of the current revision, unless 0.
     pub pretended: AtomicU64,
-    /// A check takes a permit.
+    /// Each request for the current revision takes a permit.
     pub permits: Semaphore,
 }
 
@@ -31,7 +31,7 @@ pub struct Gate {
 enum Flow {
     Open,
     Held,
-    /// Ends the watches that have not seen this one yet.
+    /// Ends the watches that were opened before it.
     Broken(BackendError),
 }
 
@@ -49,7 +49,7 @@ impl Gate {
         }
     }
 
-    /// Nothing passes to the watches until [`Self::release`].
+    /// Holds back the items of all watches until [`Self::release`].
     pub fn hold(&self) {
         self.flow.send_replace(Flow::Held);
     }
@@ -127,7 +127,7 @@ impl Backend for Gate {
 
     async fn watch(&self, keys: Range<String>, after: Revision) -> Result<mpsc::Receiver<WatchItem>> {
         self.watches.fetch_add(1, SeqCst);
-        // A break concerns the watches before it only.
+        // A break affects only the watches opened before it.
         self.flow.send_if_modified(|flow| {
             let broken = matches!(flow, Flow::Broken(_));
             if broken {

@@ -1,4 +1,4 @@
-//! What the cache promises beyond the behaviour of any storage.
+//! What the cache guarantees beyond the behaviour of any storage.
 
 mod failures;
 mod gate;
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::storage_suite::Fixture;
 use gate::Gate;
 
-/// A cache over a gate over SQLite, or over what `alive` keeps alive.
+/// A cache over a gate over SQLite, or over the backend that `alive` keeps running.
 struct Setup<A = TempDir> {
     cache: Arc<Cache>,
     gate: Arc<Gate>,
@@ -53,7 +53,7 @@ async fn setup(config: Config) -> Setup {
 }
 
 impl<A> Setup<A> {
-    /// Waits until the cache has seen a revision.
+    /// Waits until the cache has reached a revision.
     async fn seen(&self, revision: Revision) {
         use drydock_storage::storage::{ReadAt, Scope};
         while self

@@ -1,4 +1,4 @@
-//! Past states that a watcher holds for its initial events, and letting go of them.
+//! Past states that a watcher keeps for its initial events, and their release.
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
@@ -9,7 +9,7 @@ use crate::storage_suite::read_value;
 
 const OBJECTS: u32 = 600;
 
-/// A watcher that was told a part of its initial events, and the last revision.
+/// Returns a watcher that has sent a part of its initial events, their number, and the last revision.
 async fn begun(setup: &Setup) -> (Box<dyn Watcher>, usize, Revision) {
     let mut last = Revision(0);
     for number in 0..OBJECTS {

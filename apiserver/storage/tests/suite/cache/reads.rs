@@ -48,7 +48,7 @@ async fn exact_reads_and_pages_come_from_the_ring_while_it_holds_them() {
 #[tokio::test]
 async fn a_list_shows_the_snapshot_that_it_was_asked_for_however_late_it_is_read() {
     let setup = setup(small()).await;
-    // More than are looked up at once, with keys before and behind theirs.
+    // More than are looked up at once, with keys before and after theirs.
     for value in 0..200 {
         setup.fixture.create(&format!("b/{value:03}"), value).await;
     }
@@ -125,7 +125,7 @@ async fn a_cache_that_has_fallen_behind_never_answers_a_consistent_read() {
         setup.fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(next)), &mut Endless).await;
     let Err(StorageError::TooLarge { requested, current }) = not_yet else { panic!("not refused") };
     assert_eq!((requested, current), (next.0, written.0));
-    // Any state will do for some.
+    // Revision 0 accepts any state.
     let any = setup.fixture.storage.get("a/1", ReadAt::NotOlderThan(Revision(0))).await.unwrap();
     assert_eq!(read_value(&any.object()), 1);
     setup.gate.release();
@@ -151,7 +151,7 @@ async fn an_event_of_an_own_write_is_not_decoded_again() {
     assert!(std::sync::Arc::ptr_eq(&exact, &created), "the writer's own object is what the cache holds");
 }
 
-/// Room for so many bytes, and how many of them were taken.
+/// Grants a limited number of bytes, and counts those taken.
 struct Bounded {
     left: usize,
     taken: usize,
@@ -166,10 +166,10 @@ impl Room for Bounded {
     }
 }
 
-/// It was read whole before anybody was asked whether there is room.
+/// Regression: the list was read completely before any memory was requested.
 #[tokio::test]
 async fn a_list_that_is_not_in_memory_is_read_as_there_is_room_for_it() {
-    // A ring of one event: what is older is read from the store.
+    // With a ring of one event, older states are read from the store.
     let setup = setup(Config { ring_events: 1, ..small() }).await;
     let mut past = Revision::default();
     for value in 1000..1400 {
@@ -192,7 +192,7 @@ async fn a_list_that_is_not_in_memory_is_read_as_there_is_room_for_it() {
     assert_eq!(listed.unwrap(), 400);
     assert!((300 * each..=500 * each).contains(&taken) && reads > 3, "{taken} bytes in {reads} batches");
     let one = Scope::all().matching(&["spec.value"], |object| read_value(object) == 1399);
-    // What a selection leaves out is not held.
+    // Objects that a selection leaves out do not stay in memory.
     let (listed, ..) = list(&one, 250).await;
     assert_eq!(listed.unwrap(), 1);
 }

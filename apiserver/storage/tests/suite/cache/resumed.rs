@@ -1,4 +1,4 @@
-//! Watches that resume at a revision from before the cache.
+//! Watches that resume at a revision from before the cache was filled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -13,13 +13,14 @@ use super::gate::Gate;
 use super::{Setup, cache_over, gated, setup, small};
 use crate::storage_suite::Fixture;
 
-/// What is written before there is a cache.
+/// Returns a fixture that writes before there is a cache.
 fn before(gate: &Arc<Gate>) -> Fixture {
     let store = Store::new(gate.clone(), "test.example", "widgets");
     Fixture { storage: Arc::new(store), backend: gate.clone() }
 }
 
-/// A cache that was started after an object was created, changed 19 times and deleted; and the revision of the creation.
+/// Starts a cache after an object was created, changed 19 times and deleted. Returns it with the revision of the
+/// creation.
 async fn restarted<A>(gate: Arc<Gate>, alive: A, config: Config) -> (Setup<A>, Revision) {
     let before = before(&gate);
     let start = before.create("a/1", 0).await;
@@ -33,8 +34,8 @@ async fn restarted<A>(gate: Arc<Gate>, alive: A, config: Config) -> (Setup<A>, R
     (setup, start)
 }
 
-/// Each had a watch of the backend of its own: a task that read megabytes ahead, whether its client read or not, and
-/// with etcd a connection.
+/// Regression: each watch had a backend watch of its own: a task that read megabytes ahead, whether its client read
+/// or not, and with etcd a connection.
 async fn many_resume<A>(gate: Arc<Gate>, alive: A) {
     let (setup, start) = restarted(gate, alive, small()).await;
     let mut watchers = Vec::new();
@@ -159,7 +160,7 @@ async fn a_damaged_value_of_the_past_ends_the_watches_of_its_namespace() {
     assert!(matches!(within.failure().await, StorageError::Backend(BackendError::Corrupt(_))));
 }
 
-/// It had a watch of the backend of its own for as long as it lived.
+/// Regression: the watch kept a backend watch of its own for its whole life.
 #[tokio::test]
 async fn a_watch_whose_objects_came_from_the_store_goes_on_with_the_cache() {
     let setup = setup(small()).await;
@@ -174,7 +175,7 @@ async fn a_watch_whose_objects_came_from_the_store_goes_on_with_the_cache() {
     assert_eq!(watcher.words(1).await, ["~a/1=3"]);
 }
 
-/// A selection of nothing was evaluated for the whole ring, or for all objects, without a pause.
+/// Regression: a selection of nothing was evaluated for the whole ring, or for all objects, without yielding.
 #[tokio::test]
 async fn a_selection_of_nothing_is_evaluated_in_steps() {
     let setup = setup(small()).await;

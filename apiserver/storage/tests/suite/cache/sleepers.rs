@@ -1,4 +1,4 @@
-//! Watchers who are woken only by what may concern them.
+//! Watchers are woken only by changes that may concern them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -15,7 +15,7 @@ use futures::task::{ArcWake, waker};
 use super::{Setup, setup, small};
 use crate::storage_suite::{Follower, even, object};
 
-/// Counts how often a task would have been polled.
+/// Counts how often a task was woken.
 #[derive(Default)]
 struct Alarms(AtomicUsize);
 
@@ -81,7 +81,7 @@ async fn a_watcher_that_was_woken_and_does_not_read_is_expired() {
     asleep.failure().await;
 }
 
-/// The same scope with and without an index: `parity` is a label.
+/// Returns the same scope with and without an index; `parity` is a label.
 fn of_parity(parity: &'static str) -> [Scope; 2] {
     let requires =
         Term { path: ["metadata", "labels", "parity"].map(str::to_owned).into(), value: parity.to_owned() };
@@ -114,7 +114,7 @@ async fn put(setup: &Setup, key: &str, value: u64) -> Revision {
     setup.fixture.storage.update(key, Default::default(), &mut put).await.unwrap().0.revision
 }
 
-/// Some read on after each write, some after many: what they are told is the same as without an index.
+/// Some watchers read after each write, some after many: they receive the same events as without an index.
 #[tokio::test]
 async fn an_index_changes_nothing_of_what_is_told() {
     let setup = setup(small()).await;
@@ -153,7 +153,7 @@ async fn an_index_changes_nothing_of_what_is_told() {
 }
 
 impl Follower {
-    /// What it is told up to a revision.
+    /// Returns all events up to a revision.
     async fn all_until(&mut self, setup: &Setup, revision: Revision) -> Vec<(String, Revision)> {
         setup.seen(revision).await;
         let mut told = Vec::new();

@@ -1,5 +1,5 @@
-//! Other tasks run while many objects are decoded for a selection. They were decoded in one poll, a whole namespace of
-//! them.
+//! Other tasks run while many objects are decoded for a selection. Regression: a whole namespace was decoded in one
+//! poll.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -18,11 +18,11 @@ use futures::poll;
 use super::{Setup, setup, small};
 use crate::storage_suite::{all, object, read_value};
 
-/// Objects, and bytes of each: four make a step.
+/// Number of objects, and bytes of each: four of them make a step.
 const OBJECTS: u64 = 40;
 const BYTES: usize = STEP / 4;
 
-/// Creates the objects; returns the revision before the last one.
+/// Creates the objects. Returns the revision before the last one.
 async fn lay_in(setup: &Setup) -> Revision {
     let mut revisions = Vec::new();
     for number in 0..OBJECTS {
@@ -35,7 +35,7 @@ async fn lay_in(setup: &Setup) -> Revision {
     revisions[revisions.len() - 2]
 }
 
-/// The objects with this value, and how many objects were decoded to find them.
+/// Returns a scope of the objects with this value, and the number of objects that it decodes.
 fn with_value(value: u64) -> (Scope, Arc<AtomicUsize>) {
     let decoded = Arc::new(AtomicUsize::new(0));
     let counted = decoded.clone();
@@ -48,7 +48,7 @@ fn with_value(value: u64) -> (Scope, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn while_a_list_is_made() {
-    // A ring of one event: what is older is read from the store.
+    // With a ring of one event, older states are read from the store.
     let setup = setup(Config { ring_events: 1, ..small() }).await;
     let past = lay_in(&setup).await;
     let last = setup.fixture.set("a/39", 1).await;

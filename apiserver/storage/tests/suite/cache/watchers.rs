@@ -1,4 +1,4 @@
-//! Cursors into the ring.
+//! Watchers as cursors into the ring.
 
 use drydock_storage::backend::Revision;
 use drydock_storage::cache::Config;
@@ -68,7 +68,7 @@ async fn the_ring_is_bounded_in_bytes_too() {
     assert!(setup.metric(|metrics| &metrics.ring_events) < 30);
 }
 
-/// The ring counted nothing for a deletion, and kept thousands of large objects that were deleted.
+/// Regression: the ring counted nothing for a deletion, and kept thousands of large deleted objects.
 #[tokio::test]
 async fn deleted_objects_count_for_as_long_as_the_ring_has_them() {
     let setup = setup(Config { ring_bytes: 200_000, ..small() }).await;

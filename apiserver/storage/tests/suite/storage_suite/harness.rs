@@ -1,4 +1,4 @@
-//! Short ways to write and read objects, and a watcher that is awaited and never slept for.
+//! Short ways to write and read objects, and a watcher that is awaited without sleeping.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use drydock_storage::storage::{
 };
 use serde_json::json;
 
-/// How long a watch may take before a test says that something never came. Not a measurement.
+/// How long a test waits for a watch before it fails. Not a measurement.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A storage with the backend below it.
+/// A storage, and the backend below it.
 pub struct Fixture {
     pub storage: Arc<dyn Storage>,
     pub backend: Arc<dyn Backend>,
 }
 
-/// An object with a value and a label that selections use.
+/// Returns an object with a value that selections use.
 pub fn object(key: &str, value: u64) -> Object {
     let (namespace, name) = key.split_once('/').unwrap_or(("", key));
     let object = json!({
@@ -54,7 +54,7 @@ pub fn keys(page: &Listed) -> Vec<&str> {
     page.items.iter().map(|stored| &*stored.key).collect()
 }
 
-/// A page that was read.
+/// A page that has been read.
 pub struct Listed {
     pub items: Vec<Arc<Stored>>,
     pub revision: Revision,
@@ -95,7 +95,7 @@ impl Fixture {
         Follower::new(self.storage.watch(scope, from).await.unwrap())
     }
 
-    /// A write of another resource in the same backend.
+    /// Writes another resource in the same backend.
     pub async fn write_elsewhere(&self, name: &str) -> Revision {
         self.write_bytes(&format!("/registry/test.example/others/{name}"), b"{}").await
     }
@@ -115,13 +115,13 @@ impl Fixture {
     }
 }
 
-/// A watcher read event by event, which checks what holds for every watch.
+/// Reads a watcher event by event, and checks what holds for every watch.
 pub struct Follower {
     watcher: Box<dyn Watcher>,
     waiting: VecDeque<WatchEvent>,
     last: Revision,
     bookmarked: Revision,
-    /// Key to value of what was told.
+    /// The value of each key, according to the events.
     pub state: BTreeMap<String, (u64, Revision)>,
 }
 
@@ -144,7 +144,8 @@ impl Follower {
         event
     }
 
-    /// `next` in words: `+ns/name=1`, `~ns/name=2`, `-ns/name=2`, `|` (initial bookmark), with its revision.
+    /// Returns the next event as text: `+ns/name=1`, `~ns/name=2`, `-ns/name=2`, `|` (initial bookmark), with its
+    /// revision.
     pub async fn told(&mut self) -> (String, Revision) {
         let say = |sign: &str, stored: &Stored| {
             (format!("{sign}{}={}", stored.key, read_value(&stored.object())), stored.revision)
@@ -166,7 +167,7 @@ impl Follower {
         words
     }
 
-    /// The error that ends the watch.
+    /// Returns the error that ends the watch.
     pub async fn failure(&mut self) -> StorageError {
         match self.next().await {
             WatchEvent::Failed(error) => {
@@ -184,12 +185,12 @@ impl Follower {
         }
     }
 
-    /// Waits, without expecting an event, until everything up to `revision` has been told.
+    /// Waits, without expecting an event, until the watcher's progress reaches `revision`.
     pub async fn until_progress(&mut self, backend: &Arc<dyn Backend>, revision: Revision) {
         loop {
             backend.request_progress().await.unwrap();
             let quiet = Duration::from_millis(20);
-            // At least once: only a watcher that has looked for more can sleep.
+            // Poll at least once: a watcher sleeps only after it has found nothing to read.
             if let Ok(events) = tokio::time::timeout(quiet, self.watcher.next()).await {
                 panic!("told {events:?} instead of nothing");
             }
@@ -203,7 +204,7 @@ impl Follower {
         self.watcher.progress()
     }
 
-    /// No event at or below an earlier bookmark or event; initial events are in key order instead.
+    /// Checks that no event is at or below an earlier bookmark or event; initial events are in key order instead.
     fn check(&mut self, event: &WatchEvent) {
         let stored = match event {
             WatchEvent::Added(stored) | WatchEvent::Modified(stored) | WatchEvent::Deleted(stored) => stored,
@@ -219,7 +220,7 @@ impl Follower {
         assert_eq!(stored.object().resource_version(), stored.revision.0.to_string());
         self.last = self.last.max(stored.revision);
         match event {
-            // A watch that starts in the middle may be told of the end of what it never saw begin.
+            // A watch that starts in the middle may get the deletion of an object whose creation it did not see.
             WatchEvent::Deleted(_) => drop(self.state.remove(&*stored.key)),
             _ => {
                 let before = self

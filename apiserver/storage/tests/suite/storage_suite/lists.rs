@@ -11,7 +11,7 @@ async fn fill(fixture: &Fixture, count: u64) {
     }
 }
 
-/// Reads a list page by page, calling `between` after each.
+/// Reads a list page by page, and calls `between` after each.
 async fn paged(
     fixture: &Fixture,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! The behaviour of [`Storage`], written once and run on the store and on the cache over each backend.
+//! The behaviour tests of [`Storage`], written once and run on the store and on the cache over each backend.
 
 mod harness;
 pub mod lists;
@@ -16,7 +16,7 @@ use drydock_storage::store::Store;
 
 use crate::harness::Store as Bytes;
 
-/// Makes one test of each behaviour; `$start` gives a [`Fixture`] and what keeps it alive.
+/// Generates one test for each behaviour; `$start` returns a [`Fixture`] and a value that keeps it alive.
 macro_rules! storage_behaviours {
     ($start:path) => {
         storage_behaviours! { $start;

@@ -1,4 +1,4 @@
-//! Any watcher that starts with initial events and applies what follows has, in the end, what a list shows.
+//! A watcher that starts with initial events and applies all later events ends with what a list returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use drydock_storage::storage::{Change, ReadAt, Scope, Stored, WatchFrom};
 
 use super::harness::{Fixture, even, object, read_value, set_value};
 
-/// A small repeatable source of choices (xorshift).
+/// A small deterministic random generator (xorshift).
 struct Choices(u64);
 
 impl Choices {
@@ -32,7 +32,7 @@ pub async fn a_watcher_that_applies_its_events_has_the_list(fixture: Fixture) {
     for writer in writers {
         writer.await.unwrap();
     }
-    // Two last objects, in and out of each selection, tell the watchers that they are at the end.
+    // Two last objects, in and out of each selection, mark the end for the watchers.
     let mut last = Revision(0);
     for key in ["a/last", "b/last"] {
         last = fixture.create(key, 2).await;

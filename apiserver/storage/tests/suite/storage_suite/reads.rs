@@ -15,7 +15,7 @@ pub async fn damaged_bytes_are_an_error_and_not_a_panic(fixture: Fixture) {
         let read = fixture.storage.get(&format!("a/{name}"), ReadAt::Latest).await;
         assert!(is_corrupt(&read), "{read:?}");
         let listed = fixture.storage.list(&Scope::all(), &all(ReadAt::Latest), &mut Endless).await;
-        // A cache says that it cannot be filled; either way nobody is shown a list with holes.
+        // A cache reports that it cannot be filled; in either case no client gets an incomplete list.
         assert!(listed.is_err());
     }
 }

@@ -107,7 +107,7 @@ pub async fn a_deletion_carries_the_last_state_at_its_revision(fixture: Fixture)
     assert_eq!(follower.told().await, ("-a/1=2".to_owned(), deleted));
 }
 
-/// etcd reported progress ahead of events that were still queued for the stream (etcd 15220).
+/// Regression in etcd (15220): it reported progress ahead of events that were still queued for the stream.
 pub async fn progress_is_never_ahead(fixture: Fixture) {
     let start = now(&fixture).await;
     let mut follower = fixture.follow(Scope::all(), WatchFrom::After(start)).await;
@@ -118,7 +118,7 @@ pub async fn progress_is_never_ahead(fixture: Fixture) {
         assert!(follower.progress() <= seen, "{:?} is ahead of {seen:?}", follower.progress());
         if value % 7 == 0 {
             follower.until(written).await;
-            // Events that came in the same delivery are told as far as the watcher is concerned.
+            // Events of one delivery count as sent, as far as the watcher is concerned.
             seen = written;
         }
     }
@@ -153,7 +153,7 @@ pub async fn a_change_whose_state_before_is_compacted_ends_a_watch(fixture: Fixt
         drydock_storage::storage::WatchEvent::Failed(error) => {
             assert!(matches!(error, StorageError::Expired { .. }), "{error:?}");
         }
-        // etcd has it no more; a cache may, and SQLite forgets in small steps.
+        // etcd no longer has it; a cache may, and SQLite removes it in small steps.
         first => assert!(format!("{first:?}").starts_with("Modified"), "{first:?}"),
     }
 }
@@ -163,8 +163,8 @@ pub async fn a_compacted_start_is_expired(fixture: Fixture) {
     fixture.create("a/1", 1).await;
     fixture.set("a/1", 2).await;
     let last = fixture.set("a/1", 3).await;
-    // A cache that compaction overtakes has to be filled anew, and ends its watchers; turns of compaction keep an
-    // interval of minutes, so that none is.
+    // If compaction overtakes a cache, the cache has to be filled again and ends its watchers. Periodic compactions
+    // are minutes apart, so this does not happen.
     while fixture.storage.list(&Scope::all(), &all(ReadAt::NotOlderThan(last)), &mut Endless).await.is_err() {
     }
     fixture.backend.compact(last).await.unwrap();

@@ -1,4 +1,4 @@
-//! Each directive and each refusal, and generated pairs of object and patch with apimachinery's own answers.
+//! Every directive and every error, and generated pairs of object and patch with apimachinery's results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod property;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use self::schema::thing;
 use super::strategic_merge_patch;
 
-/// The outcome, or the code and message of the refusal.
+/// Returns the result, or the code and message of the error.
 fn merged(doc: &Value, patch: &Value) -> Result<Value, (u16, String)> {
     let (mut doc, mut patch) = (map(doc), map(patch));
     let done = strategic_merge_patch(&mut doc, &mut patch, &thing());
@@ -81,7 +81,7 @@ fn patch_directives_of_a_map_replace_or_empty_it() {
 fn a_struct_may_be_one_that_is_replaced() {
     let whole = json!({"whole": {"uid": "u", "name": "n"}});
     spec(whole.clone(), json!({"whole": {"name": "m"}}), json!({"whole": {"name": "m"}}));
-    // Directives in it are not followed.
+    // Directives in it are not applied.
     let replace = json!({"whole": {"$patch": "replace", "uid": null}});
     spec(whole, replace.clone(), replace);
 }
@@ -144,7 +144,7 @@ fn the_order_of_a_list_is_that_of_the_directive_and_then_the_live_one() {
         json!({"$setElementOrder/owners": [{"uid": "c"}, {"uid": "a"}]}),
         json!({"owners": [{"uid": "b"}, {"uid": "c"}, {"uid": "a"}]}),
     );
-    // A new item that comes for a deleted one stands after those that stay.
+    // A new item that replaces a deleted one is after those that stay.
     metadata(
         json!({"owners": [{"uid": "a"}, {"uid": "b"}, {"uid": "c"}]}),
         json!({"$setElementOrder/owners": [{"uid": "n"}], "owners": [{"uid": "n"}, {"uid": "c", "$patch": "delete"}]}),
@@ -175,7 +175,7 @@ fn directives_of_the_wrong_form_are_bad_requests() {
     refused(json!({"metadata": {"$deleteFromPrimitiveListfinalizers": []}}), 400, deletion);
 }
 
-/// kube-apiserver panics over each of these and closes the connection.
+/// For each of these kube-apiserver panics and closes the connection.
 #[test]
 fn what_cannot_be_compared_is_a_bad_request() {
     let told = "lists are merged by text, numbers and booleans: a list or a map cannot stand for a key";
@@ -247,8 +247,8 @@ fn a_hundred_thousand_items_are_looked_up_and_not_compared_with_each_other() {
     assert_eq!(merged["metadata"]["owners"].as_array().unwrap().len(), 100_000);
 }
 
-/// Generated pairs; the answers are what StrategicMergeMapPatch of apimachinery v0.36.3 gave, wherever it gave the
-/// same in sixty runs. The generator makes every directive, in and out of place.
+/// Generated pairs, with the results of StrategicMergeMapPatch of apimachinery v0.36.3 wherever they were the same in
+/// sixty runs. The generator produces every directive, in valid and invalid places.
 #[test]
 fn generated_pairs_come_out_as_in_kubernetes() {
     let vectors: Vec<[Value; 3]> = serde_json::from_str(include_str!("vectors.json")).unwrap();

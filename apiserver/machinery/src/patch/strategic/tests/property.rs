@@ -1,5 +1,5 @@
-//! What holds for any object and any patch: a difference yields what it was taken from, a second merge of it changes
-//! nothing, and no patch adds more than it is long.
+//! Properties of any object and patch: a computed difference yields its target, merging it again changes nothing, and
+//! no patch adds more than its length.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ fn merge(object: &Map<String, Value>, patch: &Map<String, Value>) -> Option<Map<
     strategic_merge_patch(&mut object, &mut patch, &thing()).ok().map(|()| object)
 }
 
-/// Objects of the schema, without empty lists, as they are stored.
+/// Objects of the schema without empty lists, as they are stored.
 fn objects() -> impl Strategy<Value = Map<String, Value>> {
     let name = || prop::sample::select(vec!["a", "b", "c", "d", "e"]);
     let names = move || prop::collection::btree_set(name(), 0..5).prop_shuffled();
@@ -71,7 +71,7 @@ fn objects() -> impl Strategy<Value = Map<String, Value>> {
     )
 }
 
-/// Sets in any order.
+/// Sets as lists in random order.
 trait Shuffled {
     fn prop_shuffled(self) -> BoxedStrategy<Vec<&'static str>>;
 }
@@ -82,7 +82,7 @@ impl<S: Strategy<Value = std::collections::BTreeSet<&'static str>> + 'static> Sh
     }
 }
 
-/// Without nulls and empty lists and maps, but for `metadata` and `spec`.
+/// Removes nulls and empty lists and maps, except `metadata` and `spec`.
 fn full(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -97,7 +97,7 @@ fn full(value: Value) -> Value {
     }
 }
 
-/// Any JSON over names that mean something.
+/// Any JSON whose field names and words have a meaning in the schema.
 fn patches() -> impl Strategy<Value = Value> {
     let words = ["a", "b", "delete", "replace", "merge", "name", "uid"];
     let leaf = prop_oneof![
@@ -124,7 +124,7 @@ fn patches() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The patch that makes `to` of `from`, as clients compute it.
+/// Returns the patch from `from` to `to`, as clients compute it.
 fn differences(from: &Map<String, Value>, to: &Map<String, Value>, schema: &Schema) -> Map<String, Value> {
     let mut patch: Map<String, Value> = Map::new();
     for name in from.keys().filter(|name| !to.contains_key(*name)) {

@@ -1,4 +1,4 @@
-//! The schema that tests of strategic merge patches use: lists of every strategy, one below another.
+//! The schema for tests of strategic merge patches: lists of every strategy, nested.
 
 use crate::schema::common::{list, object, optional, string, strings_map, text};
 use crate::schema::{Field, ListType, PatchStrategy, Schema, Shape};
