@@ -9,11 +9,12 @@ use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
-use drydock_server::admission::{Attributes, Operation, RequestOptions, Warnings};
+use drydock_server::admission::{Attributes, Operation, RequestOptions};
 use drydock_server::audit::Trail;
 use drydock_server::auth::authn::{Caller, Origin};
 use drydock_server::request::query::Query;
 use drydock_server::request::user::User;
+use drydock_server::request::warnings::Warnings;
 use serde_json::{Value, json};
 
 /// A kind without rules that defaults `spec.size` to 1.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use drydock_api::eviction_request::{EvictionRequestKind, NAMES};
 use drydock_machinery::Object;
-use drydock_server::admission::{Operation, RequestOptions, Warnings};
+use drydock_server::admission::{Operation, RequestOptions};
 use drydock_server::audit::Trail;
 use drydock_server::request::query::Query;
+use drydock_server::request::warnings::Warnings;
 use serde_json::{Value, json};
 
 use super::*;

@@ -8,24 +8,24 @@
 //!   stored
 //! ```
 
+mod host_namespaces;
 pub mod namespace_lifecycle;
 mod options;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
-use parking_lot::Mutex;
 
+pub use host_namespaces::HostNamespaces;
 pub use options::RequestOptions;
 
 use crate::audit::Trail;
 use crate::auth::authn::Caller;
 use crate::request::user::User;
-use crate::request::warnings::{ITEM_RUNES, TOTAL_RUNES};
+use crate::request::warnings::Warnings;
 
 /// What a write does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,37 +135,5 @@ pub trait Admission: Send + Sync + 'static {
     /// When it runs.
     fn phase(&self) -> Phase {
         Phase::AfterValidation
-    }
-}
-
-/// Warnings for the client, each kept once, and no more of them than can be shown.
-#[derive(Debug, Default)]
-pub struct Warnings(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    texts: Vec<String>,
-    known: HashSet<String>,
-    /// Runes that are shown of them at least.
-    runes: usize,
-}
-
-impl Warnings {
-    /// Adds a warning. Whoever is asked about a write may answer any number of them: past what the headers have room
-    /// for, none is looked at.
-    pub fn add(&self, text: impl Into<String>) {
-        let text = text.into();
-        let kept = &mut *self.0.lock();
-        if text.is_empty() || kept.runes >= TOTAL_RUNES || kept.known.contains(&text) {
-            return;
-        }
-        kept.runes += text.chars().take(ITEM_RUNES).count();
-        kept.known.insert(text.clone());
-        kept.texts.push(text);
-    }
-
-    /// Takes what was added.
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock()).texts
     }
 }

@@ -38,16 +38,17 @@ pub use options::{HostFiles, Options, Trust};
 pub use crate::tls::Serving;
 
 use crate::admission::Admission;
+use crate::admission::HostNamespaces;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use crate::api_group::Resource;
-use crate::audit::Audit;
+use crate::audit::{Audit, Counts};
 use crate::auth::authn::{HostConfigSource, TokenReviewer};
 use crate::auth::authz::Authorizer;
 use crate::auth::review::Turns;
 use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
-use crate::host::{self, HostNamespaces};
+use crate::host;
 use crate::metrics::Metrics;
 use crate::serve::{self, Bounds};
 use crate::tls;
@@ -84,8 +85,9 @@ impl Server {
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
         let turns = Arc::new(Turns::new(levels));
-        let metrics = Metrics::new();
-        let audit = Audit::open(&options.audit, metrics.audit())?;
+        let (mut metrics, counts) = (Metrics::new(), Counts::default());
+        counts.register(metrics.registry());
+        let audit = Audit::open(&options.audit, counts)?;
         let backend = options.storage.open().await?;
         let listener = serve::bind(options.address).await?;
         Ok(Self {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::Object;
@@ -16,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::delete_options::DeleteOptions;
 use super::metadata;
 use super::replaced_bytes::ReplacedBytes;
-use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions, Warnings};
+use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions};
 use crate::api_group::Resource;
 use crate::audit::Trail;
 use crate::auth::authn::Caller;
+use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::PriorityLevel;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::handlers::fence::Term;
@@ -27,18 +27,12 @@ use crate::handlers::managed;
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
+use crate::request::warnings::Warnings;
 use crate::request::write_options::WriteOptions;
 use crate::watch::Recent;
 use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
 use crate::wire::negotiate::{self, Output, Transform};
 use crate::wire::storage_error;
-
-/// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
-#[async_trait]
-pub trait CreateAuthorizer: Send + Sync + 'static {
-    /// The refusal, if the user may not create the object that the URL names.
-    async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
-}
 
 /// A request on a resource.
 pub struct Call {

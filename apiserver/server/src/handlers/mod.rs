@@ -19,7 +19,7 @@ mod transition;
 mod update;
 mod watch;
 
-pub use call::{Call, CreateAuthorizer};
+pub use call::Call;
 pub use delete_options::DeleteOptions;
 pub use list::{ROOM as LIST_ROOM, budget as list_budget};
 pub use replaced_bytes::ReplacedBytes;

@@ -1,7 +1,6 @@
 //! What a server knows of its host: how to reach it, and objects of the host that it follows by their metadata.
 
 mod client;
-mod namespaces;
 mod observe;
 
 use futures::{FutureExt, StreamExt};
@@ -12,7 +11,6 @@ use kube::runtime::{WatchStreamExt, reflector, watcher};
 
 pub use client::{Patience, client, client_with};
 pub use drydock_logging::{WatchFailures, with_causes};
-pub use namespaces::HostNamespaces;
 
 /// The metadata of all objects of one of the host's kinds, followed.
 pub struct Followed<K>(Store<PartialObjectMeta<K>>)

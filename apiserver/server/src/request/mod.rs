@@ -10,4 +10,4 @@ pub mod write_options;
 
 pub(crate) mod network;
 pub(crate) mod spans;
-pub(crate) mod warnings;
+pub mod warnings;

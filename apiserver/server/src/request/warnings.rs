@@ -1,11 +1,46 @@
-//! Warnings as response headers (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+//! Warnings for the client, collected and written as response headers (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+
+use std::collections::HashSet;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
 
 /// Past this many runes in total every warning is cut.
-pub const TOTAL_RUNES: usize = 4096;
+const TOTAL_RUNES: usize = 4096;
 /// What a cut warning keeps.
-pub const ITEM_RUNES: usize = 256;
+const ITEM_RUNES: usize = 256;
+
+/// Warnings for the client, each kept once, and no more of them than can be shown.
+#[derive(Debug, Default)]
+pub struct Warnings(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    texts: Vec<String>,
+    known: HashSet<String>,
+    /// Runes that are shown of them at least.
+    runes: usize,
+}
+
+impl Warnings {
+    /// Adds a warning. Whoever is asked about a write may answer any number of them: past what the headers have room
+    /// for, none is looked at.
+    pub fn add(&self, text: impl Into<String>) {
+        let text = text.into();
+        let kept = &mut *self.0.lock();
+        if text.is_empty() || kept.runes >= TOTAL_RUNES || kept.known.contains(&text) {
+            return;
+        }
+        kept.runes += text.chars().take(ITEM_RUNES).count();
+        kept.known.insert(text.clone());
+        kept.texts.push(text);
+    }
+
+    /// Takes what was added.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock()).texts
+    }
+}
 
 /// Adds a `Warning` header for each text.
 pub fn write(headers: &mut HeaderMap, warnings: &[String]) {
@@ -41,7 +76,6 @@ fn quoted(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::admission::Warnings;
 
     fn written(warnings: &[String]) -> Vec<String> {
         let mut headers = HeaderMap::new();

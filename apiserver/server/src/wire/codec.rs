@@ -10,8 +10,8 @@ use drydock_machinery::protobuf;
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value};
 
-use crate::admission::Warnings;
 use crate::handlers::Call;
+use crate::request::warnings::Warnings;
 use crate::request::write_options::{FieldValidation, WriteOptions};
 use crate::wire::negotiate::Format;
 

@@ -17,7 +17,6 @@ pub use attributes::Attributes;
 
 use crate::auth::authn::Caller;
 use crate::auth::review::{Answer, Answers, CacheLimits, Key, Question, Reviews, Turns};
-use crate::handlers::CreateAuthorizer;
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -42,6 +41,13 @@ pub struct Decision {
     pub allowed: bool,
     /// Why, for the audit log and for people.
     pub reason: String,
+}
+
+/// Decides whether an apply may create what it finds absent: the URL's own verb was `patch`.
+#[async_trait]
+pub trait CreateAuthorizer: Send + Sync + 'static {
+    /// The refusal, if the user may not create the object that the URL names.
+    async fn may_create(&self, caller: &Caller, user: &User, info: &RequestInfo) -> Result<(), ApiError>;
 }
 
 /// Asks the host who may do what.

@@ -9,8 +9,8 @@ use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client};
 
-use super::{Followed, with_causes};
-use crate::admission::namespace_lifecycle::{NamespacePhase, Namespaces};
+use super::namespace_lifecycle::{NamespacePhase, Namespaces};
+use crate::host::{Followed, with_causes};
 
 /// The host's namespaces, followed.
 pub struct HostNamespaces {
