@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Operation;
-use crate::handlers::DeleteOptions;
+use crate::request::delete_options::DeleteOptions;
 use crate::request::query::Query;
 
 /// Where a request's options stand.

@@ -11,24 +11,23 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
-use drydock_storage::cache::Usage;
 use drydock_storage::fence::FenceError;
-use drydock_storage::storage::{ListOptions, ReadAt, Scope, Storage};
+use drydock_storage::storage::{ListOptions, ReadAt, Scope};
 use http::{HeaderMap, Response};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::Admission;
 use crate::api_group::discovery::Discovery;
 pub use crate::api_group::identity::Identity;
 use crate::api_group::request::Request;
 use crate::audit::Trail;
 use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::Listed;
+use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
 use crate::handlers::fence::{Refusal, Term, Terms};
-use crate::handlers::{self, Call, LIST_ROOM, ReplacedBytes};
+use crate::handlers::{self, Call, LIST_ROOM, Resource};
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::warnings::Warnings;
@@ -36,18 +35,6 @@ use crate::watch::Recent;
 use crate::wire::body::{self, Read};
 use crate::wire::encode;
 use crate::wire::negotiate;
-
-/// One resource that is served, with its status subresource.
-pub struct Resource {
-    /// Names, schema and strategy.
-    pub kind: Arc<dyn Kind>,
-    /// Where its objects are.
-    pub storage: Arc<dyn Storage>,
-    /// Checks on writes, in order.
-    pub admission: Vec<Arc<dyn Admission>>,
-    /// How much of the kind's quota is used, of a kind that has one.
-    pub usage: Option<Arc<Usage>>,
-}
 
 /// Everything that is mounted below `/apis`, and `/openapi` and `/version`.
 pub struct ApiGroup {

@@ -8,31 +8,39 @@ use drydock_machinery::Object;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
 use drydock_storage::backend::{Priority, Revision, WriteContext};
+use drydock_storage::cache::Usage;
 use drydock_storage::storage::{Storage, StorageError, Stored};
 use http::{HeaderMap, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
-use super::delete_options::DeleteOptions;
-use super::metadata;
-use super::replaced_bytes::ReplacedBytes;
-use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions};
-use crate::api_group::Resource;
+use crate::admission::Admission;
 use crate::audit::Trail;
 use crate::auth::authn::Caller;
 use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::PriorityLevel;
+use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::handlers::fence::Term;
-use crate::handlers::managed;
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
 use crate::request::warnings::Warnings;
-use crate::request::write_options::WriteOptions;
 use crate::watch::Recent;
 use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
 use crate::wire::negotiate::{self, Output, Transform};
 use crate::wire::storage_error;
+
+/// One resource that is served, with its status subresource.
+pub struct Resource {
+    /// Names, schema and strategy.
+    pub kind: Arc<dyn Kind>,
+    /// Where its objects are.
+    pub storage: Arc<dyn Storage>,
+    /// Checks on writes, in order.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// How much of the kind's quota is used, of a kind that has one.
+    pub usage: Option<Arc<Usage>>,
+}
 
 /// A request on a resource.
 pub struct Call {
@@ -179,96 +187,5 @@ impl Call {
     pub fn unstored(&self, object: Object, revision: Revision) -> Arc<Stored> {
         let key = self.key_of(object.namespace(), object.name());
         Arc::new(Stored::new(key, object, revision))
-    }
-
-    /// Asks the admissions of a phase about a write. What they change in it is not taken over.
-    pub async fn admit(
-        &self,
-        phase: Phase,
-        write: Write<'_>,
-        old: Option<&Object>,
-        new: Option<&Object>,
-    ) -> Result<(), ApiError> {
-        let attributes = self.attributes(write, old, new);
-        for admission in self.admissions(phase) {
-            match phase {
-                Phase::BeforeValidation => drop(admission.mutate(&attributes).await?),
-                Phase::AfterValidation => admission.admit(&attributes).await?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks those before validation about a write, which may change the new object.
-    pub async fn mutate(
-        &self,
-        write: Write<'_>,
-        old: Option<&Object>,
-        new: &mut Object,
-    ) -> Result<(), ApiError> {
-        let mut changed: Option<Object> = None;
-        for admission in self.admissions(Phase::BeforeValidation) {
-            let attributes = self.attributes(write, old, Some(changed.as_ref().unwrap_or(new)));
-            if let Some(object) = admission.mutate(&attributes).await? {
-                changed = Some(object);
-            }
-        }
-        if let Some(mut object) = changed {
-            managed::keep_readable(self, &mut object, new);
-            metadata::dedup_owner_references_after_admission(self, &mut object);
-            *new = object;
-        }
-        Ok(())
-    }
-
-    fn admissions(&self, phase: Phase) -> impl Iterator<Item = &Arc<dyn Admission>> {
-        self.resource.admission.iter().filter(move |admission| admission.phase() == phase)
-    }
-
-    fn attributes<'a>(
-        &'a self,
-        write: Write<'a>,
-        old: Option<&'a Object>,
-        new: Option<&'a Object>,
-    ) -> Attributes<'a> {
-        Attributes {
-            caller: &self.caller,
-            user: &self.user,
-            operation: write.operation,
-            verb: self.info.verb.as_str(),
-            kind: self.kind(),
-            names: self.names(),
-            subresource: &self.info.subresource,
-            namespace: &self.info.namespace,
-            name: new.map_or(&self.info.name, |object| object.name()),
-            old,
-            new,
-            dry_run: write.dry_run,
-            options: write.options,
-            deadline: self.caller.deadline(),
-            warnings: &self.warnings,
-            audit: &self.audit,
-        }
-    }
-}
-
-/// What admission is told of a write beside the objects.
-#[derive(Clone, Copy)]
-pub struct Write<'a> {
-    operation: Operation,
-    dry_run: bool,
-    options: RequestOptions<'a>,
-}
-
-impl<'a> Write<'a> {
-    /// A create, update or patch.
-    pub fn of(call: &'a Call, operation: Operation, options: &WriteOptions) -> Self {
-        Self { operation, dry_run: options.dry_run, options: RequestOptions::Write(&call.info.query) }
-    }
-
-    /// A delete.
-    pub fn removal(options: &'a DeleteOptions) -> Self {
-        let dry_run = options.is_dry_run();
-        Self { operation: Operation::Delete, dry_run, options: RequestOptions::Delete(options) }
     }
 }

@@ -11,8 +11,9 @@ use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::{ReadAt, StorageError, Stored};
 use http::{Response, StatusCode};
 
-use super::call::{Call, Write};
-use super::{metadata, quota, replaced_bytes, size};
+use super::admit::Write;
+use super::call::Call;
+use super::{metadata, quota, size};
 use crate::admission::{Operation, Phase};
 use crate::handlers::managed;
 use crate::request::spans;
@@ -92,7 +93,7 @@ async fn insert_named(
     if options.dry_run {
         return dry_run(call, &key, object, generated).await;
     }
-    replaced_bytes::check(call)?;
+    quota::check_history_share(call)?;
     let name = object.name().to_owned();
     match store(call, &key, object).await {
         Ok(stored) => {

@@ -9,18 +9,20 @@ use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
-use super::call::{Call, Write};
-use super::delete_options::DeleteOptions;
+use super::admit::Write;
+use super::call::Call;
 use super::metadata::mark_deleting;
 use super::transition::{self, Next, Outcome, Step};
 use crate::admission::Phase;
-use crate::wire::body::Read;
+use crate::request::delete_options::DeleteOptions;
+use crate::wire::body::{self, Read};
+use crate::wire::codec;
 use crate::wire::encode;
 
 /// DELETE of an object.
 pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
     let view = call.view()?;
-    let options = DeleteOptions::read(call, body)?;
+    let options = options(call, body)?;
     match remove(call, &call.key(), &options, None).await? {
         Outcome::Deleted(last) => {
             let success = Status::success(details(call, &last));
@@ -34,6 +36,29 @@ pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError
         }
         Outcome::Missing => Err(call.not_found()),
     }
+}
+
+/// Reads the options of a delete or deletecollection.
+pub fn options(call: &Call, body: &Read) -> Result<DeleteOptions, ApiError> {
+    let options = if body.is_empty() {
+        DeleteOptions::from_query(&call.info.query)?
+    } else {
+        let unreadable = |e: ApiError| match e.code() {
+            400 => {
+                let why = e.status.message;
+                ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+            }
+            _ => e,
+        };
+        let value = codec::value(body, body::format(&call.headers)?).map_err(unreadable)?;
+        call.audit.request_body(|| value.to_string().into());
+        DeleteOptions::from_value(value)?
+    };
+    let errors = options.errors();
+    if errors.is_empty() {
+        return Ok(options);
+    }
+    Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", errors))
 }
 
 /// Removes the object under `key`. Of the state that has been `admitted` admission is not asked again.

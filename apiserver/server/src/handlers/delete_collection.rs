@@ -9,8 +9,7 @@ use futures::{TryStreamExt, stream};
 use http::Response;
 
 use super::call::Call;
-use super::delete::{admit, remove};
-use super::delete_options::DeleteOptions;
+use super::delete::{self, admit, remove};
 use super::{list, selection};
 use crate::request::list_options::ListOptions;
 use crate::wire::body::Read;
@@ -26,7 +25,7 @@ pub async fn delete_collection(call: &Call, body: &Read) -> Result<Response<Body
     let list_options = ListOptions::parse(&call.info.query, false)?;
     let read = list_options.read()?;
     selection::scope(call)?;
-    let options = DeleteOptions::read(call, body)?;
+    let options = delete::options(call, body)?;
     let page = list::read(call, &read).await?;
     let listed: Vec<_> = page.items.iter().collect();
     let all = || stream::iter(listed.iter().map(Ok));

@@ -7,9 +7,9 @@ use drydock_machinery::{ApiError, Object};
 use drydock_machinery::{decode, go_json};
 use serde_json::{Map, Value};
 
-use crate::handlers::Call;
+use super::call::Call;
+use super::patched;
 use crate::request::write_options::WriteOptions;
-use crate::wire::codec;
 
 /// What writes to the object itself do not own.
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields(&[&["status"]]));
@@ -43,7 +43,7 @@ pub fn applied(
     present: Option<&Object>,
     options: &WriteOptions,
 ) -> Result<Object, ApiError> {
-    let patch = match codec::applied(patch, call, options)? {
+    let patch = match patched::applied(patch, call, options)? {
         Value::Object(patch) => patch,
         Value::Null => Map::new(),
         other => {

@@ -1,28 +1,26 @@
 //! The verbs, one file each (k8s.io/apiserver/pkg/endpoints/handlers).
 
+mod admit;
 mod call;
 mod create;
 mod delete;
 mod delete_collection;
-mod delete_options;
 pub mod fence;
 mod get;
 mod list;
 pub(crate) mod managed;
 mod metadata;
 mod patch;
+mod patched;
 mod quota;
-mod replaced_bytes;
 mod selection;
 mod size;
 mod transition;
 mod update;
 mod watch;
 
-pub use call::Call;
-pub use delete_options::DeleteOptions;
+pub use call::{Call, Resource};
 pub use list::{ROOM as LIST_ROOM, budget as list_budget};
-pub use replaced_bytes::ReplacedBytes;
 
 use axum::body::Body;
 use drydock_machinery::quote::go_quote;

@@ -11,11 +11,9 @@ use serde_json::Value;
 use super::call::Call;
 use super::transition::{self, Next, Outcome, Step};
 use super::update::changed;
-use super::{create, metadata};
-use crate::handlers::managed;
+use super::{create, managed, metadata, patched};
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
-use crate::wire::codec;
 
 /// How a body changes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +34,9 @@ pub async fn patch(call: &Call, body: &Read) -> Result<Response<Body>, ApiError>
     let errors = match type_ {
         // These look at what is said twice when they read the body.
         PatchType::Apply | PatchType::Strategic => Vec::new(),
-        PatchType::Merge => codec::patch_errors(body, &options),
+        PatchType::Merge => patched::patch_errors(body, &options),
         PatchType::Json => {
-            let errors = codec::patch_errors(body, &options).into_iter();
+            let errors = patched::patch_errors(body, &options).into_iter();
             errors.map(|error| format!("json patch {error}")).collect()
         }
     };
@@ -95,7 +93,7 @@ impl Patching<'_> {
         let call = self.call;
         let new = match self.type_ {
             PatchType::Apply => managed::applied(call, self.body, Some(present), self.options)?,
-            PatchType::Strategic => codec::strategically_patched(present, self.body, call, self.options)?,
+            PatchType::Strategic => patched::strategically_patched(present, self.body, call, self.options)?,
             PatchType::Json => self.patched_as_json(present, json_patch)?,
             PatchType::Merge => self.patched_as_json(present, merge_patch)?,
         };
@@ -113,7 +111,7 @@ impl Patching<'_> {
         patch: impl Fn(&Value, &[u8]) -> Result<Value, ApiError>,
     ) -> Result<Object, ApiError> {
         let patched = patch(&present.to_value(), self.body)?;
-        codec::patched(patched, &self.errors, self.call, self.options)
+        patched::patched(patched, &self.errors, self.call, self.options)
     }
 
     fn check(&self, new: &mut Object) -> Result<(), ApiError> {

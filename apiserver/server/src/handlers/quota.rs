@@ -1,12 +1,14 @@
 //! A kind's quota: refusals of creates, and of updates that add bytes, in the words of ResourceQuota (k8s.io/apiserver
 //! pkg/admission/plugin/resourcequota/controller.go, checkQuotas). Controllers and system:masters are never refused, but
-//! what they write counts.
+//! what they write counts. And the share of its history that a store short of space leaves to each flow.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::cache::{NoRoom, Reservation, Usage};
+use drydock_storage::storage::Stored;
 
 use super::call::Call;
 
@@ -72,4 +74,28 @@ fn refusal(call: &Call, no_room: NoRoom, key: &str, exceeded: &Exceeded) -> ApiE
         "exceeded quota: {name}, requested: {what}={requested}, used: {what}={used}, limited: {what}={hard}; {mend}"
     );
     ApiError::forbidden(names.group, names.plural, key.rsplit('/').next().unwrap_or(key), why)
+}
+
+/// What is said to a flow that has to wait.
+const OVER_SHARE: &str = "the store is short of space, and you have replaced or removed more than your share of what its \
+                          history holds: try again later";
+
+/// Checks that the user may write. Components of the cluster are never refused.
+///
+/// # Errors
+/// 429 with Retry-After where the store runs short of space and the user's flow has replaced more than its share.
+pub fn check_history_share(call: &Call) -> Result<(), ApiError> {
+    let room = call.storage().history_room().filter(|_| !call.level.is_of_cluster());
+    let Some(room) = room else { return Ok(()) };
+    call.replaced_bytes.admit(call.user.flow(), room, Instant::now()).map_err(|wait| {
+        let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+        ApiError::too_many_requests(OVER_SHARE, seconds)
+    })
+}
+
+/// Takes note that a write of the user has replaced or removed `old`.
+pub fn note_replaced(call: &Call, old: &Stored) {
+    if !call.level.is_of_cluster() {
+        call.replaced_bytes.note(call.user.flow(), old.json_len() as u64, Instant::now());
+    }
 }

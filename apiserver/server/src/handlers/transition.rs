@@ -13,7 +13,7 @@ use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::storage::{Change, ReadAt, StorageError, Stored};
 
 use super::call::Call;
-use super::replaced_bytes;
+use super::quota;
 use crate::request::spans;
 
 /// What is to become of an object.
@@ -85,7 +85,7 @@ pub async fn run<S: Step + Sync>(
             return Ok(would_be(call, &present, next));
         }
         if S::PRIORITY == Priority::Ordinary && matches!(next, Next::Write(_)) {
-            replaced_bytes::check(call)?;
+            quota::check_history_share(call)?;
         }
         let committed = commit(call, key, context, &present, next).await;
         if let Some(outcome) = committed.map_err(|error| call.storage_error(error, operation))? {
@@ -168,7 +168,7 @@ async fn swap(
     }
     let (stored, written) = result?;
     if written {
-        replaced_bytes::note(call, present);
+        quota::note_replaced(call, present);
         spans::stored(&call.info, &call.user.name, key, stored.revision);
     }
     Ok(Some(stored))

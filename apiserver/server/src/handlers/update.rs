@@ -9,7 +9,8 @@ use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
 
-use super::call::{Call, Write};
+use super::admit::Write;
+use super::call::Call;
 use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};

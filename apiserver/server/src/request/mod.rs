@@ -5,6 +5,7 @@ pub mod query;
 pub mod user;
 
 pub mod continue_token;
+pub mod delete_options;
 pub mod list_options;
 pub mod write_options;
 

@@ -5,12 +5,9 @@ use drydock_machinery::{ApiError, decode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::call::Call;
-use crate::request::list_options;
-use crate::request::query::Query;
-use crate::request::write_options::{dry_run_error, dry_run_values};
-use crate::wire::body::{self, Read};
-use crate::wire::codec;
+use super::list_options;
+use super::query::Query;
+use super::write_options::{dry_run_error, dry_run_values};
 
 /// The options.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -39,29 +36,6 @@ pub struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Reads the options of a delete or deletecollection.
-    pub fn read(call: &Call, body: &Read) -> Result<Self, ApiError> {
-        let options = if body.is_empty() {
-            Self::from_query(&call.info.query)?
-        } else {
-            let unreadable = |e: ApiError| match e.code() {
-                400 => {
-                    let why = e.status.message;
-                    ApiError::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-                }
-                _ => e,
-            };
-            let value = codec::value(body, body::format(&call.headers)?).map_err(unreadable)?;
-            call.audit.request_body(|| value.to_string().into());
-            Self::from_value(value)?
-        };
-        let errors = options.errors();
-        if errors.is_empty() {
-            return Ok(options);
-        }
-        Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", errors))
-    }
-
     /// Whether nothing is to be committed.
     pub fn is_dry_run(&self) -> bool {
         !self.dry_run.is_empty()
@@ -84,8 +58,8 @@ impl DeleteOptions {
         }
     }
 
-    /// k8s.io/apimachinery pkg/apis/meta/v1, Convert_url_Values_To_v1_DeleteOptions.
-    fn from_query(query: &Query) -> Result<Self, ApiError> {
+    /// Those of a query (k8s.io/apimachinery pkg/apis/meta/v1, Convert_url_Values_To_v1_DeleteOptions).
+    pub fn from_query(query: &Query) -> Result<Self, ApiError> {
         list_options::number(query, "gracePeriodSeconds")?;
         let wanted = |name: &str| query.non_empty(name).map(str::to_owned);
         let preconditions = Preconditions { uid: wanted("uid"), resource_version: wanted("resourceVersion") };
@@ -98,7 +72,8 @@ impl DeleteOptions {
         })
     }
 
-    fn from_value(value: Value) -> Result<Self, ApiError> {
+    /// Those of a body; 400 if it is none.
+    pub fn from_value(value: Value) -> Result<Self, ApiError> {
         if value.is_null() {
             return Ok(Self::default());
         }
@@ -112,7 +87,8 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    fn errors(&self) -> ErrorList {
+    /// What is wrong with them.
+    pub fn errors(&self) -> ErrorList {
         let mut errors = ErrorList::new();
         let path = Path::new("propagationPolicy");
         if let Some(policy) = &self.propagation_policy {

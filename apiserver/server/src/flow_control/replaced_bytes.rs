@@ -7,11 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use drydock_machinery::ApiError;
-use drydock_storage::storage::Stored;
 use parking_lot::Mutex;
-
-use super::call::Call;
 
 /// For how long they count: about as long as a store that is short of space keeps history.
 const COUNTS: Duration = Duration::from_secs(30);
@@ -19,30 +15,6 @@ const COUNTS: Duration = Duration::from_secs(30);
 const SLOT: Duration = Duration::from_secs(2);
 /// Flows that are told apart; those beyond count as one.
 const FLOWS: usize = 1024;
-
-/// What is said to a flow that has to wait.
-const OVER_SHARE: &str = "the store is short of space, and you have replaced or removed more than your share of what its \
-                          history holds: try again later";
-
-/// Checks that the user may write. Components of the cluster are never refused.
-///
-/// # Errors
-/// 429 with Retry-After where the store runs short of space and the user's flow has replaced more than its share.
-pub fn check(call: &Call) -> Result<(), ApiError> {
-    let room = call.storage().history_room().filter(|_| !call.level.is_of_cluster());
-    let Some(room) = room else { return Ok(()) };
-    call.replaced_bytes.admit(call.user.flow(), room, Instant::now()).map_err(|wait| {
-        let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
-        ApiError::too_many_requests(OVER_SHARE, seconds)
-    })
-}
-
-/// Takes note that a write of the user has replaced or removed `old`.
-pub fn note(call: &Call, old: &Stored) {
-    if !call.level.is_of_cluster() {
-        call.replaced_bytes.note(call.user.flow(), old.json_len() as u64, Instant::now());
-    }
-}
 
 /// Bytes of replaced and removed objects, by flow.
 #[derive(Debug, Default)]
