@@ -27,7 +27,7 @@ use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
 use crate::handlers::fence::{Refusal, Term, Terms};
-use crate::handlers::{self, Call, LIST_ROOM, Resource};
+use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::warnings::Warnings;
@@ -153,7 +153,7 @@ impl ApiGroup {
             Err(error) => return refuse(&error, &request.headers, &request.info, &request.audit),
         };
         let Request { method, info, caller, user, level, headers, body, audit } = request;
-        let mut call = Call {
+        let mut request = RequestContext {
             resource,
             info,
             caller,
@@ -171,49 +171,54 @@ impl ApiGroup {
             lists: self.lists.clone(),
             term: None,
         };
-        match self.admit(&mut call, &method, body).await {
-            Ok(body) if body.len() > LARGE_BODY => self.serve_large(call, body).await,
-            Ok(body) => answered(&call, handlers::serve(&call, &body).await),
-            Err(error) => answered(&call, Err(error)),
+        match self.admit(&mut request, &method, body).await {
+            Ok(body) if body.len() > LARGE_BODY => self.serve_large(request, body).await,
+            Ok(body) => answered(&request, handlers::serve(&request, &body).await),
+            Err(error) => answered(&request, Err(error)),
         }
     }
 
     /// Reads the body of a request that is served.
-    async fn admit(&self, call: &mut Call, method: &http::Method, body: Body) -> Result<Read, ApiError> {
-        if !handlers::is_served(call, method) {
+    async fn admit(
+        &self,
+        request: &mut RequestContext,
+        method: &http::Method,
+        body: Body,
+    ) -> Result<Read, ApiError> {
+        if !handlers::is_served(request, method) {
             return Err(ApiError::method_not_allowed());
         }
-        call.term = self.term(call).await?;
-        if !handlers::takes_body(&call.info.verb) {
+        request.term = self.term(request).await?;
+        if !handlers::takes_body(&request.info.verb) {
             return Ok(Read::nothing());
         }
-        body::read(body, self.bodies.holding(&call.user, call.level, call.caller.deadline())).await
+        body::read(body, self.bodies.holding(&request.user, request.level, request.caller.deadline())).await
     }
 
     /// Decoding, merging and validating a large body would hold up whoever shares the worker.
-    async fn serve_large(&self, call: Call, body: Read) -> Response<Body> {
-        let call = Arc::new(call);
-        let of_request = call.clone();
-        let request = async move { handlers::serve(&of_request, &body).await };
-        let served = self.offload.run(&call.user, call.level, call.caller.deadline(), request).await;
-        answered(&call, served.unwrap_or_else(Err))
+    async fn serve_large(&self, request: RequestContext, body: Read) -> Response<Body> {
+        let request = Arc::new(request);
+        let of_request = request.clone();
+        let answer = async move { handlers::serve(&of_request, &body).await };
+        let served = self.offload.run(&request.user, request.level, request.caller.deadline(), answer).await;
+        answered(&request, served.unwrap_or_else(Err))
     }
 
     /// The term of a write that names one; what only pretends to write begins none.
-    async fn term(&self, call: &Call) -> Result<Option<Term>, ApiError> {
-        let pretends = call.info.query.get("dryRun").is_some();
-        let Some(terms) = self.terms.as_ref().filter(|_| call.info.verb.is_mutating() && !pretends) else {
+    async fn term(&self, request: &RequestContext) -> Result<Option<Term>, ApiError> {
+        let pretends = request.info.query.get("dryRun").is_some();
+        let Some(terms) = self.terms.as_ref().filter(|_| request.info.verb.is_mutating() && !pretends) else {
             return Ok(None);
         };
-        let admitted = terms.admit(call.level, &call.user, &call.headers).await;
+        let admitted = terms.admit(request.level, &request.user, &request.headers).await;
         admitted.map_err(|refusal| match refusal {
             Refusal::Malformed(error) => error,
             Refusal::Stranger(why) => {
-                let names = call.resource.kind.names();
-                ApiError::forbidden(names.group, names.plural, &call.info.name, &why)
+                let names = request.resource.kind.names();
+                ApiError::forbidden(names.group, names.plural, &request.info.name, &why)
             }
-            Refusal::Fence(FenceError::Backend(error)) => call.storage_error(error.into(), "term check"),
-            Refusal::Fence(over) => call.conflict(over),
+            Refusal::Fence(FenceError::Backend(error)) => request.storage_error(error.into(), "term check"),
+            Refusal::Fence(over) => request.conflict(over),
         })
     }
 
@@ -260,9 +265,10 @@ impl ApiGroup {
     }
 }
 
-fn answered(call: &Call, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
-    let mut response = answer.unwrap_or_else(|error| refuse(&error, &call.headers, &call.info, &call.audit));
-    crate::request::warnings::write(response.headers_mut(), &call.warnings.take());
+fn answered(request: &RequestContext, answer: Result<Response<Body>, ApiError>) -> Response<Body> {
+    let mut response =
+        answer.unwrap_or_else(|error| refuse(&error, &request.headers, &request.info, &request.audit));
+    crate::request::warnings::write(response.headers_mut(), &request.warnings.take());
     response
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use drydock_machinery::{ApiError, Object};
 
-use super::call::Call;
+use super::context::RequestContext;
 use super::{managed, metadata};
 use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::write_options::WriteOptions;
 
-impl Call {
+impl RequestContext {
     /// Asks the admissions of a phase about a write. What they change in it is not taken over.
     pub async fn admit(
         &self,
@@ -92,8 +92,8 @@ pub struct Write<'a> {
 
 impl<'a> Write<'a> {
     /// A create, update or patch.
-    pub fn of(call: &'a Call, operation: Operation, options: &WriteOptions) -> Self {
-        Self { operation, dry_run: options.dry_run, options: RequestOptions::Write(&call.info.query) }
+    pub fn of(request: &'a RequestContext, operation: Operation, options: &WriteOptions) -> Self {
+        Self { operation, dry_run: options.dry_run, options: RequestOptions::Write(&request.info.query) }
     }
 
     /// A delete.

@@ -10,7 +10,7 @@ use drydock_storage::storage::Stored;
 use http::{Response, StatusCode};
 
 use super::admit::Write;
-use super::call::Call;
+use super::context::RequestContext;
 use super::metadata::mark_deleting;
 use super::transition::{self, Next, Outcome, Step};
 use crate::admission::Phase;
@@ -20,28 +20,28 @@ use crate::wire::codec;
 use crate::wire::encode;
 
 /// DELETE of an object.
-pub async fn delete(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
-    let view = call.view()?;
-    let options = options(call, body)?;
-    match remove(call, &call.key(), &options, None).await? {
+pub async fn delete(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let options = options(request, body)?;
+    match remove(request, &request.key(), &options, None).await? {
         Outcome::Deleted(last) => {
-            let success = Status::success(details(call, &last));
-            call.audit.status(&success);
-            Ok(encode::success(StatusCode::OK, &success, view.output, &call.headers))
+            let success = Status::success(details(request, &last));
+            request.audit.status(&success);
+            Ok(encode::success(StatusCode::OK, &success, view.output, &request.headers))
         }
         Outcome::Stored(pending) => {
             let accepted = options.orphan_dependents == Some(false);
             let status = if accepted { StatusCode::ACCEPTED } else { StatusCode::OK };
-            Ok(call.answer(status, &pending, &view))
+            Ok(request.answer(status, &pending, &view))
         }
-        Outcome::Missing => Err(call.not_found()),
+        Outcome::Missing => Err(request.not_found()),
     }
 }
 
 /// Reads the options of a delete or deletecollection.
-pub fn options(call: &Call, body: &Read) -> Result<DeleteOptions, ApiError> {
+pub fn options(request: &RequestContext, body: &Read) -> Result<DeleteOptions, ApiError> {
     let options = if body.is_empty() {
-        DeleteOptions::from_query(&call.info.query)?
+        DeleteOptions::from_query(&request.info.query)?
     } else {
         let unreadable = |e: ApiError| match e.code() {
             400 => {
@@ -50,8 +50,8 @@ pub fn options(call: &Call, body: &Read) -> Result<DeleteOptions, ApiError> {
             }
             _ => e,
         };
-        let value = codec::value(body, body::format(&call.headers)?).map_err(unreadable)?;
-        call.audit.request_body(|| value.to_string().into());
+        let value = codec::value(body, body::format(&request.headers)?).map_err(unreadable)?;
+        request.audit.request_body(|| value.to_string().into());
         DeleteOptions::from_value(value)?
     };
     let errors = options.errors();
@@ -63,28 +63,28 @@ pub fn options(call: &Call, body: &Read) -> Result<DeleteOptions, ApiError> {
 
 /// Removes the object under `key`. Of the state that has been `admitted` admission is not asked again.
 pub async fn remove(
-    call: &Call,
+    request: &RequestContext,
     key: &str,
     options: &DeleteOptions,
     admitted: Option<Revision>,
 ) -> Result<Outcome, ApiError> {
-    let removal = Removal { call, options, admitted };
-    transition::run(call, key, "delete", options.is_dry_run(), &removal).await
+    let removal = Removal { request, options, admitted };
+    transition::run(request, key, "delete", options.is_dry_run(), &removal).await
 }
 
-fn details(call: &Call, last: &Arc<Stored>) -> StatusDetails {
+fn details(request: &RequestContext, last: &Arc<Stored>) -> StatusDetails {
     let last = last.object();
     StatusDetails {
         name: last.name().to_owned(),
-        group: call.names().group.to_owned(),
-        kind: call.names().plural.to_owned(),
+        group: request.names().group.to_owned(),
+        kind: request.names().plural.to_owned(),
         uid: last.uid().to_owned(),
         ..StatusDetails::default()
     }
 }
 
 struct Removal<'a> {
-    call: &'a Call,
+    request: &'a RequestContext,
     options: &'a DeleteOptions,
     admitted: Option<Revision>,
 }
@@ -97,7 +97,7 @@ impl Step for Removal<'_> {
         let (revision, present) = (present.revision, &*present.object());
         self.check(present)?;
         if self.admitted != Some(revision) {
-            admit(self.call, present, self.options).await?;
+            admit(self.request, present, self.options).await?;
         }
         let finalizers = self.options.finalizers(&present.finalizers());
         let mut next = present.clone();
@@ -105,16 +105,20 @@ impl Step for Removal<'_> {
             return Ok(Next::Delete(next));
         }
         next.set_meta("finalizers", Some(finalizers.into()));
-        mark_deleting(&mut next, self.call.now);
-        self.call.kind().prepare_for_delete(&mut next);
+        mark_deleting(&mut next, self.request.now);
+        self.request.kind().prepare_for_delete(&mut next);
         Ok(Next::Write(next))
     }
 }
 
 /// Asks every admission whether the object may go.
-pub async fn admit(call: &Call, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+pub async fn admit(
+    request: &RequestContext,
+    object: &Object,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
     for phase in [Phase::BeforeValidation, Phase::AfterValidation] {
-        call.admit(phase, Write::removal(options), Some(object), None).await?;
+        request.admit(phase, Write::removal(options), Some(object), None).await?;
     }
     Ok(())
 }
@@ -122,7 +126,7 @@ pub async fn admit(call: &Call, object: &Object, options: &DeleteOptions) -> Res
 impl Removal<'_> {
     fn check(&self, present: &Object) -> Result<(), ApiError> {
         let Some(wanted) = &self.options.preconditions else { return Ok(()) };
-        let names = self.call.names();
+        let names = self.request.names();
         let conflict = |why: String| ApiError::conflict(names.group, names.kind, present.name(), why);
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != present.uid()) {
             let found = present.uid();

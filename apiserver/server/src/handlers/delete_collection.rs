@@ -8,7 +8,7 @@ use drydock_storage::storage::Stored;
 use futures::{TryStreamExt, stream};
 use http::Response;
 
-use super::call::Call;
+use super::context::RequestContext;
 use super::delete::{self, admit, remove};
 use super::{list, selection};
 use crate::request::list_options::ListOptions;
@@ -20,23 +20,23 @@ use crate::wire::encode;
 const AT_ONCE: usize = 16;
 
 /// DELETE of a collection; answers what was removed.
-pub async fn delete_collection(call: &Call, body: &Read) -> Result<Response<Body>, ApiError> {
-    let view = call.view()?;
-    let list_options = ListOptions::parse(&call.info.query, false)?;
+pub async fn delete_collection(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let list_options = ListOptions::parse(&request.info.query, false)?;
     let read = list_options.read()?;
-    selection::scope(call)?;
-    let options = delete::options(call, body)?;
-    let page = list::read(call, &read).await?;
+    selection::scope(request)?;
+    let options = delete::options(request, body)?;
+    let page = list::read(request, &read).await?;
     let listed: Vec<_> = page.items.iter().collect();
     let all = || stream::iter(listed.iter().map(Ok));
     let admitted = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
-        admit(call, &stored.object(), &options).await
+        admit(request, &stored.object(), &options).await
     });
     admitted.await?;
     let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
-        remove(call, &stored.key, &options, Some(stored.revision)).await.map(drop)
+        remove(request, &stored.key, &options, Some(stored.revision)).await.map(drop)
     });
     removed.await?;
-    call.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &call.headers).await)
+    request.audit.response(|| encode::list_json(&page, &view));
+    Ok(encode::list(page, view, &request.headers).await)
 }

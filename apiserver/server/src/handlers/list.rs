@@ -11,7 +11,7 @@ use drydock_storage::backend::BackendError;
 use drydock_storage::storage::{ListOptions as Read, Page, ReadAt, StorageError};
 use http::Response;
 
-use super::call::Call;
+use super::context::RequestContext;
 use super::selection;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::request::continue_token::Continue;
@@ -33,19 +33,20 @@ pub fn budget(bytes: usize) -> Arc<FairBudget> {
 }
 
 /// GET of a collection.
-pub async fn list(call: &Call) -> Result<Response<Body>, ApiError> {
-    let view = call.view()?;
-    let options = ListOptions::parse(&call.info.query, false)?;
-    let page = read(call, &options.read()?).await?;
-    call.audit.response(|| encode::list_json(&page, &view));
-    Ok(encode::list(page, view, &call.headers).await)
+pub async fn list(request: &RequestContext) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let options = ListOptions::parse(&request.info.query, false)?;
+    let page = read(request, &options.read()?).await?;
+    request.audit.response(|| encode::list_json(&page, &view));
+    Ok(encode::list(page, view, &request.headers).await)
 }
 
 /// Reads a page.
-pub async fn read(call: &Call, read: &Read) -> Result<ListPage, ApiError> {
-    let scope = selection::scope(call)?;
-    let mut room = call.lists.holding(&call.user, call.level, call.caller.deadline());
-    let page = call.storage().list(&scope, read, &mut room).await.map_err(|e| expired(call, e, read))?;
+pub async fn read(request: &RequestContext, read: &Read) -> Result<ListPage, ApiError> {
+    let scope = selection::scope(request)?;
+    let mut room = request.lists.holding(&request.user, request.level, request.caller.deadline());
+    let page =
+        request.storage().list(&scope, read, &mut room).await.map_err(|e| expired(request, e, read))?;
     Ok(ListPage {
         room: Arc::new(room),
         continue_: next_token(&page, read),
@@ -64,7 +65,7 @@ fn next_token(page: &Page, read: &Read) -> String {
     Continue { revision, start }.encode()
 }
 
-fn expired(call: &Call, error: StorageError, read: &Read) -> ApiError {
+fn expired(request: &RequestContext, error: StorageError, read: &Read) -> ApiError {
     let gone =
         matches!(error, StorageError::Expired { .. } | StorageError::Backend(BackendError::Compacted { .. }));
     match &read.start {
@@ -75,6 +76,6 @@ fn expired(call: &Call, error: StorageError, read: &Read) -> ApiError {
             error
         }
         None if gone => ApiError::expired(LIST_EXPIRED),
-        _ => call.storage_error(error, "list"),
+        _ => request.storage_error(error, "list"),
     }
 }

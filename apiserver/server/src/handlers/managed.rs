@@ -7,7 +7,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_machinery::{decode, go_json};
 use serde_json::{Map, Value};
 
-use super::call::Call;
+use super::context::RequestContext;
 use super::patched;
 use crate::request::write_options::WriteOptions;
 
@@ -27,23 +27,23 @@ static ALL_BUT_STATUS: LazyLock<Set> = LazyLock::new(|| {
 });
 
 /// A new object, owned by the writer's manager.
-pub fn created(call: &Call, object: Object, options: &WriteOptions) -> Object {
-    with_manager(call, |manager| manager.update(None, object, &options.manager, call.now))
+pub fn created(request: &RequestContext, object: Object, options: &WriteOptions) -> Object {
+    with_manager(request, |manager| manager.update(None, object, &options.manager, request.now))
 }
 
 /// A changed object, what changed owned by the writer's manager.
-pub fn updated(call: &Call, object: Object, present: &Object, options: &WriteOptions) -> Object {
-    with_manager(call, |manager| manager.update(Some(present), object, &options.manager, call.now))
+pub fn updated(request: &RequestContext, object: Object, present: &Object, options: &WriteOptions) -> Object {
+    with_manager(request, |manager| manager.update(Some(present), object, &options.manager, request.now))
 }
 
 /// The present object (`None` to create one) with an applied configuration merged in, and defaults.
 pub fn applied(
-    call: &Call,
+    request: &RequestContext,
     patch: &[u8],
     present: Option<&Object>,
     options: &WriteOptions,
 ) -> Result<Object, ApiError> {
-    let patch = match patched::applied(patch, call, options)? {
+    let patch = match patched::applied(patch, request, options)? {
         Value::Object(patch) => patch,
         Value::Null => Map::new(),
         other => {
@@ -56,31 +56,32 @@ pub fn applied(
     };
     let patch = Object::raw(patch);
     let of = format!("{}/{}", patch.namespace(), patch.name());
-    let empty = empty(call);
+    let empty = empty(request);
     let live = present.unwrap_or(&empty);
-    let applied =
-        with_manager(call, |manager| manager.apply(live, patch, &options.manager, options.force, call.now))?;
+    let applied = with_manager(request, |manager| {
+        manager.apply(live, patch, &options.manager, options.force, request.now)
+    })?;
     let mut object = match applied {
         // The configuration was no decoded object: numbers of the wrong kind, nulls, empty lists and texts that are
         // no times are seen to here.
-        Some(new) => restored(new, call, &of)?,
+        Some(new) => restored(new, request, &of)?,
         None => live.clone(),
     };
-    call.kind().default(&mut object);
+    request.kind().default(&mut object);
     Ok(object)
 }
 
 /// What an apply of the configuration `of` produced, as an object of the kind.
-fn restored(mut new: Object, call: &Call, of: &str) -> Result<Object, ApiError> {
+fn restored(mut new: Object, request: &RequestContext, of: &str) -> Result<Object, ApiError> {
     // What the server itself tracks is as it should be.
     let managed = new.take_managed_fields();
-    let restored = decode::restore(new.into_value(), call.names(), call.kind().schema());
+    let restored = decode::restore(new.into_value(), request.names(), request.kind().schema());
     let tracked = |(mut object, _): (Object, _)| {
         object.set_managed_fields(managed);
         object
     };
     let unconverted = |why| {
-        let type_ = format!("{}, Kind={}", call.names().api_version(), call.names().kind);
+        let type_ = format!("{}, Kind={}", request.names().api_version(), request.names().kind);
         let why = format!("unable to convert unstructured object to {type_}: {why}");
         let message = format!("failed to convert new object ({of}; {type_}) to proper version: {why}");
         ApiError::new(500, "", message, None)
@@ -90,10 +91,10 @@ fn restored(mut new: Object, call: &Call, of: &str) -> Result<Object, ApiError> 
 
 /// Takes the managed fields of before admission if admission left unreadable ones, and warns (k8s.io/apiserver
 /// pkg/endpoints/handlers/fieldmanager/admission.go).
-pub fn keep_readable(call: &Call, object: &mut Object, before: &Object) {
+pub fn keep_readable(request: &RequestContext, object: &mut Object, before: &Object) {
     if let Err(why) = managed_fields::check(object) {
         object.share_managed_fields(before);
-        call.warnings.add(format!(
+        request.warnings.add(format!(
             ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
         ));
     }
@@ -104,21 +105,21 @@ pub fn ignore_timestamps(new: Object, old: &Object) -> Object {
     managed_fields::ignore_timestamps(new, old)
 }
 
-fn empty(call: &Call) -> Object {
+fn empty(request: &RequestContext) -> Object {
     let mut object = Object::default();
-    object.0.insert("apiVersion".to_owned(), call.names().api_version().into());
-    object.0.insert("kind".to_owned(), call.names().kind.into());
+    object.0.insert("apiVersion".to_owned(), request.names().api_version().into());
+    object.0.insert("kind".to_owned(), request.names().kind.into());
     object
 }
 
-fn with_manager<T>(call: &Call, act: impl FnOnce(FieldManager<'_>) -> T) -> T {
-    let api_version = call.names().api_version();
+fn with_manager<T>(request: &RequestContext, act: impl FnOnce(FieldManager<'_>) -> T) -> T {
+    let api_version = request.names().api_version();
     act(FieldManager {
-        schema: call.kind().schema(),
+        schema: request.kind().schema(),
         api_version: &api_version,
-        kind: call.names().kind,
-        subresource: &call.info.subresource,
-        reset: match (call.on_status(), call.kind().status_keeps_metadata()) {
+        kind: request.names().kind,
+        subresource: &request.info.subresource,
+        reset: match (request.on_status(), request.kind().status_keeps_metadata()) {
             (false, _) => &STATUS,
             (true, true) => &ALL_BUT_STATUS,
             (true, false) => &SPEC,

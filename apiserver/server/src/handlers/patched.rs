@@ -8,7 +8,7 @@ use drydock_machinery::patch::strategic_merge_patch;
 use drydock_machinery::{ApiError, Object};
 use serde_json::{Map, Value};
 
-use super::call::Call;
+use super::context::RequestContext;
 use crate::request::write_options::{FieldValidation, WriteOptions};
 
 /// What fieldValidation has to say of the body of a JSON or merge patch itself. One that cannot be read is refused
@@ -22,7 +22,7 @@ pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
 }
 
 /// The body of an apply; what stands twice in it is warned of or refused.
-pub fn applied(patch: &[u8], call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
+pub fn applied(patch: &[u8], request: &RequestContext, options: &WriteOptions) -> Result<Value, ApiError> {
     let undecodable = |e: ApiError| {
         if e.code() != 400 {
             return e;
@@ -40,18 +40,18 @@ pub fn applied(patch: &[u8], call: &Call, options: &WriteOptions) -> Result<Valu
     match options.field_validation {
         FieldValidation::Strict => Err(ApiError::bad_request(format!("error strict decoding YAML: {why}"))),
         _ => {
-            call.warnings.add(why);
+            request.warnings.add(why);
             Ok(value)
         }
     }
 }
 
-/// The result of a JSON or merge patch as an object of the call's kind, with defaults; 422 where it is none.
+/// The result of a JSON or merge patch as an object of the request's kind, with defaults; 422 where it is none.
 /// `of_patch` is what fieldValidation has to say of the patch itself.
 pub fn patched(
     value: Value,
     of_patch: &[String],
-    call: &Call,
+    request: &RequestContext,
     options: &WriteOptions,
 ) -> Result<Object, ApiError> {
     let Value::Object(map) = value else {
@@ -62,14 +62,14 @@ pub fn patched(
     let mut object = Object::raw(map);
     if !object.0.contains_key("kind") && options.field_validation == FieldValidation::Warn {
         // Kubernetes reads it as an object without fields.
-        object.0.keys().for_each(|field| call.warnings.add(format!("unknown field {field:?}")));
+        object.0.keys().for_each(|field| request.warnings.add(format!("unknown field {field:?}")));
     }
-    check_type(&object, call.kind())?;
+    check_type(&object, request.kind())?;
     let mut strict_errors = of_patch.to_vec();
     let given = (options.field_validation == FieldValidation::Strict).then(|| object.0.clone());
-    strict_errors.extend(decode::conform(&mut object, call.names(), call.kind().schema())?);
-    heed(strict_errors, call, options, || Value::Object(given.unwrap_or_default()).to_string())?;
-    call.kind().default(&mut object);
+    strict_errors.extend(decode::conform(&mut object, request.names(), request.kind().schema())?);
+    heed(strict_errors, request, options, || Value::Object(given.unwrap_or_default()).to_string())?;
+    request.kind().default(&mut object);
     Ok(object)
 }
 
@@ -78,10 +78,10 @@ pub fn patched(
 pub fn strategically_patched(
     present: &Object,
     patch: &[u8],
-    call: &Call,
+    request: &RequestContext,
     options: &WriteOptions,
 ) -> Result<Object, ApiError> {
-    let (names, schema) = (call.names(), call.kind().schema());
+    let (names, schema) = (request.names(), request.kind().schema());
     let (mut patch, mut strict_errors) = strategic_patch(patch)?;
     let mut document = present.to_tree();
     strategic_merge_patch(&mut document, &mut patch, schema)?;
@@ -89,10 +89,10 @@ pub fn strategically_patched(
     let restored = decode::restore(Value::Object(document), names, schema);
     let (mut object, unknown) = restored.map_err(|refusal| refusal.or(|why| invalid_patch(shown(), &why)))?;
     strict_errors.extend(unknown);
-    heed(strict_errors, call, options, shown)?;
+    heed(strict_errors, request, options, shown)?;
     object.0.insert("apiVersion".to_owned(), names.api_version().into());
     object.0.insert("kind".to_owned(), names.kind.into());
-    call.kind().default(&mut object);
+    request.kind().default(&mut object);
     Ok(object)
 }
 
@@ -122,7 +122,7 @@ fn json_kind(value: &Value) -> &'static str {
 /// Refuses or warns of what fieldValidation found in a patch and its outcome.
 fn heed(
     errors: Vec<String>,
-    call: &Call,
+    request: &RequestContext,
     options: &WriteOptions,
     shown: impl FnOnce() -> String,
 ) -> Result<(), ApiError> {
@@ -131,7 +131,7 @@ fn heed(
             let detail = format!("strict decoding error: {}", errors.join(", "));
             return Err(invalid_patch(shown(), &detail));
         }
-        FieldValidation::Warn => errors.into_iter().for_each(|e| call.warnings.add(e)),
+        FieldValidation::Warn => errors.into_iter().for_each(|e| request.warnings.add(e)),
         _ => {}
     }
     Ok(())

@@ -12,7 +12,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::storage::{Change, ReadAt, StorageError, Stored};
 
-use super::call::Call;
+use super::context::RequestContext;
 use super::quota;
 use crate::request::spans;
 
@@ -46,21 +46,21 @@ pub trait Step {
 
 /// Takes the object under `key` through `step`.
 pub async fn run<S: Step + Sync>(
-    call: &Call,
+    request: &RequestContext,
     key: &str,
     operation: &'static str,
     dry_run: bool,
     step: &S,
 ) -> Result<Outcome, ApiError> {
-    let context = call.write_context(S::PRIORITY);
+    let context = request.write_context(S::PRIORITY);
     let mut at = if dry_run { ReadAt::Latest } else { ReadAt::NotOlderThan(Revision(0)) };
     let mut refused: Option<(Revision, ApiError)> = None;
     loop {
         let latest = at == ReadAt::Latest;
-        let present = match call.storage().get(key, at).await {
+        let present = match request.storage().get(key, at).await {
             Ok(present) => present,
             Err(StorageError::NotFound) if latest => return Ok(Outcome::Missing),
-            Err(error) if latest => return Err(call.storage_error(error, operation)),
+            Err(error) if latest => return Err(request.storage_error(error, operation)),
             Err(_) => {
                 at = ReadAt::Latest;
                 continue;
@@ -82,16 +82,16 @@ pub async fn run<S: Step + Sync>(
             }
         };
         if dry_run {
-            return Ok(would_be(call, &present, next));
+            return Ok(would_be(request, &present, next));
         }
         if S::PRIORITY == Priority::Ordinary && matches!(next, Next::Write(_)) {
-            quota::check_history_share(call)?;
+            quota::check_history_share(request)?;
         }
-        let committed = commit(call, key, context, &present, next).await;
-        if let Some(outcome) = committed.map_err(|error| call.storage_error(error, operation))? {
+        let committed = commit(request, key, context, &present, next).await;
+        if let Some(outcome) = committed.map_err(|error| request.storage_error(error, operation))? {
             return Ok(outcome);
         }
-        if Instant::now() >= call.caller.deadline() {
+        if Instant::now() >= request.caller.deadline() {
             let message = format!("the {operation} lost every race for the object within its time");
             return Err(ApiError::timeout(message, 1));
         }
@@ -99,16 +99,16 @@ pub async fn run<S: Step + Sync>(
     }
 }
 
-fn would_be(call: &Call, present: &Stored, next: Next) -> Outcome {
+fn would_be(request: &RequestContext, present: &Stored, next: Next) -> Outcome {
     match next {
-        Next::Write(object) => Outcome::Stored(call.unstored(object, present.revision)),
-        Next::Delete(object) => Outcome::Deleted(call.unstored(object, present.revision)),
+        Next::Write(object) => Outcome::Stored(request.unstored(object, present.revision)),
+        Next::Delete(object) => Outcome::Deleted(request.unstored(object, present.revision)),
     }
 }
 
 /// `None` if somebody else wrote first.
 async fn commit(
-    call: &Call,
+    request: &RequestContext,
     key: &str,
     context: WriteContext<'_>,
     present: &Stored,
@@ -116,13 +116,13 @@ async fn commit(
 ) -> Result<Option<Outcome>, StorageError> {
     match next {
         Next::Write(object) => {
-            let stored = write(call, key, context, present, object).await;
+            let stored = write(request, key, context, present, object).await;
             stored.map(|stored| stored.map(Outcome::Stored))
         }
         Next::Delete(object) => {
             // The client is told the version that it was last stored at; watchers learn that of the removal.
-            let last = call.unstored(object.clone(), present.revision);
-            let gone = swap(call, key, context, present, Change::Delete(object)).await;
+            let last = request.unstored(object.clone(), present.revision);
+            let gone = swap(request, key, context, present, Change::Delete(object)).await;
             gone.map(|gone| gone.map(|_| Outcome::Deleted(last)))
         }
     }
@@ -130,16 +130,16 @@ async fn commit(
 
 /// An object that is too large is stored without the record of who owns its fields.
 async fn write(
-    call: &Call,
+    request: &RequestContext,
     key: &str,
     context: WriteContext<'_>,
     present: &Stored,
     object: Object,
 ) -> Result<Option<Arc<Stored>>, StorageError> {
-    match swap(call, key, context, present, Change::Write(object)).await {
+    match swap(request, key, context, present, Change::Write(object)).await {
         Err(StorageError::Oversized(mut object)) => {
             object.remove_managed_fields();
-            swap(call, key, context, present, Change::Write(*object)).await
+            swap(request, key, context, present, Change::Write(*object)).await
         }
         result => result,
     }
@@ -147,7 +147,7 @@ async fn write(
 
 /// `None` if the state is no longer `present`.
 async fn swap(
-    call: &Call,
+    request: &RequestContext,
     key: &str,
     context: WriteContext<'_>,
     present: &Stored,
@@ -159,7 +159,7 @@ async fn swap(
         raced = due.is_none();
         Ok(due.unwrap_or(Change::Keep))
     };
-    let result = call.storage().update(key, context, &mut updater).await;
+    let result = request.storage().update(key, context, &mut updater).await;
     if raced {
         return match result {
             Err(error @ StorageError::Backend(_)) => Err(error),
@@ -168,8 +168,8 @@ async fn swap(
     }
     let (stored, written) = result?;
     if written {
-        quota::note_replaced(call, present);
-        spans::stored(&call.info, &call.user.name, key, stored.revision);
+        quota::note_replaced(request, present);
+        spans::stored(&request.info, &request.user.name, key, stored.revision);
     }
     Ok(Some(stored))
 }

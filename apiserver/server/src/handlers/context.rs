@@ -43,7 +43,7 @@ pub struct Resource {
 }
 
 /// A request on a resource.
-pub struct Call {
+pub struct RequestContext {
     /// The resource.
     pub resource: Arc<Resource>,
     /// What is asked.
@@ -78,7 +78,7 @@ pub struct Call {
     pub lists: Arc<FairBudget>,
 }
 
-impl Call {
+impl RequestContext {
     /// The kind.
     pub fn kind(&self) -> &dyn Kind {
         self.resource.kind.as_ref()
