@@ -10,7 +10,7 @@ use drydock_machinery::kind::{Column, Kind, Names, Now};
 use drydock_machinery::schema::common::{meta_schema, object, optional, text};
 use drydock_machinery::schema::{Schema, Shape};
 use drydock_server::admission::{Attributes, Operation, RequestOptions};
-use drydock_server::audit::Trail;
+use drydock_server::audit::AuditContext;
 use drydock_server::auth::authn::{Caller, Origin};
 use drydock_server::request::query::Query;
 use drydock_server::request::user::User;
@@ -62,7 +62,7 @@ pub struct Request {
     query: Query,
     /// What the client is warned of.
     pub warnings: Warnings,
-    trail: Trail,
+    audit_context: AuditContext,
     /// Whether it is only a trial.
     pub dry_run: bool,
 }
@@ -95,7 +95,7 @@ impl Request {
             user,
             query: Query::parse("fieldManager=me"),
             warnings: Warnings::default(),
-            trail: Trail::default(),
+            audit_context: AuditContext::default(),
             dry_run: false,
         }
     }
@@ -130,7 +130,7 @@ impl Request {
             options: RequestOptions::Write(&self.query),
             deadline: Instant::now() + Duration::from_secs(30),
             warnings: &self.warnings,
-            audit: &self.trail,
+            audit: &self.audit_context,
         }
     }
 }

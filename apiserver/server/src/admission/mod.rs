@@ -22,7 +22,7 @@ use drydock_machinery::{ApiError, Object};
 pub use host_namespaces::HostNamespaces;
 pub use options::RequestOptions;
 
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::auth::authn::Caller;
 use crate::request::user::User;
 use crate::request::warnings::Warnings;
@@ -83,7 +83,7 @@ pub struct Attributes<'a> {
     /// Where warnings for the client go.
     pub warnings: &'a Warnings,
     /// Where annotations for the audit log go.
-    pub audit: &'a Trail,
+    pub audit: &'a AuditContext,
 }
 
 impl Attributes<'_> {

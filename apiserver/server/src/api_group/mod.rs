@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api_group::discovery::Discovery;
 pub use crate::api_group::identity::Identity;
 use crate::api_group::request::Request;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::Listed;
 use crate::flow_control::ReplacedBytes;
@@ -272,7 +272,7 @@ fn answered(request: &RequestContext, answer: Result<Response<Body>, ApiError>) 
     response
 }
 
-fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &Trail) -> Response<Body> {
+fn refuse(error: &ApiError, headers: &HeaderMap, info: &RequestInfo, audit: &AuditContext) -> Response<Body> {
     audit.status(&error.status);
     encode::error(error, headers, &info.query)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{HeaderMap, Method};
 
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevel;
 use crate::request::info::{self, RequestInfo};
@@ -29,7 +29,7 @@ pub struct Request {
     /// Body, not read yet.
     pub body: Body,
     /// Where what becomes known of it is logged.
-    pub audit: Trail,
+    pub audit: AuditContext,
 }
 
 impl Request {
@@ -37,7 +37,7 @@ impl Request {
     pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
         let info = Arc::new(info::parse(&method, &uri));
-        let (user, audit) = (Arc::new(user), Trail::default());
+        let (user, audit) = (Arc::new(user), AuditContext::default());
         let caller = Caller::new(user.clone(), Origin::local(time));
         Self { method, info, caller, user, level, headers, body, audit }
     }

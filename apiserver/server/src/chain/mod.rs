@@ -23,7 +23,7 @@ use tracing::Instrument;
 use crate::api_group::ApiGroup;
 use crate::api_group::request::Request;
 use crate::audit::audit_id;
-use crate::audit::{Audit, Trail};
+use crate::audit::{Audit, AuditContext};
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
@@ -81,7 +81,7 @@ impl Chain {
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
-        let audit = log.map(|log| log.trail(&request, &info, &audit_id, peer)).unwrap_or_default();
+        let audit = log.map(|log| log.context(&request, &info, &audit_id, peer)).unwrap_or_default();
         let authenticated = OnceLock::new();
         let asked = Asked { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
@@ -220,7 +220,7 @@ impl Chain {
 /// What is asked, by whom it was sent, and where that is logged.
 struct Asked<'a> {
     info: Arc<RequestInfo>,
-    audit: Trail,
+    audit: AuditContext,
     peer: &'a Peer,
     /// Who sent it, once that is known.
     authenticated: &'a OnceLock<Arc<User>>,
@@ -244,7 +244,7 @@ pub(crate) struct Answered<'a> {
 }
 
 /// What is answered when a request has panicked.
-pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &Trail) -> ApiError {
+pub(crate) async fn panicked(info: &RequestInfo, why: Box<dyn Any + Send>, audit: &AuditContext) -> ApiError {
     let text = why.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or("for no reason given");
     audit.panicked(text, info).await;

@@ -17,7 +17,7 @@ use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
 use super::answer::{check, unary};
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status, timeout};
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::audit::audit_id;
 use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
@@ -34,7 +34,7 @@ const READS: &str = "grpc.drydock/reads";
 /// A call on its way.
 pub(super) struct Call<'a> {
     pub(super) peer: &'a Peer,
-    pub(super) audit: Trail,
+    pub(super) audit: AuditContext,
     /// When it has to be answered, or its stream to have begun.
     pub(super) by: Instant,
     /// When the client gives up.
@@ -92,7 +92,7 @@ impl Chain {
         let parsed = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
         let log = self.audit.as_ref();
-        let audit = log.map(|log| log.trail(&request, &parsed, &audit_id, peer)).unwrap_or_default();
+        let audit = log.map(|log| log.context(&request, &parsed, &audit_id, peer)).unwrap_or_default();
         let mut call = Call {
             peer,
             audit,

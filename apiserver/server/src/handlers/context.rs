@@ -14,7 +14,7 @@ use http::{HeaderMap, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Admission;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::auth::authn::Caller;
 use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::PriorityLevel;
@@ -57,7 +57,7 @@ pub struct RequestContext {
     /// Headers.
     pub headers: HeaderMap,
     /// Where what becomes known of the request is logged.
-    pub audit: Trail,
+    pub audit: AuditContext,
     /// Warnings so far.
     pub warnings: Arc<Warnings>,
     /// The moment of the request.

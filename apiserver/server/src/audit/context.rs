@@ -22,9 +22,9 @@ use crate::request::info::RequestInfo;
 use crate::request::user::User;
 use crate::sending::guarded_body::guard;
 
-/// The trail of one request; one that is not logged leaves none.
+/// The audit context of one request; it is empty for one that is not logged.
 #[derive(Clone, Default)]
-pub struct Trail(Option<Arc<Record>>);
+pub struct AuditContext(Option<Arc<Record>>);
 
 struct Record {
     audit: Arc<Audit>,
@@ -41,7 +41,7 @@ struct State {
     closed: bool,
 }
 
-impl Trail {
+impl AuditContext {
     pub(super) fn begin(
         audit: Arc<Audit>,
         request: &Request<Body>,
