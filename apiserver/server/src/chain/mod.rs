@@ -63,9 +63,9 @@ pub struct Chain {
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// What an answer holds on to until it has been sent.
-pub enum Kept {
-    /// Nothing: it took no place, or has given it back.
-    Nothing,
+pub enum ResponseGuard {
+    /// Nothing: it took no seat, or has given it back.
+    None,
     /// The seats of the request.
     Seats(Seats),
     /// The count of open watches.
@@ -74,7 +74,11 @@ pub enum Kept {
 
 impl Chain {
     /// Answers one request. Whatever goes wrong, there is an answer.
-    pub async fn serve(&self, request: http::Request<Body>, peer: &Peer) -> Response<Outgoing<Kept>> {
+    pub async fn serve(
+        &self,
+        request: http::Request<Body>,
+        peer: &Peer,
+    ) -> Response<Outgoing<ResponseGuard>> {
         let started = Instant::now();
         let info = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
@@ -86,19 +90,19 @@ impl Chain {
         let asked = Asked { info: info.clone(), audit: audit.clone(), peer, authenticated: &authenticated };
         let applies = info.verb == Verb::Patch && body::media_type(request.headers()) == APPLY;
         let answer = self.answer(request, asked, deadline).instrument(spans::request(&info, &audit_id));
-        let (mut response, kept) = match AssertUnwindSafe(answer).catch_unwind().await {
-            Ok((answer, kept)) => {
+        let (mut response, guard) = match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok((answer, guard)) => {
                 let code = answer.status();
-                (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, kept)
+                (audit.answered(answer, code, &info, info.verb == Verb::Watch).await, guard)
             }
-            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), Kept::Nothing),
+            Err(why) => (encode::fallback(&panicked(&info, why, &audit).await), ResponseGuard::None),
         };
         let private = HeaderValue::from_static("no-cache, private");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
         let (code, user) = (response.status(), authenticated.into_inner());
         self.deliver(
             response,
-            kept,
+            guard,
             Answered { info: &info, audit_id: &audit_id, code, applies, started, by, user, peer },
         )
     }
@@ -107,20 +111,20 @@ impl Chain {
     pub(crate) fn deliver(
         &self,
         mut response: Response<Body>,
-        kept: Kept,
+        guard: ResponseGuard,
         of: Answered<'_>,
-    ) -> Response<Outgoing<Kept>> {
+    ) -> Response<Outgoing<ResponseGuard>> {
         audit_id::write(response.headers_mut(), of.audit_id);
         let took = of.started.elapsed();
         spans::answered(of.info, of.audit_id, of.code, took);
         let info = self.countable(of.info);
         self.metrics.answered(&info, of.applies, of.code, took);
-        let (sizes, deadline) = match kept {
-            Kept::Nothing | Kept::Watch(_) => (None, of.started + took + self.request_timeout),
-            Kept::Seats(_) => (self.metrics.sizes(&info), of.by),
+        let (sizes, deadline) = match guard {
+            ResponseGuard::None | ResponseGuard::Watch(_) => (None, of.started + took + self.request_timeout),
+            ResponseGuard::Seats(_) => (self.metrics.sizes(&info), of.by),
         };
         let (user, connection) = (of.user, of.peer.connection().clone());
-        self.sending.send(response, Delivery { deadline, user, connection, guard: kept, sizes })
+        self.sending.send(response, Delivery { deadline, user, connection, guard, sizes })
     }
 
     async fn answer(
@@ -128,20 +132,20 @@ impl Chain {
         request: http::Request<Body>,
         asked: Asked<'_>,
         deadline: Result<Duration, ApiError>,
-    ) -> (Response<Body>, Kept) {
+    ) -> (Response<Body>, ResponseGuard) {
         let (mut parts, body) = request.into_parts();
         let Asked { info, audit, .. } = &asked;
         // Whoever fills the server, or cuts it off from the host, must not have it restarted or taken out of service: this
         // needs no user, no place and no review.
         if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
             asked.peer.proves(Proof::Unasked);
-            return (answer, Kept::Nothing);
+            return (answer, ResponseGuard::None);
         }
         let deadline = match info.check_path().and(deadline) {
             Ok(time) => Instant::now() + time,
             Err(error) => {
                 audit.status(&error.status);
-                return (encode::error(&error, &parts.headers, &info.query), Kept::Nothing);
+                return (encode::error(&error, &parts.headers, &info.query), ResponseGuard::None);
             }
         };
         let sent = body.size_hint().upper();
@@ -152,14 +156,14 @@ impl Chain {
                 Ok(let_in) => let_in,
                 Err(error) => {
                     audit.status(&error.status);
-                    return (encode::refusal(&error, &parts.headers, &info.query), Kept::Nothing);
+                    return (encode::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
                 }
             };
         if let Some(answer) = self.health.answer(&info.path, &info.query) {
-            return (answer, Kept::Seats(seats));
+            return (answer, ResponseGuard::Seats(seats));
         }
         if info.path == "/metrics" {
-            return (self.metrics.answer(), Kept::Seats(seats));
+            return (self.metrics.answer(), ResponseGuard::Seats(seats));
         }
         let (Asked { info, audit, .. }, method, headers) = (asked, parts.method, parts.headers);
         let request = Request { method, info: info.clone(), caller, user, level, headers, body, audit };
@@ -167,7 +171,12 @@ impl Chain {
     }
 
     /// The API's own answer: a watch bounds itself, anything else must come within its time.
-    async fn handle(&self, request: Request, info: &RequestInfo, seats: Seats) -> (Response<Body>, Kept) {
+    async fn handle(
+        &self,
+        request: Request,
+        info: &RequestInfo,
+        seats: Seats,
+    ) -> (Response<Body>, ResponseGuard) {
         let (deadline, audit) = (request.caller.deadline(), request.audit.clone());
         let answer = self.api.handle(request);
         if info.verb == Verb::Watch {
@@ -176,14 +185,14 @@ impl Chain {
             if let Some(streaming) = answer.extensions().get::<Streaming>() {
                 streaming.keep(seats, deadline);
             }
-            return (answer, open.map_or(Kept::Nothing, Kept::Watch));
+            return (answer, open.map_or(ResponseGuard::None, ResponseGuard::Watch));
         }
         match tokio::time::timeout_at(deadline.into(), answer).await {
-            Ok(answer) => (answer, Kept::Seats(seats)),
+            Ok(answer) => (answer, ResponseGuard::Seats(seats)),
             Err(_) => {
                 let error = self.out_of_time(info);
                 audit.status(&error.status);
-                (encode::fallback(&error), Kept::Nothing)
+                (encode::fallback(&error), ResponseGuard::None)
             }
         }
     }

@@ -44,7 +44,7 @@ use http::{Method, Request, Response, Version, header};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::authn::Peer;
-use crate::chain::{Chain, Kept};
+use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
 use crate::sending::Outgoing;
@@ -130,7 +130,7 @@ impl Mux {
 }
 
 impl Answer for Mux {
-    type Body = Outgoing<Kept>;
+    type Body = Outgoing<ResponseGuard>;
 
     async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
         match self.grpc.as_ref().filter(|_| is_call(&request)) {

@@ -21,7 +21,7 @@ use crate::audit::AuditContext;
 use crate::audit::audit_id;
 use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
-use crate::chain::{self, Admitted, Answered, Chain, Kept};
+use crate::chain::{self, Admitted, Answered, Chain, ResponseGuard};
 use crate::flow_control::Work;
 use crate::request::info::{self, RequestInfo, Verb};
 use crate::request::spans;
@@ -57,12 +57,12 @@ impl Call<'_> {
     /// Makes a response of an answer or a refusal, and has the audit log told of it.
     async fn conclude(
         &self,
-        answer: Result<(Response<Body>, Kept), Refusal>,
-    ) -> (Response<Body>, Kept, StatusCode) {
-        let (response, kept, code) = match answer {
-            Ok((response, kept)) => {
+        answer: Result<(Response<Body>, ResponseGuard), Refusal>,
+    ) -> (Response<Body>, ResponseGuard, StatusCode) {
+        let (response, guard, code) = match answer {
+            Ok((response, guard)) => {
                 let code = status::http_code(response.headers());
-                (response, kept, code)
+                (response, guard, code)
             }
             Err(mut refusal) => {
                 // One whose message did not come, or could not be read, is logged with its user all the same.
@@ -76,7 +76,7 @@ impl Call<'_> {
             }
         };
         let streams = self.route.is_some_and(Route::streams);
-        (self.audit.answered(response, code, self.info(), streams).await, kept, code)
+        (self.audit.answered(response, code, self.info(), streams).await, guard, code)
     }
 }
 
@@ -87,7 +87,7 @@ impl Chain {
         grpc: &Grpc,
         request: Request<Body>,
         peer: &Peer,
-    ) -> Response<Outgoing<Kept>> {
+    ) -> Response<Outgoing<ResponseGuard>> {
         let started = Instant::now();
         let parsed = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
@@ -105,14 +105,14 @@ impl Chain {
         };
         let span = spans::request(&call.parsed, &audit_id);
         let answer = AssertUnwindSafe(self.answer_call(grpc, request, &mut call)).catch_unwind();
-        let (response, kept, code) = match answer.instrument(span).await {
+        let (response, guard, code) = match answer.instrument(span).await {
             Ok(answer) => call.conclude(answer).await,
             Err(why) => refused(chain::panicked(call.info(), why, &call.audit).await.into()),
         };
         let user = call.authenticated.take();
         let (info, audit_id, by) = (call.info(), &*audit_id, call.by);
         let answered = Answered { info, audit_id, code, applies: false, started, by, user, peer };
-        self.deliver(response, kept, answered)
+        self.deliver(response, guard, answered)
     }
 
     /// The service's answer.
@@ -121,11 +121,11 @@ impl Chain {
         grpc: &Grpc,
         request: Request<Body>,
         call: &mut Call<'_>,
-    ) -> Result<(Response<Body>, Kept), Refusal> {
+    ) -> Result<(Response<Body>, ResponseGuard), Refusal> {
         let (mut parts, body) = request.into_parts();
         if call.route == Some(Route::HealthCheck) {
             call.peer.proves(Proof::Unasked);
-            return check(grpc, parts, body).await.map(|answer| (answer, Kept::Nothing));
+            return check(grpc, parts, body).await.map(|answer| (answer, ResponseGuard::None));
         }
         call.parsed.check_path()?;
         if let Some(time) = timeout::of(&parts.headers)? {
@@ -139,9 +139,9 @@ impl Chain {
         let answer = tokio::time::timeout_at(call.by.into(), answer).await.map_err(|_| self.late(call))?;
         if let Some(stream) = stream {
             let open = self.metrics.watch_opened(&self.countable(call.info()));
-            return Ok((call.open_stream(grpc, answer, stream, seats), Kept::Watch(open)));
+            return Ok((call.open_stream(grpc, answer, stream, seats), ResponseGuard::Watch(open)));
         }
-        Ok((unary(answer, call.by), Kept::Seats(seats)))
+        Ok((unary(answer, call.by), ResponseGuard::Seats(seats)))
     }
 
     /// Everything that is asked before a call is answered.
@@ -184,9 +184,9 @@ impl Chain {
 }
 
 /// The response to a call that is refused.
-fn refused(refusal: Refusal) -> (Response<Body>, Kept, StatusCode) {
+fn refused(refusal: Refusal) -> (Response<Body>, ResponseGuard, StatusCode) {
     let code = StatusCode::from_u16(refusal.error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status::trailers_only(&refusal.status), Kept::Nothing, code)
+    (status::trailers_only(&refusal.status), ResponseGuard::None, code)
 }
 
 /// What a call that reads no objects asks for: no change, though it is sent with POST.

@@ -12,10 +12,10 @@ const ITEM_RUNES: usize = 256;
 
 /// Warnings for the client, each kept once, and no more of them than can be shown.
 #[derive(Debug, Default)]
-pub struct Warnings(Mutex<Kept>);
+pub struct Warnings(Mutex<Collected>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Collected {
     texts: Vec<String>,
     known: HashSet<String>,
     /// Runes that are shown of them at least.
@@ -27,13 +27,13 @@ impl Warnings {
     /// for, none is looked at.
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
-        let kept = &mut *self.0.lock();
-        if text.is_empty() || kept.runes >= TOTAL_RUNES || kept.known.contains(&text) {
+        let collected = &mut *self.0.lock();
+        if text.is_empty() || collected.runes >= TOTAL_RUNES || collected.known.contains(&text) {
             return;
         }
-        kept.runes += text.chars().take(ITEM_RUNES).count();
-        kept.known.insert(text.clone());
-        kept.texts.push(text);
+        collected.runes += text.chars().take(ITEM_RUNES).count();
+        collected.known.insert(text.clone());
+        collected.texts.push(text);
     }
 
     /// Takes what was added.
@@ -102,10 +102,10 @@ mod tests {
             all.add(format!("{i:05}"));
             all.add(format!("{:05}", 0));
         }
-        let kept = all.take();
-        assert_eq!(kept.len(), TOTAL_RUNES.div_ceil(5));
-        let more: Vec<String> = kept.iter().cloned().chain(["more".to_owned()]).collect();
-        assert_eq!(written(&kept), written(&more));
+        let collected = all.take();
+        assert_eq!(collected.len(), TOTAL_RUNES.div_ceil(5));
+        let more: Vec<String> = collected.iter().cloned().chain(["more".to_owned()]).collect();
+        assert_eq!(written(&collected), written(&more));
     }
 
     #[test]
