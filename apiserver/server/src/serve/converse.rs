@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::connections::Stage;
 use super::gather::{Seen, WRITE_BUFFER, gather};
 use super::heads::Follower;
-use super::place::Place;
+use super::permit::ConnectionPermit;
 use super::requests::Requests;
 use super::turns::Turns;
 use super::windows::{Reread, lowered};
@@ -73,7 +73,7 @@ pub(super) async fn converse<A: Answer>(
     stream: TlsStream<TcpStream>,
     client: Client,
     answers: &Arc<A>,
-    place: &Arc<Place>,
+    permit: &Arc<ConnectionPermit>,
     stop: &CancellationToken,
     bounds: Bounds,
 ) {
@@ -86,7 +86,7 @@ pub(super) async fn converse<A: Answer>(
     let Some(stream) = begun else { return };
     let builder = http_settings(bounds, is_front_proxy);
     let connection = peer.connection().clone();
-    let (answers, counted, here) = (answers.clone(), requests.clone(), place.clone());
+    let (answers, counted, here) = (answers.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
         here.comes_to(Stage::Requesting);
@@ -102,14 +102,14 @@ pub(super) async fn converse<A: Answer>(
             Ok::<_, Infallible>(guard(answer, open))
         })
     });
-    let (stream, outbox) = gather(stream, is_http2.then(|| heads(place.clone())));
+    let (stream, outbox) = gather(stream, is_http2.then(|| heads(permit.clone())));
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let mut serving = Turns::new(serving, outbox);
     // A connection has a turn for each request: it looks at none of these unless that one has come about.
     let mut notices = FuturesUnordered::from_iter([
         connection.closed().map(|()| Notice::Close).boxed(),
-        farewell(place, stop).map(|()| Notice::Retire).boxed(),
+        farewell(permit, stop).map(|()| Notice::Retire).boxed(),
         requests.idle(bounds.headers, bounds.idle).map(|()| Notice::Idle).boxed(),
     ]);
     let ended = loop {
@@ -134,12 +134,12 @@ pub(super) async fn converse<A: Answer>(
 }
 
 /// Tells of each head that begins on a connection and does not end in what is read with it.
-fn heads(place: Arc<Place>) -> Seen {
+fn heads(permit: Arc<ConnectionPermit>) -> Seen {
     let (mut follower, mut before) = (Follower::default(), false);
     Box::new(move |bytes| {
         let is_half = follower.follow(bytes);
         if std::mem::replace(&mut before, is_half) != is_half {
-            place.has_half_head(is_half);
+            permit.has_half_head(is_half);
         }
     })
 }
@@ -158,19 +158,19 @@ async fn begin(
     begun.inspect_err(|error| tracing::debug!(%error, "a front proxy's connection did not begin")).ok()
 }
 
-async fn farewell(place: &Place, stop: &CancellationToken) {
+async fn farewell(permit: &ConnectionPermit, stop: &CancellationToken) {
     tokio::select! {
-        () = place.retired() => {}
+        () = permit.retired() => {}
         () = stop.cancelled() => {}
     }
 }
 
 /// Who is at the other end, as far as TLS tells.
-pub(super) fn peer(stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Peer {
+pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Peer {
     let (stream, session) = stream.get_ref();
     let certificates = session.peer_certificates().unwrap_or_default();
     let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());
-    let peer = peer.observed_by(place.clone());
+    let peer = peer.observed_by(permit.clone());
     match stream.peer_addr() {
         Ok(address) => peer.at(address.ip()),
         Err(_) => peer,

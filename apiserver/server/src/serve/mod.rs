@@ -2,7 +2,7 @@
 //! order: no new connections, requests in flight finish, watches end.
 //!
 //! ```text
-//!   connections    who gets a place, and who is closed for it (groups; place: one connection's)
+//!   connections    who gets a permit, and who is closed for it (groups; permit: one connection's)
 //!   handshakes     whose TLS handshake is next
 //!   heads          which requests have begun and are not known yet
 //!   converse       HTTP on one connection (turns, gather: when it reads and writes; requests: when it idles)
@@ -15,7 +15,7 @@ mod groups;
 mod handshakes;
 mod heads;
 mod open_files;
-mod place;
+mod permit;
 mod requests;
 mod turns;
 mod windows;
@@ -40,7 +40,7 @@ use connections::Stage;
 use converse::{Client, converse, peer};
 use gather::WRITE_BUFFER;
 use handshakes::Handshakes;
-use place::{Place, Places};
+use permit::{ConnectionPermit, ConnectionPermits};
 
 /// What the port grants its clients.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,8 @@ pub async fn serve<A: Answer>(
     bounds: Bounds,
 ) {
     let connections = TaskTracker::new();
-    let places = Places::new(open_files::allow(bounds.connections), bounds.connections_per_address);
+    let permits =
+        ConnectionPermits::new(open_files::allow(bounds.connections), bounds.connections_per_address);
     let door = Arc::new(Door {
         tls: Arc::new(tls),
         handshakes: Handshakes::new(bounds.connections_per_address),
@@ -128,15 +129,15 @@ pub async fn serve<A: Answer>(
         };
         match accepted {
             Ok((stream, from)) => {
-                let (door, place) = (door.clone(), Arc::new(places.take(from.ip())));
-                connections.spawn(async move { door.serve(stream, &place).await });
-                // It has a turn before so many others are accepted that it loses its place again.
+                let (door, permit) = (door.clone(), Arc::new(permits.take(from.ip())));
+                connections.spawn(async move { door.serve(stream, &permit).await });
+                // It has a turn before so many others are accepted that it loses its permit again.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
                 // Out of file descriptors, most likely: the next one has more luck.
                 tracing::warn!(%error, "cannot accept a connection");
-                places.relieve();
+                permits.relieve();
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -161,24 +162,28 @@ struct Door<A> {
 }
 
 impl<A: Answer> Door<A> {
-    /// Serves one connection until it ends or loses its place.
-    async fn serve(&self, stream: TcpStream, place: &Arc<Place>) {
+    /// Serves one connection until it ends or loses its permit.
+    async fn serve(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
-            if let Some((stream, client)) = self.greet(stream, place).await {
-                converse(stream, client, &self.answers, place, &self.stop, self.bounds).await;
+            if let Some((stream, client)) = self.greet(stream, permit).await {
+                converse(stream, client, &self.answers, permit, &self.stop, self.bounds).await;
             }
         };
         tokio::select! {
             () = served => {}
-            () = place.closed() => {}
+            () = permit.closed() => {}
         }
     }
 
-    async fn greet(&self, stream: TcpStream, place: &Arc<Place>) -> Option<(TlsStream<TcpStream>, Client)> {
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        permit: &Arc<ConnectionPermit>,
+    ) -> Option<(TlsStream<TcpStream>, Client)> {
         let _ = stream.set_nodelay(true);
         let shaken = async {
-            let stream = self.handshake(stream, place).await?;
-            let client = self.judge(&stream, place).await;
+            let stream = self.handshake(stream, permit).await?;
+            let client = self.judge(&stream, permit).await;
             io::Result::Ok((stream, client))
         };
         let handshake = tokio::time::timeout(self.bounds.headers, shaken);
@@ -198,23 +203,27 @@ impl<A: Answer> Door<A> {
     }
 
     /// Nobody's turn is waited in for what a client has not sent.
-    async fn handshake(&self, stream: TcpStream, place: &Place) -> io::Result<TlsStream<TcpStream>> {
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        permit: &ConnectionPermit,
+    ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
-        place.comes_to(Stage::Waiting);
-        let turn = self.handshakes.turn(place.source, place.id).await;
-        place.comes_to(Stage::Handshaking);
+        permit.comes_to(Stage::Waiting);
+        let turn = self.handshakes.turn(permit.source, permit.id).await;
+        permit.comes_to(Stage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
         drop(turn);
         let shaken = shaking.await?;
-        place.comes_to(Stage::Established);
+        permit.comes_to(Stage::Established);
         Ok(shaken)
     }
 
     /// Verifies the certificates, if there are any, in a turn of their own.
-    async fn judge(&self, stream: &TlsStream<TcpStream>, place: &Arc<Place>) -> Client {
-        let peer = peer(stream, place);
+    async fn judge(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
+        let peer = peer(stream, permit);
         let _turn = match peer.shows_certificates() {
-            true => Some(self.handshakes.verification(place.source, place.id).await),
+            true => Some(self.handshakes.verification(permit.source, permit.id).await),
             false => None,
         };
         Client { is_front_proxy: self.answers.is_front_proxy(&peer), peer: Arc::new(peer) }

@@ -1,4 +1,4 @@
-//! The place of one connection: what its requests prove, and that it is closed or retired.
+//! The permit of one connection to be open: what its requests prove, and that it is closed or retired.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -22,12 +22,12 @@ const USER: u8 = 1;
 /// The client is a verified front proxy.
 const FRONT_PROXY: u8 = 2;
 
-/// The places of a port.
+/// Permits for the connections of a port.
 #[derive(Clone)]
-pub(super) struct Places(Table);
+pub(super) struct ConnectionPermits(Table);
 
-/// The place of a connection, for as long as anything works for it.
-pub(super) struct Place {
+/// The permit of a connection to be open, held for as long as anything works for it.
+pub(super) struct ConnectionPermit {
     /// Where it comes from.
     pub(super) source: Network,
     /// Its number.
@@ -40,20 +40,20 @@ pub(super) struct Place {
     since: OnceLock<Instant>,
 }
 
-impl Places {
+impl ConnectionPermits {
     /// See [`Connections::new`].
-    pub(super) fn new(places: usize, per_address: usize) -> Self {
-        Self(Arc::new(Mutex::new(Connections::new(places, per_address))))
+    pub(super) fn new(permits: usize, per_address: usize) -> Self {
+        Self(Arc::new(Mutex::new(Connections::new(permits, per_address))))
     }
 
-    /// Gives a place to a new connection, which may close another one.
-    pub(super) fn take(&self, address: IpAddr) -> Place {
+    /// Gives a permit to a new connection, which may close another one.
+    pub(super) fn take(&self, address: IpAddr) -> ConnectionPermit {
         let (source, closed) = (Network::from(address), CancellationToken::new());
         let (id, loses) = self.0.lock().take(source, closed.clone());
         close(loses);
         let (known, is_nobodys) = (AtomicU8::new(STRANGER), AtomicBool::new(false));
         let (retired, since) = (CancellationToken::new(), OnceLock::new());
-        Place { source, id, table: self.0.clone(), known, is_nobodys, closed, retired, since }
+        ConnectionPermit { source, id, table: self.0.clone(), known, is_nobodys, closed, retired, since }
     }
 
     /// Closes a connection that has authenticated nobody, if there is one.
@@ -63,7 +63,7 @@ impl Places {
     }
 }
 
-impl Place {
+impl ConnectionPermit {
     /// Ends when the connection must be closed at once.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
@@ -110,7 +110,7 @@ impl Place {
     }
 }
 
-impl Observer for Place {
+impl Observer for ConnectionPermit {
     fn observe(&self, proof: Proof<'_>) {
         match proof {
             Proof::FrontProxy if self.learn(FRONT_PROXY) => self.table.lock().exempt(self.id),
@@ -127,7 +127,7 @@ impl Observer for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.table.lock().leave(self.id);
     }
