@@ -149,11 +149,11 @@ impl Chain {
             }
         };
         let sent = body.size_hint().upper();
-        let let_in = self.let_in(&mut parts, sent, &asked, deadline);
-        let let_in = tokio::time::timeout_at(deadline.into(), let_in);
+        let admitted = self.authenticate_and_authorize(&mut parts, sent, &asked, deadline);
+        let admitted = tokio::time::timeout_at(deadline.into(), admitted);
         let (caller, Admitted { user, level, seats }) =
-            match let_in.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
-                Ok(let_in) => let_in,
+            match admitted.await.unwrap_or_else(|_| Err(self.out_of_time(info))) {
+                Ok(admitted) => admitted,
                 Err(error) => {
                     audit.status(&error.status);
                     return (encode::refusal(&error, &parts.headers, &info.query), ResponseGuard::None);
@@ -197,8 +197,8 @@ impl Chain {
         }
     }
 
-    /// Who asks, and whether they may. The body has `sent` bytes, if that is known.
-    async fn let_in(
+    /// Authenticates the caller, takes seats and authorizes the request. `sent` is the length of its body, if that is known.
+    async fn authenticate_and_authorize(
         &self,
         parts: &mut http::request::Parts,
         sent: Option<u64>,

@@ -239,7 +239,7 @@ fn saying(code: u16, body: impl Fn() -> Said + Clone + Send + 'static) -> (Clien
 }
 
 /// Whether a host's answers give somebody a right, and whether they give them an identity.
-async fn let_in(client: Client) -> (bool, bool) {
+async fn authenticates_and_authorizes(client: Client) -> (bool, bool) {
     let (turns, ann) = (Arc::new(Turns::default()), caller("ann"));
     let authorizer = Authorizer::new(client.clone(), turns.clone());
     let (reviewer, (x, origin)) = (TokenReviewer::new(client, turns), (about("x"), origin()));
@@ -270,14 +270,14 @@ async fn what_is_no_answer_of_the_host_lets_nobody_in() {
     let tried = wrong.map(async |(code, body)| {
         let body = body.as_bytes().to_vec();
         let (client, asked) = saying(code, move || Full::from(body.clone()).boxed_unsync());
-        (let_in(client).await, asked.load(SeqCst), code)
+        (authenticates_and_authorizes(client).await, asked.load(SeqCst), code)
     });
     for ((in_by, asked, code), (_, body)) in join_all(tried).await.into_iter().zip(wrong) {
         assert_eq!(in_by, (false, false), "{code} {body}");
         assert!(asked <= 10, "{code} {body}: {asked} questions");
     }
     let right = saying(201, move || Full::from(allows).boxed_unsync());
-    assert_eq!(let_in(right.0).await, (true, true));
+    assert_eq!(authenticates_and_authorizes(right.0).await, (true, true));
 }
 
 /// An answer without an end took memory for as long as the host sent it.
@@ -294,6 +294,6 @@ async fn an_answer_without_end_is_read_up_to_a_bound() {
         };
         StreamBody::new(futures::stream::repeat_with(piece)).boxed_unsync()
     };
-    assert_eq!(let_in(saying(200, endless).0).await, (false, false));
+    assert_eq!(authenticates_and_authorizes(saying(200, endless).0).await, (false, false));
     assert!(given.load(SeqCst) <= 256 << 10, "{} bytes were read", given.load(SeqCst));
 }
