@@ -14,7 +14,7 @@ use tonic::Status;
 
 use super::ending::Ending;
 use super::status;
-use crate::watch::{Alarm, Rang};
+use crate::watch::{Fired, StreamTimer};
 
 /// A timer that never fires: as far away as timers go.
 const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
@@ -34,7 +34,7 @@ pub(super) struct EndedBody<G> {
 
 struct Open<G> {
     inner: Body,
-    timer: Alarm,
+    timer: StreamTimer,
     deadline: Option<Deadline>,
     ending: Arc<Ending>,
     /// Kept while the answer is open.
@@ -52,7 +52,7 @@ impl<G> EndedBody<G> {
         guard: G,
     ) -> Self {
         let at = deadline.as_ref().map_or_else(|| Instant::now() + NEVER, |deadline| deadline.at);
-        let timer = Alarm::new(shutdown, at);
+        let timer = StreamTimer::new(shutdown, at);
         Self { open: Some(Open { inner, timer, deadline, ending, _guard: guard }) }
     }
 }
@@ -65,10 +65,10 @@ impl<G> Open<G> {
         }
         match self.timer.poll(context) {
             Poll::Pending => None,
-            Poll::Ready(Rang::Shutdown) => {
+            Poll::Ready(Fired::Shutdown) => {
                 Some(Status::unavailable("this server is shutting down, please connect again"))
             }
-            Poll::Ready(Rang::Clock) => {
+            Poll::Ready(Fired::Time) => {
                 let late = || Status::deadline_exceeded("the call has reached its deadline");
                 Some(self.deadline.take().map_or_else(late, |deadline| deadline.status))
             }

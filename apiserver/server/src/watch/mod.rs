@@ -6,11 +6,11 @@
 //!   deadline, shutdown ──▶ end        bookmark timer ──▶ bookmark
 //! ```
 
-mod alarm;
 mod backlog;
 mod bookmarks;
 mod frame;
 mod recent;
+mod timer;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -34,11 +34,11 @@ use crate::metrics::WatchEvents;
 use crate::sending::{InitialEvents, Streaming};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate::Format;
-pub(crate) use alarm::{Alarm, Rang};
 use backlog::Backlog;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
 pub use recent::Recent;
+pub(crate) use timer::{Fired, StreamTimer};
 
 /// A watch that is about to be served.
 pub struct Opening {
@@ -94,8 +94,8 @@ struct Stream {
     initial: Option<InitialEvents>,
     bookmarks: Option<BookmarkTimer>,
     ends: Instant,
-    /// Rings at the next bookmark or at the end, whichever is first.
-    alarm: Alarm,
+    /// Fires at the next bookmark or at the end, whichever is first.
+    timer: StreamTimer,
     /// Counts what is decoded to be framed, and whether other tasks run before the next piece.
     work: WorkMeter,
     yields: bool,
@@ -126,7 +126,7 @@ impl Stream {
             Err(error) => (None, Some(error)),
         };
         let bookmarks = opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends));
-        let alarm = Alarm::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
+        let timer = StreamTimer::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
         let pinned = watcher.as_ref().and_then(|watcher| watcher.pinned());
         Self {
             framer: Framer::new(opening.view, opening.clock, &opening.counts, opening.recent),
@@ -137,7 +137,7 @@ impl Stream {
             initial,
             bookmarks,
             ends: opening.ends,
-            alarm,
+            timer,
             work: WorkMeter::default(),
             yields: false,
         }
@@ -180,9 +180,9 @@ impl Stream {
 
     fn poll_wake(&mut self, context: &mut Context<'_>) -> Poll<Wake> {
         let Some(watcher) = &mut self.watcher else { return Poll::Ready(Wake::End) };
-        // First: events that never pause must not keep the alarm from being heard.
-        if let Poll::Ready(rang) = self.alarm.poll(context) {
-            return Poll::Ready(if ends(rang, self.ends) { Wake::End } else { Wake::Bookmark });
+        // First: events that never pause must not keep the timer from being polled.
+        if let Poll::Ready(fired) = self.timer.poll(context) {
+            return Poll::Ready(if ends(fired, self.ends) { Wake::End } else { Wake::Bookmark });
         }
         let more = ready!(watcher.poll_next(context, &mut self.pending));
         if self.pending.len() > 1 {
@@ -194,7 +194,7 @@ impl Stream {
 
     /// Whether the watch has to end now.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
-        matches!(self.alarm.poll(context), Poll::Ready(rang) if ends(rang, self.ends))
+        matches!(self.timer.poll(context), Poll::Ready(fired) if ends(fired, self.ends))
     }
 
     /// Frames waiting events, up to a piece or a step of decoding.
@@ -252,7 +252,7 @@ impl Stream {
 
     fn periodic_bookmark(&mut self) -> Option<Bytes> {
         self.bookmarks.as_mut()?.passed(Instant::now());
-        self.alarm.set(first(self.bookmarks.as_ref(), self.ends));
+        self.timer.set(first(self.bookmarks.as_ref(), self.ends));
         let revision = self.watcher.as_ref()?.progress().0;
         if revision == 0 {
             return None;
@@ -263,14 +263,14 @@ impl Stream {
     }
 }
 
-/// When the clock rings next.
+/// When the timer fires next.
 fn first(bookmarks: Option<&BookmarkTimer>, ends: Instant) -> Instant {
     bookmarks.map_or(ends, |timer| timer.due().min(ends))
 }
 
-/// Whether an alarm means the end.
-fn ends(rang: Rang, end: Instant) -> bool {
-    rang == Rang::Shutdown || Instant::now() >= end
+/// Whether the timer has fired for the end.
+fn ends(fired: Fired, end: Instant) -> bool {
+    fired == Fired::Shutdown || Instant::now() >= end
 }
 
 #[cfg(test)]
