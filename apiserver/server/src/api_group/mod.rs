@@ -31,7 +31,7 @@ use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::warnings::Warnings;
-use crate::watch::Recent;
+use crate::watch::RecentFrames;
 use crate::wire::body::{self, Read};
 use crate::wire::encode;
 use crate::wire::negotiate;
@@ -49,7 +49,7 @@ pub struct ApiGroup {
     openapi: OpenApi,
     version: Value,
     watch_events: WatchEvents,
-    recent: Arc<Recent>,
+    recent_frames: Arc<RecentFrames>,
     /// What each flow has put into the history lately.
     replaced_bytes: Arc<ReplacedBytes>,
     /// Of all bodies in flight.
@@ -75,7 +75,7 @@ impl ApiGroup {
             openapi,
             version: identity.info(),
             watch_events: WatchEvents::default(),
-            recent: Arc::default(),
+            recent_frames: Arc::default(),
             replaced_bytes: Arc::default(),
             bodies: body::budget(),
             lists: handlers::list_budget(LIST_ROOM),
@@ -166,7 +166,7 @@ impl ApiGroup {
             authorizer: self.authorizer.clone(),
             shutdown: self.shutdown.clone(),
             watch_events: self.watch_events.clone(),
-            recent: self.recent.clone(),
+            recent_frames: self.recent_frames.clone(),
             replaced_bytes: self.replaced_bytes.clone(),
             lists: self.lists.clone(),
             term: None,

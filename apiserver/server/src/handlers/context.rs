@@ -25,7 +25,7 @@ use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
 use crate::request::warnings::Warnings;
-use crate::watch::Recent;
+use crate::watch::RecentFrames;
 use crate::wire::encode::{self, ObjectView, include_object, object_bytes};
 use crate::wire::negotiate::{self, Output, Transform};
 use crate::wire::storage_error;
@@ -71,7 +71,7 @@ pub struct RequestContext {
     /// Counts the events of watches.
     pub watch_events: WatchEvents,
     /// What watches have framed.
-    pub recent: Arc<Recent>,
+    pub recent_frames: Arc<RecentFrames>,
     /// What each flow has put into the history lately.
     pub replaced_bytes: Arc<ReplacedBytes>,
     /// Of the objects that lists have read from the store.

@@ -11,7 +11,7 @@ use rand::RngExt;
 use super::context::RequestContext;
 use super::selection;
 use crate::request::list_options::ListOptions;
-use crate::watch::{self, Opening};
+use crate::watch::{self, WatchOptions};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate;
 
@@ -32,14 +32,14 @@ pub async fn watch(request: &RequestContext) -> Result<Response<Body>, ApiError>
     let selector = scope.matches.as_ref().map_or(0, |selection| selection.bytes);
     let opened = request.storage().watch(scope, from).await;
     let ends = Instant::now() + timeout(&options);
-    let opening = Opening {
+    let watch_options = WatchOptions {
         view,
         clock: jiff::Timestamp::now,
         bookmarks: options.bookmarks,
         ends,
         shutdown: request.shutdown.clone(),
         counts: request.watch_events.clone(),
-        recent: request.recent.clone(),
+        recent_frames: request.recent_frames.clone(),
         watcher: match opened {
             Ok(watcher) => Ok(watcher),
             Err(error) => Err(as_event(request, error)?),
@@ -47,7 +47,7 @@ pub async fn watch(request: &RequestContext) -> Result<Response<Body>, ApiError>
         initial,
         selector,
     };
-    Ok(watch::serve(opening))
+    Ok(watch::serve(watch_options))
 }
 
 /// Needed only where the watch starts at no version and without what is there.

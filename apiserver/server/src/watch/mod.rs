@@ -9,7 +9,7 @@
 mod backlog;
 mod bookmarks;
 mod frame;
-mod recent;
+mod recent_frames;
 mod timer;
 
 use std::collections::VecDeque;
@@ -37,11 +37,11 @@ use crate::wire::negotiate::Format;
 use backlog::Backlog;
 use bookmarks::BookmarkTimer;
 use frame::Framer;
-pub use recent::Recent;
+pub use recent_frames::RecentFrames;
 pub(crate) use timer::{Fired, StreamTimer};
 
-/// A watch that is about to be served.
-pub struct Opening {
+/// What a watch is served with.
+pub struct WatchOptions {
     /// How objects are shown.
     pub view: ObjectView,
     /// Tells the time of an event, from which the ages in its table count.
@@ -55,7 +55,7 @@ pub struct Opening {
     /// Counts what is sent.
     pub counts: WatchEvents,
     /// What the watches of the same objects have framed.
-    pub recent: Arc<Recent>,
+    pub recent_frames: Arc<RecentFrames>,
     /// The events, or the error that is the only one.
     pub watcher: Result<Box<dyn Watcher>, ApiError>,
     /// Whether it begins with what there is.
@@ -68,14 +68,14 @@ pub struct Opening {
 const PIECE: usize = 16 * 1024;
 
 /// The response that streams a watch.
-pub fn serve(opening: Opening) -> Response<Body> {
-    let media_type = match opening.view.output.format {
+pub fn serve(options: WatchOptions) -> Response<Body> {
+    let media_type = match options.view.output.format {
         Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         _ => "application/json",
     };
-    let initial = opening.initial.then(InitialEvents::default);
-    let (ends, constant) = (Some(opening.ends), opening.selector);
-    let stream = Stream::new(opening, initial.clone());
+    let initial = options.initial.then(InitialEvents::default);
+    let (ends, constant) = (Some(options.ends), options.selector);
+    let stream = Stream::new(options, initial.clone());
     let backlog = stream.backlog.clone();
     // Boxed here: `Body` would put a layer around it that maps errors.
     let mut response = Response::new(Body::new(stream.boxed_unsync()));
@@ -120,23 +120,23 @@ impl HttpBody for Stream {
 }
 
 impl Stream {
-    fn new(opening: Opening, initial: Option<InitialEvents>) -> Self {
-        let (watcher, failure) = match opening.watcher {
+    fn new(options: WatchOptions, initial: Option<InitialEvents>) -> Self {
+        let (watcher, failure) = match options.watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
         };
-        let bookmarks = opening.bookmarks.then(|| BookmarkTimer::new(Instant::now(), opening.ends));
-        let timer = StreamTimer::new(opening.shutdown, first(bookmarks.as_ref(), opening.ends));
+        let bookmarks = options.bookmarks.then(|| BookmarkTimer::new(Instant::now(), options.ends));
+        let timer = StreamTimer::new(options.shutdown, first(bookmarks.as_ref(), options.ends));
         let pinned = watcher.as_ref().and_then(|watcher| watcher.pinned());
         Self {
-            framer: Framer::new(opening.view, opening.clock, &opening.counts, opening.recent),
+            framer: Framer::new(options.view, options.clock, &options.counts, options.recent_frames),
             watcher,
             pending: VecDeque::new(),
             backlog: Arc::new(Backlog::new(pinned)),
             failure,
             initial,
             bookmarks,
-            ends: opening.ends,
+            ends: options.ends,
             timer,
             work: WorkMeter::default(),
             yields: false,

@@ -16,7 +16,7 @@ const LARGE: usize = 64 * 1024;
 
 /// Frames of single events.
 #[derive(Default)]
-pub struct Recent {
+pub struct RecentFrames {
     frames: Mutex<VecDeque<Framed>>,
 }
 
@@ -37,7 +37,7 @@ struct Framed {
     frame: Frame,
 }
 
-impl Recent {
+impl RecentFrames {
     /// The frame of an object for which nothing stands in, or what `make` makes of it.
     pub fn frame(
         &self,
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_frame_is_made_once_for_each_type_and_format() {
-        let (recent, stored) = (Recent::default(), stored());
-        let of = |type_, format, made| recent.frame(type_, format, &stored, || frame(made)).bytes;
+        let (recent_frames, stored) = (RecentFrames::default(), stored());
+        let of = |type_, format, made| recent_frames.frame(type_, format, &stored, || frame(made)).bytes;
         assert_eq!(of("ADDED", Format::Json, "one"), "one");
         assert_eq!(of("ADDED", Format::Json, "anew"), "one");
         assert_eq!(of("MODIFIED", Format::Json, "two"), "two");
@@ -92,23 +92,23 @@ mod tests {
 
     #[test]
     fn equal_objects_are_not_the_same() {
-        let recent = Recent::default();
-        recent.frame("ADDED", Format::Json, &stored(), || frame("one"));
-        let other = recent.frame("ADDED", Format::Json, &stored(), || frame("two"));
+        let recent_frames = RecentFrames::default();
+        recent_frames.frame("ADDED", Format::Json, &stored(), || frame("one"));
+        let other = recent_frames.frame("ADDED", Format::Json, &stored(), || frame("two"));
         assert_eq!(other, frame("two"));
     }
 
     #[test]
     fn a_few_are_kept_and_no_large_ones() {
-        let recent = Recent::default();
-        recent.frame("ADDED", Format::Json, &stored(), || Frame {
+        let recent_frames = RecentFrames::default();
+        recent_frames.frame("ADDED", Format::Json, &stored(), || Frame {
             bytes: vec![0; LARGE + 1].into(),
             object: LARGE,
         });
-        assert!(recent.frames.lock().is_empty());
+        assert!(recent_frames.frames.lock().is_empty());
         for _ in 0..FRAMES + 3 {
-            recent.frame("ADDED", Format::Json, &stored(), || frame(""));
+            recent_frames.frame("ADDED", Format::Json, &stored(), || frame(""));
         }
-        assert_eq!(recent.frames.lock().len(), FRAMES);
+        assert_eq!(recent_frames.frames.lock().len(), FRAMES);
     }
 }
