@@ -26,7 +26,7 @@ use crate::flow_control::Listed;
 use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
-use crate::handlers::fence::{Refusal, Term, Terms};
+use crate::handlers::fencing::{FencingRefusal, FencingToken, FencingTokens};
 use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
@@ -43,8 +43,8 @@ pub struct ApiGroup {
     shutdown: CancellationToken,
     /// Who may create by applying.
     authorizer: Option<Arc<dyn CreateAuthorizer>>,
-    /// Whose terms are over.
-    terms: Option<Terms>,
+    /// Refuses writes with an outdated fencing token.
+    fencing_tokens: Option<FencingTokens>,
     discovery: Discovery,
     openapi: OpenApi,
     version: Value,
@@ -70,7 +70,7 @@ impl ApiGroup {
             resources: resources.into_iter().map(Arc::new).collect(),
             shutdown: CancellationToken::new(),
             authorizer: None,
-            terms: None,
+            fencing_tokens: None,
             discovery,
             openapi,
             version: identity.info(),
@@ -106,10 +106,10 @@ impl ApiGroup {
         self
     }
 
-    /// Refuses writes of terms that are over; without it, terms are not looked at.
+    /// Refuses writes with an outdated fencing token; without it, fencing tokens are not looked at.
     #[must_use]
-    pub fn with_terms(mut self, terms: Terms) -> Self {
-        self.terms = Some(terms);
+    pub fn with_fencing_tokens(mut self, tokens: FencingTokens) -> Self {
+        self.fencing_tokens = Some(tokens);
         self
     }
 
@@ -169,7 +169,7 @@ impl ApiGroup {
             recent_frames: self.recent_frames.clone(),
             replaced_bytes: self.replaced_bytes.clone(),
             lists: self.lists.clone(),
-            term: None,
+            fencing_token: None,
         };
         match self.admit(&mut request, &method, body).await {
             Ok(body) if body.len() > LARGE_BODY => self.serve_large(request, body).await,
@@ -188,7 +188,7 @@ impl ApiGroup {
         if !handlers::is_served(request, method) {
             return Err(ApiError::method_not_allowed());
         }
-        request.term = self.term(request).await?;
+        request.fencing_token = self.fencing_token(request).await?;
         if !handlers::takes_body(&request.info.verb) {
             return Ok(Read::nothing());
         }
@@ -204,21 +204,25 @@ impl ApiGroup {
         answered(&request, served.unwrap_or_else(Err))
     }
 
-    /// The term of a write that names one; what only pretends to write begins none.
-    async fn term(&self, request: &RequestContext) -> Result<Option<Term>, ApiError> {
+    /// The fencing token of a write that carries one; a dry run makes no other one outdated.
+    async fn fencing_token(&self, request: &RequestContext) -> Result<Option<FencingToken>, ApiError> {
         let pretends = request.info.query.get("dryRun").is_some();
-        let Some(terms) = self.terms.as_ref().filter(|_| request.info.verb.is_mutating() && !pretends) else {
+        let Some(tokens) =
+            self.fencing_tokens.as_ref().filter(|_| request.info.verb.is_mutating() && !pretends)
+        else {
             return Ok(None);
         };
-        let admitted = terms.admit(request.level, &request.user, &request.headers).await;
+        let admitted = tokens.admit(request.level, &request.user, &request.headers).await;
         admitted.map_err(|refusal| match refusal {
-            Refusal::Malformed(error) => error,
-            Refusal::Stranger(why) => {
+            FencingRefusal::Malformed(error) => error,
+            FencingRefusal::Stranger(why) => {
                 let names = request.resource.kind.names();
                 ApiError::forbidden(names.group, names.plural, &request.info.name, &why)
             }
-            Refusal::Fence(FenceError::Backend(error)) => request.storage_error(error.into(), "term check"),
-            Refusal::Fence(over) => request.conflict(over),
+            FencingRefusal::Fence(FenceError::Backend(error)) => {
+                request.storage_error(error.into(), "fencing check")
+            }
+            FencingRefusal::Fence(over) => request.conflict(over),
         })
     }
 

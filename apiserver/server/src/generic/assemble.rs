@@ -14,7 +14,7 @@ use crate::chain::Chain;
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::grpc::{Grpc, Mux};
-use crate::handlers::fence::Terms;
+use crate::handlers::fencing::FencingTokens;
 use crate::sending::Sending;
 
 impl Server {
@@ -35,7 +35,7 @@ impl Server {
         let api = ApiGroup::new(self.resources)
             .with_identity(options.identity)
             .with_authorizer(self.authorizer.clone())
-            .with_terms(Terms::new(Arc::new(Fences::new(self.backend.clone()))))
+            .with_fencing_tokens(FencingTokens::new(Arc::new(Fences::new(self.backend.clone()))))
             .with_watch_events(metrics.watch_events())
             .with_shutdown(stop.now.clone());
         let limits = Limits {

@@ -20,7 +20,7 @@ use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::PriorityLevel;
 use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
-use crate::handlers::fence::Term;
+use crate::handlers::fencing::FencingToken;
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
@@ -64,8 +64,8 @@ pub struct RequestContext {
     pub now: Now,
     /// Who may create by applying.
     pub authorizer: Option<Arc<dyn CreateAuthorizer>>,
-    /// The term in which a writer that takes turns writes.
-    pub term: Option<Term>,
+    /// The fencing token that the write carries.
+    pub fencing_token: Option<FencingToken>,
     /// Ends watches.
     pub shutdown: CancellationToken,
     /// Counts the events of watches.
@@ -113,7 +113,7 @@ impl RequestContext {
     pub fn write_context(&self, ordinary: Priority) -> WriteContext<'_> {
         let needed = if self.on_status() { Priority::Needed } else { ordinary };
         let priority = if self.level.is_of_cluster() { Priority::System } else { needed };
-        WriteContext { guard: self.term.as_ref().map(Term::guard), priority }
+        WriteContext { guard: self.fencing_token.as_ref().map(FencingToken::guard), priority }
     }
 
     /// What went wrong in storage, for the client.
@@ -123,8 +123,8 @@ impl RequestContext {
 
     /// The same, of an object that the URL does not name.
     pub fn storage_error_of(&self, error: StorageError, name: &str, operation: &str) -> ApiError {
-        if let (StorageError::Guarded, Some(term)) = (&error, &self.term) {
-            term.forget();
+        if let (StorageError::Guarded, Some(token)) = (&error, &self.fencing_token) {
+            token.forget();
         }
         storage_error::translate(error, self.names(), name, operation)
     }

@@ -5,7 +5,7 @@ mod context;
 mod create;
 mod delete;
 mod delete_collection;
-pub mod fence;
+pub mod fencing;
 mod get;
 mod list;
 pub(crate) mod managed;

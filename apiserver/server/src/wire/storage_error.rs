@@ -6,7 +6,7 @@ use drydock_storage::backend::BackendError;
 use drydock_storage::storage::StorageError;
 
 /// Another process has taken the writer's place while the write was on its way.
-const TERM_OVER: &str = "the writer's term is over: another one has begun meanwhile";
+const OUTDATED_TOKEN: &str = "the writer's term is over: another one has begun meanwhile";
 
 /// What the client is told when `operation` on the object `name` failed below.
 pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str) -> ApiError {
@@ -18,7 +18,7 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
             ApiError::resource_version_too_large(requested, current)
         }
         StorageError::Oversized(_) => backend(BackendError::TooLarge, names, operation),
-        StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, TERM_OVER),
+        StorageError::Guarded => ApiError::conflict(names.group, names.plural, name, OUTDATED_TOKEN),
         StorageError::Refused(refusal) => refusal,
         StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
         StorageError::Backend(error) => backend(error, names, operation),

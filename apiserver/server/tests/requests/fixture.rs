@@ -14,7 +14,7 @@ use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::CreateAuthorizer;
 use drydock_server::flow_control::PriorityLevels;
 use drydock_server::handlers::Resource;
-use drydock_server::handlers::fence::Terms;
+use drydock_server::handlers::fencing::FencingTokens;
 use drydock_server::request::info::RequestInfo;
 use drydock_server::request::user::User;
 use drydock_storage::backend::Backend;
@@ -110,7 +110,7 @@ impl Server {
         let api = ApiGroup::new(vec![gadgets, widgets])
             .with_shutdown(shutdown.clone())
             .with_authorizer(Arc::new(NotTheReader))
-            .with_terms(Terms::new(Arc::new(Fences::new(backend.clone()))));
+            .with_fencing_tokens(FencingTokens::new(Arc::new(Fences::new(backend.clone()))));
         Self { api, backend, shutdown, caches: [of_gadgets, of_widgets], _dir: dir }
     }
 
