@@ -17,12 +17,12 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Stage;
-use super::gather::{Seen, WRITE_BUFFER, gather};
+use super::deferred::DeferredConnection;
 use super::heads::Follower;
 use super::permit::ConnectionPermit;
 use super::requests::Requests;
-use super::turns::Turns;
 use super::windows::{Reread, lowered};
+use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Answer, Bounds};
 use crate::auth::authn::Peer;
 use crate::sending::Streams;
@@ -47,7 +47,7 @@ const PROXY_HEAD_BYTES: u32 = 256 * 1024;
 /// Headers of an HTTP/1.1 request.
 const HEADERS: usize = 1024;
 /// Requests of a front proxy that may have been cancelled before they were looked at. A turn of its connection reads
-/// less than 48 KiB, what is left over from the turn before included ([`super::gather`]), and a request and its end take
+/// less than 48 KiB, what is left over from the turn before included ([`super::write_coalescing`]), and a request and its end take
 /// 25 bytes at least: there are never so many.
 const CANCELLED: usize = 4096;
 
@@ -102,10 +102,10 @@ pub(super) async fn converse<A: Answer>(
             Ok::<_, Infallible>(guard(answer, open))
         })
     });
-    let (stream, outbox) = gather(stream, is_http2.then(|| heads(permit.clone())));
+    let (stream, outbox) = coalesce(stream, is_http2.then(|| heads(permit.clone())));
     let serving = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
-    let mut serving = Turns::new(serving, outbox);
+    let mut serving = DeferredConnection::new(serving, outbox);
     // A connection has a turn for each request: it looks at none of these unless that one has come about.
     let mut notices = FuturesUnordered::from_iter([
         connection.closed().map(|()| Notice::Close).boxed(),

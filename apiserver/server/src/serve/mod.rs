@@ -5,20 +5,20 @@
 //!   connections    who gets a permit, and who is closed for it (groups; permit: one connection's)
 //!   handshakes     whose TLS handshake is next
 //!   heads          which requests have begun and are not known yet
-//!   converse       HTTP on one connection (turns, gather: when it reads and writes; requests: when it idles)
+//!   converse       HTTP on one connection (deferred, write_coalescing: when it reads and writes; requests: when it idles)
 //! ```
 
 mod connections;
 mod converse;
-mod gather;
+mod deferred;
 mod groups;
 mod handshakes;
 mod heads;
 mod open_files;
 mod permit;
 mod requests;
-mod turns;
 mod windows;
+mod write_coalescing;
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,9 +38,9 @@ use tokio_util::task::TaskTracker;
 use crate::auth::authn::Peer;
 use connections::Stage;
 use converse::{Client, converse, peer};
-use gather::WRITE_BUFFER;
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
+use write_coalescing::WRITE_BUFFER;
 
 /// What the port grants its clients.
 #[derive(Clone, Copy, Debug)]

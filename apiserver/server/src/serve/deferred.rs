@@ -1,4 +1,4 @@
-//! A connection has its turn after everybody who is ready has had theirs, and then writes once.
+//! A connection is polled after all tasks that are ready, and then writes once.
 //!
 //! An event goes out to many streams of one connection. Woken by the first of them, the connection would encrypt and
 //! write a frame, and the same for each of the others; woken last, it takes what all of them have to say in one write.
@@ -9,24 +9,24 @@ use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
-use super::gather::Outbox;
+use super::write_coalescing::Outbox;
 
-/// A connection that is polled one turn of the scheduler after it was woken, and what it gathers in that turn.
-pub(super) struct Turns<C, T> {
+/// A connection that is polled one turn of the scheduler after it was woken, and what it writes in that turn.
+pub(super) struct DeferredConnection<C, T> {
     /// The connection.
     pub(super) connection: C,
     outbox: Outbox<T>,
     waited: bool,
 }
 
-impl<C, T> Turns<C, T> {
-    /// `connection` writes what `outbox` gathers.
+impl<C, T> DeferredConnection<C, T> {
+    /// `connection` writes into `outbox`.
     pub(super) fn new(connection: C, outbox: Outbox<T>) -> Self {
         Self { connection, outbox, waited: false }
     }
 }
 
-impl<C, T, E> Future for Turns<C, T>
+impl<C, T, E> Future for DeferredConnection<C, T>
 where
     C: Future<Output = Result<(), E>> + Unpin,
     T: AsyncWrite + Unpin,
@@ -58,34 +58,35 @@ mod tests {
     use futures::poll;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    use super::super::gather::gather;
+    use super::super::write_coalescing::coalesce;
     use super::*;
 
     #[tokio::test]
     async fn a_connection_is_polled_in_the_turn_after_the_one_that_woke_it() {
-        let (polls, (_, outbox)) = (RefCell::new(0), gather(tokio::io::sink(), None));
+        let (polls, (_, outbox)) = (RefCell::new(0), coalesce(tokio::io::sink(), None));
         let counted = std::future::poll_fn(|_| {
             *polls.borrow_mut() += 1;
             Poll::<io::Result<()>>::Pending
         });
-        let mut turns = Turns::new(counted, outbox);
-        assert!(poll!(&mut turns).is_pending());
+        let mut deferred = DeferredConnection::new(counted, outbox);
+        assert!(poll!(&mut deferred).is_pending());
         assert_eq!(*polls.borrow(), 0);
-        assert!(poll!(&mut turns).is_pending());
+        assert!(poll!(&mut deferred).is_pending());
         assert_eq!(*polls.borrow(), 1);
     }
 
     #[tokio::test]
     async fn it_ends_when_the_connection_does() {
-        let (_, outbox) = gather(tokio::io::sink(), None);
-        let ended = Turns::new(std::future::ready(Err(io::ErrorKind::BrokenPipe.into())), outbox).await;
+        let (_, outbox) = coalesce(tokio::io::sink(), None);
+        let ended =
+            DeferredConnection::new(std::future::ready(Err(io::ErrorKind::BrokenPipe.into())), outbox).await;
         assert!(ended.is_err_and(|error: io::Error| error.kind() == io::ErrorKind::BrokenPipe));
     }
 
     #[tokio::test]
     async fn what_a_turn_writes_is_sent_at_its_end_though_the_connection_goes_on() {
         let (near, mut far) = tokio::io::duplex(64);
-        let (mut near, outbox) = gather(near, None);
+        let (mut near, outbox) = coalesce(near, None);
         let writes = Box::pin(async move {
             near.write_all(b"one").await?;
             near.flush().await?;
@@ -93,10 +94,10 @@ mod tests {
             near.flush().await?;
             std::future::pending::<io::Result<()>>().await
         });
-        let mut turns = Turns::new(writes, outbox);
+        let mut deferred = DeferredConnection::new(writes, outbox);
         let mut read = [0; 6];
         tokio::select! {
-            _ = &mut turns => unreachable!("it goes on"),
+            _ = &mut deferred => unreachable!("it goes on"),
             all = far.read_exact(&mut read) => assert!(all.is_ok()),
         }
         assert_eq!(&read, b"onetwo");
@@ -106,11 +107,11 @@ mod tests {
     async fn it_ends_when_what_it_wrote_cannot_be_sent() {
         let (near, far) = tokio::io::duplex(64);
         drop(far);
-        let (mut near, outbox) = gather(near, None);
+        let (mut near, outbox) = coalesce(near, None);
         let writes = Box::pin(async move {
             near.write_all(b"one").await?;
             std::future::pending::<io::Result<()>>().await
         });
-        assert!(Turns::new(writes, outbox).await.is_err());
+        assert!(DeferredConnection::new(writes, outbox).await.is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What a connection writes in one turn leaves together.
+//! Write coalescing: what a connection writes while it is polled once leaves in one write.
 //!
 //! HTTP/2 flushes behind each frame of more than some hundred bytes: one event to fifty streams of a connection would
-//! be fifty TLS records and fifty writes. Here a flush only says that nothing is held back for good: whoever polls the
-//! connection sends what has gathered when the connection has nothing more to write ([`Outbox::poll_send`]).
+//! be fifty TLS records and fifty writes. Here a flush does nothing: the task of the connection sends what has been
+//! written when the connection has nothing more to write ([`Outbox::poll_send`]).
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -29,24 +29,24 @@ thread_local! {
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// `inner`, written to at the end of each turn.
-/// `seen` is shown what is read.
-pub(super) fn gather<T>(inner: T, seen: Option<Seen>) -> (Gathering<T>, Outbox<T>) {
-    let turn = Turn { inner, seen, waiting: Vec::new(), sent: 0, flushed: true, may_read: READ };
-    let turn = Arc::new(Mutex::new(turn));
-    (Gathering(turn.clone()), Outbox(turn))
+/// A stream over `inner` whose writes wait in an outbox until the end of a turn.
+/// `seen` is called with what is read.
+pub(super) fn coalesce<T>(inner: T, seen: Option<Seen>) -> (CoalescingStream<T>, Outbox<T>) {
+    let state = State { inner, seen, waiting: Vec::new(), sent: 0, flushed: true, may_read: READ };
+    let state = Arc::new(Mutex::new(state));
+    (CoalescingStream(state.clone()), Outbox(state))
 }
 
-/// What the connection reads from and writes to.
-pub(super) struct Gathering<T>(Arc<Mutex<Turn<T>>>);
+/// The stream that the connection reads from and writes to.
+pub(super) struct CoalescingStream<T>(Arc<Mutex<State<T>>>);
 
-/// What has gathered.
-pub(super) struct Outbox<T>(Arc<Mutex<Turn<T>>>);
+/// What waits to be written.
+pub(super) struct Outbox<T>(Arc<Mutex<State<T>>>);
 
 /// Looks at what a client sends.
 pub(super) type Seen = Box<dyn FnMut(&[u8]) + Send>;
 
-struct Turn<T> {
+struct State<T> {
     inner: T,
     seen: Option<Seen>,
     waiting: Vec<u8>,
@@ -58,16 +58,16 @@ struct Turn<T> {
 }
 
 impl<T: AsyncWrite + Unpin> Outbox<T> {
-    /// Ends a turn: sends all that has gathered, and lets the next turn read. To be called each time that the connection
+    /// Ends a turn: sends all that waits, and lets the next turn read. To be called each time that the connection
     /// has been polled.
     pub(super) fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let turn = &mut *self.0.lock();
-        turn.may_read = READ;
-        turn.poll_send(context)
+        let state = &mut *self.0.lock();
+        state.may_read = READ;
+        state.poll_send(context)
     }
 }
 
-impl<T: AsyncWrite + Unpin> Turn<T> {
+impl<T: AsyncWrite + Unpin> State<T> {
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_empty(context))?;
         if !self.flushed {
@@ -118,38 +118,38 @@ impl<T: AsyncWrite + Unpin> Turn<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Gathering<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for CoalescingStream<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let turn = &mut *self.0.lock();
-        if turn.may_read == 0 {
+        let state = &mut *self.0.lock();
+        if state.may_read == 0 {
             // What was read may have left more in the session of TLS, of which the socket tells nothing.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let (inner, before) = (Pin::new(&mut turn.inner), into.filled().len());
-        let read = if into.remaining() <= turn.may_read {
+        let (inner, before) = (Pin::new(&mut state.inner), into.filled().len());
+        let read = if into.remaining() <= state.may_read {
             ready!(inner.poll_read(context, into))?;
             into.filled().len() - before
         } else {
-            let mut part = ReadBuf::new(into.initialize_unfilled_to(turn.may_read));
+            let mut part = ReadBuf::new(into.initialize_unfilled_to(state.may_read));
             ready!(inner.poll_read(context, &mut part))?;
             let read = part.filled().len();
             into.advance(read);
             read
         };
-        turn.may_read -= read;
-        if let Some(seen) = &mut turn.seen {
+        state.may_read -= read;
+        if let Some(seen) = &mut state.seen {
             seen(&into.filled()[before..]);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Gathering<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for CoalescingStream<T> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.0.lock().poll_take(context, &[IoSlice::new(bytes)])
     }
@@ -172,9 +172,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Gathering<T> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut turn = self.0.lock();
-        ready!(turn.poll_send(context))?;
-        Pin::new(&mut turn.inner).poll_shutdown(context)
+        let mut state = self.0.lock();
+        ready!(state.poll_send(context))?;
+        Pin::new(&mut state.inner).poll_shutdown(context)
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_flushed_piece_by_piece_is_written_once() {
         let writes = Arc::default();
-        let (mut near, outbox) = gather(Counting(tokio::io::sink(), Arc::clone(&writes)), None);
+        let (mut near, outbox) = coalesce(Counting(tokio::io::sink(), Arc::clone(&writes)), None);
         for piece in [&b"head"[..], b"of", b"a frame"] {
             near.write_all(piece).await.unwrap();
             near.flush().await.unwrap();
@@ -226,7 +226,7 @@ mod tests {
     #[tokio::test]
     async fn who_does_not_read_is_not_written_for_without_bound() {
         let (near, mut far) = tokio::io::duplex(10);
-        let (mut near, outbox) = gather(near, None);
+        let (mut near, outbox) = coalesce(near, None);
         near.write_all(&[1; WRITE_BUFFER]).await.unwrap();
         let more = near.write_all(&[2; 10]);
         tokio::pin!(more);
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_turn_reads_so_much_and_the_next_one_goes_on() {
         let (near, mut far) = tokio::io::duplex(4 * READ);
-        let (mut near, outbox) = gather(near, None);
+        let (mut near, outbox) = coalesce(near, None);
         far.write_all(&[1; 2 * READ]).await.unwrap();
         let mut read = vec![0; 2 * READ];
         assert_eq!(near.read(&mut read).await.unwrap(), READ);
@@ -256,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn the_end_comes_after_what_was_written() {
         let (near, mut far) = tokio::io::duplex(64);
-        let (mut near, _outbox) = gather(near, None);
+        let (mut near, _outbox) = coalesce(near, None);
         near.write_all(b"last words").await.unwrap();
         near.shutdown().await.unwrap();
         let mut read = Vec::new();
