@@ -1,5 +1,6 @@
-//! Who may read what a program serves that has no API: whoever the host knows by their bearer token, and lets do what
-//! the request does. It asks as an API server does: answers are remembered and shared, and callers bounded.
+//! Delegated authentication and authorization for a program that serves no API: the host knows the user of the bearer
+//! token, and authorizes what the request does. Its answers are remembered and shared, and callers are bounded, as in an
+//! API server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,16 +17,16 @@ use crate::auth::review::Turns;
 use crate::request::info;
 use crate::wire::encode;
 
-/// Longest time until a request is let in.
+/// Longest time for both answers.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Lets requests in.
-pub struct Gate {
+/// Authenticates and authorizes requests.
+pub struct DelegatedAuth {
     tokens: TokenReviewer,
     authorizer: Authorizer,
 }
 
-impl Gate {
+impl DelegatedAuth {
     /// Asks the host through `client`, which needs ClusterRole system:auth-delegator.
     pub fn new(client: Client) -> Self {
         let turns = Arc::new(Turns::default());
@@ -89,33 +90,33 @@ mod tests {
         (Client::new(service, "default"), times)
     }
 
-    async fn code(gate: &Gate, token: Option<&str>) -> u16 {
+    async fn code(auth: &DelegatedAuth, token: Option<&str>) -> u16 {
         let mut request = Request::get("/metrics").body(Body::empty()).unwrap();
         if let Some(token) = token {
             let value = format!("Bearer {token}").parse().unwrap();
             request.headers_mut().insert(http::header::AUTHORIZATION, value);
         }
-        let refused = gate.refusal(&request.into_parts().0, &Peer::default()).await;
+        let refused = auth.refusal(&request.into_parts().0, &Peer::default()).await;
         refused.map_or(200, |refused| refused.status().as_u16())
     }
 
     #[tokio::test]
-    async fn only_who_may_is_let_in() {
-        let gate = Gate::new(host().0);
+    async fn only_a_user_with_the_right_is_authorized() {
+        let auth = DelegatedAuth::new(host().0);
         let codes =
-            [code(&gate, Some("ann")).await, code(&gate, Some("bob")).await, code(&gate, Some("x")).await];
+            [code(&auth, Some("ann")).await, code(&auth, Some("bob")).await, code(&auth, Some("x")).await];
         assert_eq!(codes, [200, 403, 401]);
-        assert_eq!(code(&gate, None).await, 401);
+        assert_eq!(code(&auth, None).await, 401);
     }
 
     /// Each scrape cost two reviews, and so did each junk token of anybody.
     #[tokio::test]
     async fn who_was_asked_about_is_not_asked_about_again() {
         let (client, times) = host();
-        let gate = Gate::new(client);
+        let auth = DelegatedAuth::new(client);
         for _ in 0..10 {
-            assert_eq!((code(&gate, Some("ann")).await, code(&gate, Some("x")).await), (200, 401));
-            assert_eq!(code(&gate, None).await, 401);
+            assert_eq!((code(&auth, Some("ann")).await, code(&auth, Some("x")).await), (200, 401));
+            assert_eq!(code(&auth, None).await, 401);
         }
         assert_eq!(times.load(SeqCst), 3);
     }
@@ -123,8 +124,8 @@ mod tests {
     #[tokio::test]
     async fn a_token_that_is_too_long_to_be_one_is_not_asked_about() {
         let (client, times) = host();
-        let gate = Gate::new(client);
-        assert_eq!(code(&gate, Some(&"x".repeat(40_000))).await, 401);
+        let auth = DelegatedAuth::new(client);
+        assert_eq!(code(&auth, Some(&"x".repeat(40_000))).await, 401);
         assert_eq!(times.load(SeqCst), 0);
     }
 }
