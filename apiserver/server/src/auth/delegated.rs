@@ -13,7 +13,7 @@ use kube::Client;
 
 use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
 use crate::auth::authz::{Attributes, Authorizer};
-use crate::auth::review::Turns;
+use crate::auth::review::ReviewLimiter;
 use crate::request::info;
 use crate::wire::encode;
 
@@ -29,9 +29,9 @@ pub struct DelegatedAuth {
 impl DelegatedAuth {
     /// Asks the host through `client`, which needs ClusterRole system:auth-delegator.
     pub fn new(client: Client) -> Self {
-        let turns = Arc::new(Turns::default());
-        let tokens = TokenReviewer::new(client.clone(), turns.clone());
-        Self { tokens, authorizer: Authorizer::new(client, turns) }
+        let limiter = Arc::new(ReviewLimiter::default());
+        let tokens = TokenReviewer::new(client.clone(), limiter.clone());
+        Self { tokens, authorizer: Authorizer::new(client, limiter) }
     }
 
     /// Believes only tokens for one of these audiences; with none, those for the host's own.

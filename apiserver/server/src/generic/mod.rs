@@ -43,7 +43,7 @@ use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
 use crate::audit::{Audit, Counts};
 use crate::auth::authn::{HostConfigSource, TokenReviewer};
 use crate::auth::authz::Authorizer;
-use crate::auth::review::Turns;
+use crate::auth::review::ReviewLimiter;
 use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
@@ -84,7 +84,7 @@ impl Server {
         let tokens = or(&client, "--authentication-kubeconfig", files.authentication.as_deref()).await?;
         let reviews = or(&client, "--authorization-kubeconfig", files.authorization.as_deref()).await?;
         let levels = PriorityLevels::new(options.controller_users.iter().cloned());
-        let turns = Arc::new(Turns::new(levels));
+        let limiter = Arc::new(ReviewLimiter::new(levels));
         let (mut metrics, counts) = (Metrics::new(), Counts::default());
         counts.register(metrics.registry());
         let audit = Audit::open(&options.audit, counts)?;
@@ -94,8 +94,8 @@ impl Server {
             listener,
             tls,
             trusted,
-            tokens: TokenReviewer::new(tokens, turns.clone()).for_audiences(options.api_audiences.clone()),
-            authorizer: Arc::new(Authorizer::new(reviews, turns)),
+            tokens: TokenReviewer::new(tokens, limiter.clone()).for_audiences(options.api_audiences.clone()),
+            authorizer: Arc::new(Authorizer::new(reviews, limiter)),
             namespaces: Arc::new(HostNamespaces::follow(client.clone())),
             client,
             backend,

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use super::flights::Key;
 use super::payer::Payer;
+use super::singleflight::Key;
 
 /// Each full KiB of a key and its answer counts as one more answer.
 const KIB: usize = 1024;

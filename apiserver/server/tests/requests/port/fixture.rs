@@ -11,7 +11,7 @@ use drydock_server::admission::Admission;
 use drydock_server::audit::Audit;
 use drydock_server::auth::authn::{Authenticator, HostConfig, HostConfigSource, TokenReviewer};
 use drydock_server::auth::authz::Authorizer;
-use drydock_server::auth::review::Turns;
+use drydock_server::auth::review::ReviewLimiter;
 use drydock_server::chain::Chain;
 use drydock_server::chain::health::Health;
 use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
@@ -120,7 +120,7 @@ impl Port {
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = Limits { reading: settings.in_flight, mutating: settings.in_flight };
         let controllers = PriorityLevels::new([CONTROLLER.to_owned()]);
-        let turns = Arc::new(Turns::new(controllers.clone()));
+        let limiter = Arc::new(ReviewLimiter::new(controllers.clone()));
         let flow_control = Arc::new(FlowControl::new(controllers, limits));
         metrics.show_flow_control(flow_control.clone());
         let sending = settings.sending.clone();
@@ -133,10 +133,10 @@ impl Port {
         let chain = Chain {
             authenticator: Authenticator::new(
                 trusted,
-                Some(TokenReviewer::new(host.clone(), turns.clone())),
+                Some(TokenReviewer::new(host.clone(), limiter.clone())),
                 true,
             ),
-            authorizer: Arc::new(Authorizer::new(host, turns)),
+            authorizer: Arc::new(Authorizer::new(host, limiter)),
             flow_control,
             health,
             metrics,

@@ -1,6 +1,6 @@
 //! Reviews in flight: requests with equal questions share one review (singleflight).
 //!
-//! Lock order: the flights, then the cache of whoever asks ([`Flights::begin`] looks into it).
+//! Lock order: the singleflight, then the cache of whoever asks ([`Singleflight::begin`] looks into it).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ pub(crate) type Key = Arc<[u8]>;
 type Outcome<V> = Option<Option<V>>;
 
 /// The reviews in flight of one sort.
-pub(super) struct Flights<V>(Mutex<HashMap<Key, watch::Sender<Outcome<V>>>>);
+pub(super) struct Singleflight<V>(Mutex<HashMap<Key, watch::Sender<Outcome<V>>>>);
 
 /// Waits for the answer of a review in flight.
 pub(super) struct Awaited<V>(watch::Receiver<Outcome<V>>);
 
 /// A review in flight, until it has its answer.
 pub(super) struct Flight<V> {
-    flights: Arc<Flights<V>>,
+    singleflight: Arc<Singleflight<V>>,
     key: Key,
     sender: watch::Sender<Outcome<V>>,
 }
 
-/// What [`Flights::begin`] finds.
+/// What [`Singleflight::begin`] finds.
 pub(super) enum Begun<V> {
     /// Nobody asks this yet: whoever began is to ask.
     Now(Flight<V>, Awaited<V>),
@@ -37,7 +37,7 @@ pub(super) enum Begun<V> {
     Known(V),
 }
 
-impl<V> Flights<V> {
+impl<V> Singleflight<V> {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::default()))
     }
@@ -49,16 +49,16 @@ impl<V> Flights<V> {
 
     /// Begins a review of `key`, unless one is in flight or the answer is `known` by now.
     pub(super) fn begin(self: &Arc<Self>, key: Key, known: impl FnOnce() -> Option<V>) -> Begun<V> {
-        let mut flights = self.0.lock();
-        if let Some(sender) = flights.get(&key) {
+        let mut singleflight = self.0.lock();
+        if let Some(sender) = singleflight.get(&key) {
             return Begun::Before(Awaited(sender.subscribe()));
         }
         if let Some(answer) = known() {
             return Begun::Known(answer);
         }
         let (sender, awaited) = watch::channel(None);
-        flights.insert(key.clone(), sender.clone());
-        Begun::Now(Flight { flights: self.clone(), key, sender }, Awaited(awaited))
+        singleflight.insert(key.clone(), sender.clone());
+        Begun::Now(Flight { singleflight: self.clone(), key, sender }, Awaited(awaited))
     }
 }
 
@@ -79,7 +79,7 @@ impl<V> Flight<V> {
 /// Also of a review that panics: those who wait learn that there is no answer, as no sender is left.
 impl<V> Drop for Flight<V> {
     fn drop(&mut self) {
-        let sender = self.flights.0.lock().remove(&self.key);
+        let sender = self.singleflight.0.lock().remove(&self.key);
         drop(sender);
     }
 }

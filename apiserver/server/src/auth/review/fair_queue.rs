@@ -1,48 +1,48 @@
-//! The reviews that one payer waits for, and which of its connections is next: the one that has had the fewest turns of
+//! The reviews that one payer waits for, and which of its connections is next: the one that has had the fewest permits of
 //! late.
 
 use std::collections::{HashMap, VecDeque};
 
-use super::pace::Starts;
+use super::rate::RateMeter;
 
-/// One payer's waiters, turns and joiners.
-pub(super) struct Lane<W> {
+/// One payer's waiters, permits and joiners.
+pub(super) struct FairQueue<W> {
     /// Oldest first.
     waiters: VecDeque<Waiter<W>>,
-    /// The connections that wait, or have had a turn of late.
+    /// The connections that wait, or have had a permit of late.
     connections: HashMap<u64, Load>,
     /// Reviews in flight.
     pub(super) in_flight: usize,
     /// Requests that wait for a review that another one began.
     pub(super) joined: usize,
-    pub(super) starts: Starts,
-    /// Turns of late.
+    pub(super) meter: RateMeter,
+    /// Permits of late.
     pub(super) had: u32,
 }
 
-/// One that waits for a turn. `W` wakes it.
+/// One that waits for a permit. `W` wakes it.
 pub(super) struct Waiter<W> {
     pub(super) ticket: u64,
     pub(super) connection: u64,
     pub(super) waker: W,
 }
 
-/// What a connection takes of its lane; a greater one makes room for a smaller one.
+/// What a connection takes of its queue; a greater one makes room for a smaller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Load {
     waiting: usize,
     had: u32,
 }
 
-impl<W> Default for Lane<W> {
+impl<W> Default for FairQueue<W> {
     fn default() -> Self {
-        let (waiters, connections, starts) = (VecDeque::new(), HashMap::new(), Starts::default());
-        Self { waiters, connections, in_flight: 0, joined: 0, starts, had: 0 }
+        let (waiters, connections, meter) = (VecDeque::new(), HashMap::new(), RateMeter::default());
+        Self { waiters, connections, in_flight: 0, joined: 0, meter, had: 0 }
     }
 }
 
-impl<W> Lane<W> {
-    /// How many wait for a turn.
+impl<W> FairQueue<W> {
+    /// How many wait for a permit.
     pub(super) fn waiting(&self) -> usize {
         self.waiters.len()
     }
@@ -59,10 +59,7 @@ impl<W> Lane<W> {
 
     /// Whether there is nothing to remember.
     pub(super) fn is_idle(&self) -> bool {
-        self.waiters.is_empty()
-            && self.in_flight + self.joined == 0
-            && self.had == 0
-            && self.starts.is_empty()
+        self.waiters.is_empty() && self.in_flight + self.joined == 0 && self.had == 0 && self.meter.is_empty()
     }
 
     /// Enqueues one.
@@ -77,7 +74,7 @@ impl<W> Lane<W> {
         at.and_then(|at| self.take(at)).is_some()
     }
 
-    /// Dequeues the next one, and counts its turn.
+    /// Dequeues the next one, and counts its permit.
     pub(super) fn begin(&mut self) -> Option<Waiter<W>> {
         let had = |waiter: &Waiter<W>| self.connections.get(&waiter.connection).map_or(0, |load| load.had);
         let at = match self.connections.len() {
@@ -91,7 +88,7 @@ impl<W> Lane<W> {
         Some(waiter)
     }
 
-    /// Counts a turn of `connection` no more.
+    /// Counts a permit of `connection` no more.
     pub(super) fn take_back(&mut self, connection: u64) {
         self.had = self.had.saturating_sub(1);
         if let Some(load) = self.connections.get_mut(&connection) {
@@ -100,14 +97,14 @@ impl<W> Lane<W> {
         self.forget_if_idle(connection);
     }
 
-    /// Forgets all turns of late.
+    /// Forgets all permits of late.
     pub(super) fn forget_turns(&mut self) {
         self.had = 0;
         self.connections.values_mut().for_each(|load| load.had = 0);
         self.connections.retain(|_, load| load.waiting > 0);
     }
 
-    /// The newest waiter of the connection with the most waiters, or else the most turns of late, if that has more of
+    /// The newest waiter of the connection with the most waiters, or else the most permits of late, if that has more of
     /// them than `connection` will have with one waiter more.
     pub(super) fn displaced_by(&self, connection: u64) -> Option<u64> {
         let Load { waiting, had } = self.connections.get(&connection).copied().unwrap_or_default();

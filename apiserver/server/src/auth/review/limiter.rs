@@ -6,71 +6,71 @@ use std::time::Duration;
 
 use drydock_machinery::ApiError;
 
-pub use super::lanes::Bounds;
-use super::lanes::Wish;
-pub use super::pace::Pace;
+pub use super::fair_queues::Bounds;
+use super::fair_queues::Requester;
 use super::payer::Payer;
-use super::queue::{Joined, Queue, Turn};
+use super::queue::{Joined, Queue, ReviewPermit};
+pub use super::rate::Rate;
 use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
 use crate::request::user::User;
 
-/// No pace.
-const ANY: Pace = Pace { burst: 1, every: Duration::ZERO };
+/// No bound on the rate.
+const ANY: Rate = Rate { burst: 1, every: Duration::ZERO };
 
 /// Users of a level above everybody else's. The reviews in flight of all three classes together are fewer than the host
 /// takes at a time on the connection that they share with other requests (kube-apiserver,
 /// --http2-max-streams-per-connection: 100).
 const COMPONENTS: Bounds = Bounds {
     in_flight: 32,
-    in_flight_per_lane: 16,
-    pace: ANY,
-    pace_per_lane: ANY,
+    in_flight_per_payer: 16,
+    rate: ANY,
+    rate_per_payer: ANY,
     waiting: 4096,
-    waiting_per_lane: 512,
+    waiting_per_payer: 512,
     joined: 4096,
-    joined_per_lane: 1024,
+    joined_per_payer: 1024,
 };
 
 /// Everybody else. The host serves our reviews before the requests of its own users, so none of them may cause more than
 /// this of it: 100 a second, and 200 at once.
 const USERS: Bounds = Bounds {
     in_flight: 40,
-    pace_per_lane: Pace { burst: 200, every: Duration::from_millis(10) },
+    rate_per_payer: Rate { burst: 200, every: Duration::from_millis(10) },
     ..COMPONENTS
 };
 
 /// No second has more than 198 starts.
-const STRANGERS_PACE: Pace = Pace { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
+const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
 /// Each connection of an address on which nobody has been authenticated may wait: there are no more of them
 /// (--max-connections-per-address).
 const STRANGERS: Bounds = Bounds {
     in_flight: 24,
-    in_flight_per_lane: 8,
-    pace: STRANGERS_PACE,
-    pace_per_lane: STRANGERS_PACE,
+    in_flight_per_payer: 8,
+    rate: STRANGERS_RATE,
+    rate_per_payer: STRANGERS_RATE,
     waiting: 1024,
-    waiting_per_lane: 256,
+    waiting_per_payer: 256,
     joined: 2048,
-    joined_per_lane: 1024,
+    joined_per_payer: 1024,
 };
 
 /// Decides who may start a review, and when. A program has one for the reviews of tokens and of access together.
-pub struct Turns {
+pub struct ReviewLimiter {
     levels: PriorityLevels,
     components: Arc<Queue>,
     users: Arc<Queue>,
     strangers: Arc<Queue>,
 }
 
-impl Default for Turns {
+impl Default for ReviewLimiter {
     fn default() -> Self {
         Self::new(PriorityLevels::default())
     }
 }
 
-impl Turns {
-    /// With the usual bounds; `levels` tell whose reviews have no pace.
+impl ReviewLimiter {
+    /// With the usual bounds; `levels` tell whose reviews have no bound on their rate.
     pub fn new(levels: PriorityLevels) -> Self {
         let [components, users, strangers] =
             [COMPONENTS, USERS, STRANGERS].map(|bounds| Arc::new(Queue::new(bounds)));
@@ -94,14 +94,14 @@ impl Turns {
         Payer::user(user, &self.levels)
     }
 
-    /// A turn for `payer` in a request from `origin`. It waits for at most a quarter of the time until the request's
+    /// A permit for `payer` in a request from `origin`. It waits for at most a quarter of the time until the request's
     /// deadline, and no longer than 10 s; 429 if it would have to wait longer.
-    pub(super) async fn turn(&self, payer: Payer, origin: &Origin) -> Result<Turn, ApiError> {
+    pub(super) async fn permit(&self, payer: Payer, origin: &Origin) -> Result<ReviewPermit, ApiError> {
         let connection = match &payer {
             Payer::Component(_) | Payer::User(_) => 0,
             Payer::Stranger(_) => origin.connection,
         };
-        self.queue(&payer).turn(Wish { payer, connection }, origin.deadline).await
+        self.queue(&payer).permit(Requester { payer, connection }, origin.deadline).await
     }
 
     /// A place for `payer` among the requests that wait for a review which another one started; 429 if there is none.
@@ -126,6 +126,6 @@ mod tests {
     #[test]
     fn every_connection_of_an_address_may_wait() {
         let connections = serve::Bounds::default().connections_per_address;
-        assert!(STRANGERS.waiting_per_lane >= connections, "{connections}");
+        assert!(STRANGERS.waiting_per_payer >= connections, "{connections}");
     }
 }
