@@ -11,7 +11,7 @@ use drydock_server::auth::authn::Peer;
 use drydock_server::auth::delegated::DelegatedAuth;
 use drydock_server::chain::health::Health;
 use drydock_server::request::query::Query;
-use drydock_server::serve::{self, Answer, Bounds};
+use drydock_server::serve::{self, Bounds, RequestHandler};
 use drydock_server::tls::{Serving, server_config};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -59,10 +59,10 @@ pub struct Paths {
     pub metrics: Router,
 }
 
-impl Answer for Paths {
+impl RequestHandler for Paths {
     type Body = Body;
 
-    async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
+    async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Body> {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         if let Some(answer) = self.health.probe(request.method(), request.uri().path(), &query) {
             return answer;
@@ -115,7 +115,7 @@ mod tests {
             ("/metrics", 401),
         ] {
             let request = Request::get(path).body(Body::empty()).unwrap();
-            let answer = paths.answer(request, &Peer::default()).await;
+            let answer = paths.handle(request, &Peer::default()).await;
             assert_eq!(answer.status(), code, "{path}");
             let text = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
             assert!(!String::from_utf8_lossy(&text).contains("pods"), "{path}");

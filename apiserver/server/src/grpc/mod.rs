@@ -48,7 +48,7 @@ use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
 use crate::sending::Outgoing;
-use crate::serve::Answer;
+use crate::serve::RequestHandler;
 use checks::Checks;
 pub use read::Read;
 use reviews::review;
@@ -129,10 +129,10 @@ impl Mux {
     }
 }
 
-impl Answer for Mux {
+impl RequestHandler for Mux {
     type Body = Outgoing<ResponseGuard>;
 
-    async fn answer(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
+    async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
         match self.grpc.as_ref().filter(|_| is_call(&request)) {
             // Boxed: its state is larger than that of other requests, which would all make room for it.
             Some(grpc) => Box::pin(self.chain.serve_call(grpc, request, peer)).await,

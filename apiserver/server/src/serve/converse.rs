@@ -23,7 +23,7 @@ use super::permit::ConnectionPermit;
 use super::requests::Requests;
 use super::windows::{Reread, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
-use super::{Answer, Bounds};
+use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
 use crate::sending::Streams;
 use crate::sending::guarded_body::guard;
@@ -69,10 +69,10 @@ enum Notice {
 }
 
 /// Answers the requests of one connection until it ends, idles, or the port stops.
-pub(super) async fn converse<A: Answer>(
+pub(super) async fn converse<A: RequestHandler>(
     stream: TlsStream<TcpStream>,
     client: Client,
-    answers: &Arc<A>,
+    handler: &Arc<A>,
     permit: &Arc<ConnectionPermit>,
     stop: &CancellationToken,
     bounds: Bounds,
@@ -86,15 +86,15 @@ pub(super) async fn converse<A: Answer>(
     let Some(stream) = begun else { return };
     let builder = http_settings(bounds, is_front_proxy);
     let connection = peer.connection().clone();
-    let (answers, counted, here) = (answers.clone(), requests.clone(), permit.clone());
+    let (handler, counted, here) = (handler.clone(), requests.clone(), permit.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (answers, peer, here, open) = (answers.clone(), peer.clone(), here.clone(), counted.open());
+        let (handler, peer, here, open) = (handler.clone(), peer.clone(), here.clone(), counted.open());
         here.comes_to(Stage::Requesting);
         here.close_if_overstayed(bounds.headers);
         // Its state is of many KiB, and would be moved about by those who wrap it.
         Box::pin(async move {
             let version = request.version();
-            let answer = answers.answer(request.map(Body::new), &peer).await;
+            let answer = handler.handle(request.map(Body::new), &peer).await;
             // HTTP/1.1 asks one thing at a time: another connection would only cost another handshake.
             if version == Version::HTTP_2 {
                 here.retire_if_nobodys();

@@ -68,13 +68,13 @@ impl Default for Bounds {
     }
 }
 
-/// Who answers the requests that come in by a port.
-pub trait Answer: Send + Sync + 'static {
+/// Answers the requests that come in by a port.
+pub trait RequestHandler: Send + Sync + 'static {
     /// The body of an answer.
     type Body: HttpBody<Data: Send, Error: Into<axum::BoxError>> + Send + Unpin + 'static;
 
     /// The answer to a request; whatever goes wrong, there is one.
-    fn answer(
+    fn handle(
         &self,
         request: Request<Body>,
         peer: &Peer,
@@ -105,32 +105,32 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Serves until `stop` is cancelled, then lets what is in flight finish.
-pub async fn serve<A: Answer>(
+pub async fn serve<A: RequestHandler>(
     listener: TcpListener,
     tls: ServerConfig,
-    answers: Arc<A>,
+    handler: Arc<A>,
     stop: CancellationToken,
     bounds: Bounds,
 ) {
     let connections = TaskTracker::new();
     let permits =
         ConnectionPermits::new(open_files::allow(bounds.connections), bounds.connections_per_address);
-    let door = Arc::new(Door {
+    let port = Arc::new(Port {
         tls: Arc::new(tls),
         handshakes: Handshakes::new(bounds.connections_per_address),
-        answers,
+        handler,
         stop,
         bounds,
     });
     loop {
         let accepted = tokio::select! {
-            () = door.stop.cancelled() => break,
+            () = port.stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, from)) => {
-                let (door, permit) = (door.clone(), Arc::new(permits.take(from.ip())));
-                connections.spawn(async move { door.serve(stream, &permit).await });
+                let (port, permit) = (port.clone(), Arc::new(permits.take(from.ip())));
+                connections.spawn(async move { port.serve(stream, &permit).await });
                 // It has a turn before so many others are accepted that it loses its permit again.
                 tokio::task::yield_now().await;
             }
@@ -153,20 +153,20 @@ pub async fn serve<A: Answer>(
 }
 
 /// What every connection of a port has in common.
-struct Door<A> {
+struct Port<A> {
     tls: Arc<ServerConfig>,
     handshakes: Handshakes,
-    answers: Arc<A>,
+    handler: Arc<A>,
     stop: CancellationToken,
     bounds: Bounds,
 }
 
-impl<A: Answer> Door<A> {
+impl<A: RequestHandler> Port<A> {
     /// Serves one connection until it ends or loses its permit.
     async fn serve(&self, stream: TcpStream, permit: &Arc<ConnectionPermit>) {
         let served = async {
             if let Some((stream, client)) = self.greet(stream, permit).await {
-                converse(stream, client, &self.answers, permit, &self.stop, self.bounds).await;
+                converse(stream, client, &self.handler, permit, &self.stop, self.bounds).await;
             }
         };
         tokio::select! {
@@ -226,6 +226,6 @@ impl<A: Answer> Door<A> {
             true => Some(self.handshakes.verification(permit.source, permit.id).await),
             false => None,
         };
-        Client { is_front_proxy: self.answers.is_front_proxy(&peer), peer: Arc::new(peer) }
+        Client { is_front_proxy: self.handler.is_front_proxy(&peer), peer: Arc::new(peer) }
     }
 }
