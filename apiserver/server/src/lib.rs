@@ -31,7 +31,7 @@ pub mod tls;
 pub mod admission;
 pub mod api_group;
 pub mod request;
-pub mod sending;
+pub mod responses;
 #[cfg(test)]
 mod testing;
 pub mod watch;

@@ -20,7 +20,7 @@ use crate::auth::authn::Peer;
 use crate::auth::authz::Decision;
 use crate::request::info::RequestInfo;
 use crate::request::user::User;
-use crate::sending::guarded_body::guard;
+use crate::responses::guarded_body::guard;
 
 /// The audit context of one request; it is empty for one that is not logged.
 #[derive(Clone, Default)]

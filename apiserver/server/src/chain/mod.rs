@@ -32,7 +32,7 @@ use crate::metrics::{Metrics, OpenWatch};
 use crate::request::info::{self, RequestInfo, Verb};
 use crate::request::spans;
 use crate::request::user::User;
-use crate::sending::{Delivery, Outgoing, Sending, Streaming};
+use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
 use crate::wire::body;
 use crate::wire::encode;
 pub(crate) use admit::{Admitted, NotAdmitted};
@@ -56,7 +56,7 @@ pub struct Chain {
     /// Longest time that a request which does not stream may take.
     pub request_timeout: Duration,
     /// Answers on their way out.
-    pub sending: Sending,
+    pub responses: OpenResponses,
 }
 
 /// Media type of server-side apply, which metrics tell from other patches.
@@ -78,7 +78,7 @@ impl Chain {
         &self,
         request: http::Request<Body>,
         peer: &Peer,
-    ) -> Response<Outgoing<ResponseGuard>> {
+    ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
         let info = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());
@@ -113,7 +113,7 @@ impl Chain {
         mut response: Response<Body>,
         guard: ResponseGuard,
         of: Answered<'_>,
-    ) -> Response<Outgoing<ResponseGuard>> {
+    ) -> Response<ResponseBody<ResponseGuard>> {
         audit_id::write(response.headers_mut(), of.audit_id);
         let took = of.started.elapsed();
         spans::answered(of.info, of.audit_id, of.code, took);
@@ -124,7 +124,7 @@ impl Chain {
             ResponseGuard::Seats(_) => (self.metrics.sizes(&info), of.by),
         };
         let (user, connection) = (of.user, of.peer.connection().clone());
-        self.sending.send(response, Delivery { deadline, user, connection, guard, sizes })
+        self.responses.send(response, Delivery { deadline, user, connection, guard, sizes })
     }
 
     async fn answer(

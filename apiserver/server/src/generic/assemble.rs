@@ -15,7 +15,7 @@ use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Limits, PriorityLevels};
 use crate::grpc::{Grpc, Mux};
 use crate::handlers::fencing::FencingTokens;
-use crate::sending::Sending;
+use crate::responses::OpenResponses;
 
 impl Server {
     /// Everything that a request passes through, with the port where it comes in.
@@ -27,8 +27,8 @@ impl Server {
         let mount = |service| Grpc::new(service, health.clone(), stop.now.clone());
         let grpc = self.service.take().map(mount).transpose()?;
         let options = self.options;
-        let (mut metrics, sending) = (self.metrics, Sending::default());
-        sending.register(metrics.registry());
+        let (mut metrics, responses) = (self.metrics, OpenResponses::default());
+        responses.register(metrics.registry());
         let kinds = self.resources.iter().map(|resource| resource.kind.names());
         metrics.show_caches(kinds.zip(self.caches.iter().map(|cache| cache.metrics())));
         let levels = PriorityLevels::new(options.controller_users);
@@ -53,7 +53,7 @@ impl Server {
             audit: self.audit,
             api,
             request_timeout: options.request_timeout,
-            sending,
+            responses,
         };
         Ok((self.listener, self.tls, Mux { chain: Arc::new(chain), grpc }))
     }

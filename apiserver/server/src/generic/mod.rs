@@ -191,9 +191,9 @@ impl Server {
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
         let (listener, tls, mux) = self.assemble(&stop)?;
-        let sending = mux.chain.sending.clone();
+        let responses = mux.chain.responses.clone();
         let mux = Arc::new(mux);
-        let look_after = async move { sending.look_after().await };
+        let look_after = async move { responses.look_after().await };
         // Until the last connection has ended, which may be long after `stop`.
         let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
         let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));

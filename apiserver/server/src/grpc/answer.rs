@@ -21,7 +21,7 @@ use super::routes::Route;
 use super::{Grpc, Refusal, message};
 use crate::flow_control::Seats;
 use crate::request::user::User;
-use crate::sending::Streaming;
+use crate::responses::Streaming;
 
 /// Time for the message of a health check, which comes from anybody.
 const CHECK_TIME: Duration = Duration::from_secs(10);

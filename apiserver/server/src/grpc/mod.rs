@@ -47,7 +47,7 @@ use crate::auth::authn::Peer;
 use crate::chain::{Chain, ResponseGuard};
 use crate::flow_control::fair_budget::FairBudget;
 use crate::request::user::User;
-use crate::sending::Outgoing;
+use crate::responses::ResponseBody;
 use crate::serve::RequestHandler;
 use checks::Checks;
 pub use read::Read;
@@ -73,7 +73,7 @@ pub trait Service: Send + Sync + 'static {
     fn reads(&self, path: &str, message: &[u8]) -> Result<Vec<Read>, tonic::Status>;
 
     /// Answers a call that `user` may make. The request has no credentials, and its body is one uncompressed frame. A
-    /// streamed answer may carry [`Streaming`](crate::sending::Streaming) as an extension, for what it holds in memory.
+    /// streamed answer may carry [`Streaming`](crate::responses::Streaming) as an extension, for what it holds in memory.
     /// When the stream has to end, its body is dropped and the client gets the status.
     async fn call(&self, user: &User, request: Request<Body>) -> Response<Body>;
 
@@ -130,7 +130,7 @@ impl Mux {
 }
 
 impl RequestHandler for Mux {
-    type Body = Outgoing<ResponseGuard>;
+    type Body = ResponseBody<ResponseGuard>;
 
     async fn handle(&self, request: Request<Body>, peer: &Peer) -> Response<Self::Body> {
         match self.grpc.as_ref().filter(|_| is_call(&request)) {

@@ -26,7 +26,7 @@ use crate::flow_control::Work;
 use crate::request::info::{self, RequestInfo, Verb};
 use crate::request::spans;
 use crate::request::user::User;
-use crate::sending::Outgoing;
+use crate::responses::ResponseBody;
 
 /// Audit annotation of a call that reads more than one resource: an event has room for the first one alone.
 const READS: &str = "grpc.drydock/reads";
@@ -87,7 +87,7 @@ impl Chain {
         grpc: &Grpc,
         request: Request<Body>,
         peer: &Peer,
-    ) -> Response<Outgoing<ResponseGuard>> {
+    ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
         let parsed = Arc::new(info::parse(request.method(), request.uri()));
         let audit_id = audit_id::of(request.headers());

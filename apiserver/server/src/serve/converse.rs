@@ -25,8 +25,8 @@ use super::windows::{Reread, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
-use crate::sending::Streams;
-use crate::sending::guarded_body::guard;
+use crate::responses::Streams;
+use crate::responses::guarded_body::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;

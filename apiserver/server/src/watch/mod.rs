@@ -31,7 +31,7 @@ use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::WatchEvents;
-use crate::sending::{InitialEvents, Streaming};
+use crate::responses::{InitialEvents, Streaming};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate::Format;
 use backlog::Backlog;

@@ -15,7 +15,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::{HostConfig, Origin, request_header, x509};
 use crate::request::user::User;
-use crate::sending::Connection;
+use crate::responses::Connection;
 use crate::tls::ClientCa;
 use crate::tls::client_cert::turning_points;
 

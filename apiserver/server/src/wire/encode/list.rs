@@ -25,7 +25,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use super::object::ObjectView;
 use super::{compress, response};
 use crate::flow_control::fair_budget::Holding;
-use crate::sending::Streaming;
+use crate::responses::Streaming;
 use crate::wire::negotiate::{Format, Output};
 use json::Json;
 use pieces::{Indented, PIECE, Pieces, Steps};

@@ -18,7 +18,7 @@ use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
 use drydock_server::grpc::{Grpc, Mux, Service};
 use drydock_server::host::{self, Patience};
 use drydock_server::metrics::Metrics;
-use drydock_server::sending::Sending;
+use drydock_server::responses::OpenResponses;
 use drydock_server::serve::{self, Bounds};
 use drydock_server::tls::{self, ServingCertificate, self_signed};
 use drydock_storage::cache::Config;
@@ -80,7 +80,7 @@ pub struct Settings {
     pub audit: Option<Arc<Audit>>,
     pub admission: Vec<Arc<dyn Admission>>,
     pub store: SqliteOptions,
-    pub sending: Sending,
+    pub responses: OpenResponses,
     pub service: Option<Arc<dyn Service>>,
 }
 
@@ -96,7 +96,7 @@ impl Default for Settings {
             audit,
             admission,
             store: SqliteOptions::default(),
-            sending: Sending::default(),
+            responses: OpenResponses::default(),
             service: None,
         }
     }
@@ -111,7 +111,7 @@ impl Port {
         let kinds = [Gadget::namespaced(), Gadget::cluster()];
         metrics.show_caches(kinds.iter().map(Kind::names).zip(caches));
         let (asked, tokens) = (Arc::default(), Arc::default());
-        settings.sending.register(metrics.registry());
+        settings.responses.register(metrics.registry());
         let (host_answers, answers) = watch::channel(true);
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
         let good_is_revoked = Arc::<AtomicBool>::default();
@@ -123,8 +123,8 @@ impl Port {
         let limiter = Arc::new(ReviewLimiter::new(controllers.clone()));
         let flow_control = Arc::new(FlowControl::new(controllers, limits));
         metrics.show_flow_control(flow_control.clone());
-        let sending = settings.sending.clone();
-        let _sweeper = AbortOnDropHandle::new(tokio::spawn(async move { sending.look_after().await }));
+        let responses = settings.responses.clone();
+        let _sweeper = AbortOnDropHandle::new(tokio::spawn(async move { responses.look_after().await }));
         let health = Health::default()
             .live("ping", Arc::new(|| Ok(())))
             .notice("storage-writes", Arc::new(move || backend.refuses_writes()));
@@ -143,7 +143,7 @@ impl Port {
             audit: settings.audit,
             api,
             request_timeout: settings.request_timeout,
-            sending: settings.sending,
+            responses: settings.responses,
         };
         let mux = Arc::new(Mux { chain: Arc::new(chain), grpc });
         let _reviews = AbortOnDropHandle::new(tokio::spawn(mux.clone().review_streams()));

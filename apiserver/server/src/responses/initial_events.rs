@@ -17,7 +17,7 @@ struct Guard {
 
 impl InitialEvents {
     /// Keeps `guard`, at most until `deadline`. A client that does not read does not have its watch go on, so it is the
-    /// look at the open answers that ends this.
+    /// look at the open responses that ends this.
     pub fn keep(&self, guard: impl Send + 'static, deadline: Instant) {
         *self.0.lock() = Some(Guard { until: deadline, _guard: Box::new(guard) });
     }

@@ -1,4 +1,4 @@
-//! One open answer: what it holds, how it gets on, and how it is ended from outside.
+//! One open response: what it holds, how it gets on, and how it is ended from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
-use super::ledger::{LATE, Shared};
+use super::open_responses::{LATE, Shared};
 use super::stream::Stream;
 use super::{Connection, Streaming, stream};
 use crate::request::user::User;
 
-/// What an open answer costs whatever it holds: its stream, its task, its head, a watch's place among the sleepers, and
+/// What an open response costs whatever it holds: its stream, its task, its head, a watch's place among the sleepers, and
 /// [`SMALL`] bytes of frames.
 pub(super) const BASE: usize = 6 * 1024;
 /// So many bytes of small frames are given to the transport before they are counted, being within [`BASE`]. It is also
@@ -24,22 +24,22 @@ pub(super) const SMALL: usize = 4 * 1024;
 /// Time in which what was ended lets go of what it holds.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// An open answer and what it keeps until it has been sent: its seat, for one.
-pub(super) struct Answer<G> {
-    pub(super) record: Record,
+/// An open response and what it keeps until it has been sent: its seat, for one.
+pub(super) struct OpenResponse<G> {
+    pub(super) account: Account,
     pub(super) guard: Mutex<Option<G>>,
 }
 
-/// An open answer, whatever it keeps.
-pub(super) trait Open: Send + Sync {
-    fn record(&self) -> &Record;
+/// An open response, whatever it keeps.
+pub(super) trait Tracked: Send + Sync {
+    fn account(&self) -> &Account;
     /// Gives back what it keeps: its time is up, and the transport may never take the rest.
     fn give_back(&self);
 }
 
-impl<G: Send> Open for Answer<G> {
-    fn record(&self) -> &Record {
-        &self.record
+impl<G: Send> Tracked for OpenResponse<G> {
+    fn account(&self) -> &Account {
+        &self.account
     }
 
     fn give_back(&self) {
@@ -48,8 +48,8 @@ impl<G: Send> Open for Answer<G> {
     }
 }
 
-/// The account of an open answer.
-pub(super) struct Record {
+/// The account of an open response.
+pub(super) struct Account {
     /// Who asked, where that is known.
     pub(super) user: Option<Arc<User>>,
     pub(super) connection: Arc<Connection>,
@@ -76,7 +76,7 @@ pub(super) struct Record {
     watched: Mutex<Watched>,
 }
 
-/// How an answer gets on, as seen by the sweeper alone.
+/// How a response gets on, as seen by the sweeper alone.
 #[derive(Clone, Copy)]
 struct Watched {
     /// Grows with every piece that the transport is given or takes.
@@ -85,14 +85,14 @@ struct Watched {
     ended: Option<(Ended, Instant)>,
 }
 
-/// What has been ended for an answer.
+/// What has been ended for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Stream,
     Connection,
 }
 
-/// How an answer gets on.
+/// How a response gets on.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     /// Whether the transport has not taken everything that it was given.
@@ -105,8 +105,8 @@ pub(super) struct Look {
     pub(super) ending: bool,
 }
 
-impl Record {
-    /// The account of an answer that is sent on `connection` by the task that calls this.
+impl Account {
+    /// The account of a response that is sent on `connection` by the task that calls this.
     pub(super) fn open(
         (shared, slot): (Arc<Shared>, usize),
         (user, connection): (Option<Arc<User>>, Arc<Connection>),
@@ -215,7 +215,7 @@ impl Record {
         ended_at.map_or(self.deadline, |at| self.deadline.min(*at + LATE))
     }
 
-    /// Resets its stream. In HTTP/1.1, where a connection carries one answer at a time, closes the connection.
+    /// Resets its stream. In HTTP/1.1, where a connection carries one response at a time, closes the connection.
     pub(super) fn end(&self, now: Instant) {
         let ended = match &self.stream {
             Some(stream) => {
@@ -254,7 +254,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for Account {
     fn drop(&mut self) {
         self.shared.free(self.base + self.frames.load(Relaxed));
         self.shared.leave(self.slot);

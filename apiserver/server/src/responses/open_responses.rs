@@ -1,4 +1,4 @@
-//! All open answers of one server, and what they hold together.
+//! All open responses of one server, and what they hold together.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,13 +16,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::sync::Notify;
 
-use super::answer::{Answer, Open, Record};
-use super::outgoing::Outgoing;
+use super::body::ResponseBody;
+use super::open_response::{Account, OpenResponse, Tracked};
 use super::{Connection, Streaming};
 use crate::metrics::Sizes;
 use crate::request::user::User;
 
-/// What open answers may hold.
+/// What open responses may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes that all of them hold together.
@@ -43,11 +43,11 @@ impl Default for Limits {
 /// A stream that ends by itself is given this longer to do so.
 pub(super) const LATE: Duration = Duration::from_secs(1);
 
-/// The open answers of one server.
+/// The open responses of one server.
 #[derive(Clone)]
-pub struct Sending(pub(super) Arc<Shared>);
+pub struct OpenResponses(pub(super) Arc<Shared>);
 
-/// To whom, and on what delivery, an answer is sent.
+/// To whom, and on what delivery, a response is sent.
 pub struct Delivery<G> {
     /// When it has to be sent; a [`Streaming`] that says when it ends has until then.
     pub deadline: Instant,
@@ -64,30 +64,30 @@ pub struct Delivery<G> {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     open: Mutex<Slots>,
-    /// An answer is open, and none was.
+    /// A response is open, and none was.
     pub(super) opened: Notify,
     /// There is more than room for.
     pub(super) short: Notify,
-    /// What open answers and their frames are counted for, without past states and waiting events.
+    /// What open responses and their frames are counted for, without past states and waiting events.
     charged: AtomicUsize,
     /// All that they held when they were looked at last.
     pub(super) held: Gauge,
     pub(super) ended: Family<Why, Counter>,
 }
 
-/// Why an answer was ended.
+/// Why a response was ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Why {
     pub(super) reason: &'static str,
 }
 
-impl Default for Sending {
+impl Default for OpenResponses {
     fn default() -> Self {
         Self::new(Limits::default())
     }
 }
 
-impl Sending {
+impl OpenResponses {
     /// Keeps to `limits`.
     pub fn new(limits: Limits) -> Self {
         Self(Arc::new(Shared {
@@ -101,7 +101,7 @@ impl Sending {
         }))
     }
 
-    /// Counts what open answers hold, and those that were ended.
+    /// Counts what open responses hold, and those that were ended.
     pub fn register(&self, registry: &mut Registry) {
         let what =
             "What answers hold that are being sent: those that are unread, and a little for each stream";
@@ -110,7 +110,7 @@ impl Sending {
         registry.register("drydock_ended_answers", what, self.0.ended.clone());
     }
 
-    /// Bytes that open answers and their frames are counted for.
+    /// Bytes that open responses and their frames are counted for.
     pub fn held(&self) -> usize {
         self.0.charged.load(Relaxed)
     }
@@ -120,28 +120,28 @@ impl Sending {
         &self,
         mut response: Response<Body>,
         delivery: Delivery<G>,
-    ) -> Response<Outgoing<G>> {
+    ) -> Response<ResponseBody<G>> {
         let streaming = response.extensions_mut().remove::<Streaming>();
         let Delivery { deadline, user, connection, guard, mut sizes } = delivery;
         if let Some(size) = response.body().size_hint().exact() {
             sizes.take().inspect(|sizes| sizes.observe(size));
         }
         if response.body().is_end_stream() {
-            return response.map(Outgoing::empty);
+            return response.map(ResponseBody::empty);
         }
         let ends = streaming.as_ref().and_then(|streaming| streaming.ends);
         let deadline = ends.map_or(deadline, |ends| ends + LATE);
-        let answer = Arc::new_cyclic(|answer: &Weak<Answer<G>>| {
-            let place = (self.0.clone(), self.0.enter(answer.clone()));
-            let record = Record::open(place, (user, connection), deadline, streaming);
-            Answer { record, guard: Mutex::new(Some(guard)) }
+        let open_response = Arc::new_cyclic(|open_response: &Weak<OpenResponse<G>>| {
+            let place = (self.0.clone(), self.0.enter(open_response.clone()));
+            let account = Account::open(place, (user, connection), deadline, streaming);
+            OpenResponse { account, guard: Mutex::new(Some(guard)) }
         });
-        response.map(|body| Outgoing::new(body, answer, sizes))
+        response.map(|body| ResponseBody::new(body, open_response, sizes))
     }
 }
 
 impl Shared {
-    /// Open answers hold more by so many bytes.
+    /// Open responses hold more by so many bytes.
     pub(super) fn charge(&self, bytes: usize) {
         let before = self.charged.fetch_add(bytes, Relaxed);
         if before.saturating_add(bytes) > self.limits.bytes {
@@ -154,11 +154,11 @@ impl Shared {
         self.charged.fetch_sub(bytes, Relaxed);
     }
 
-    /// An answer is open; returns its slot.
-    fn enter(&self, answer: Weak<dyn Open>) -> usize {
+    /// A response is open; returns its slot.
+    fn enter(&self, open_response: Weak<dyn Tracked>) -> usize {
         let (slot, is_only) = {
             let mut open = self.open.lock();
-            (open.enter(answer), open.count() == 1)
+            (open.enter(open_response), open.count() == 1)
         };
         if is_only {
             self.opened.notify_one();
@@ -166,40 +166,40 @@ impl Shared {
         slot
     }
 
-    /// An answer is open no more.
+    /// A response is open no more.
     pub(super) fn leave(&self, slot: usize) {
         let _left = self.open.lock().leave(slot);
     }
 
-    /// Whether no answer is open.
+    /// Whether no response is open.
     pub(super) fn is_empty(&self) -> bool {
         self.open.lock().count() == 0
     }
 
-    /// All open answers.
-    pub(super) fn all(&self) -> Vec<Arc<dyn Open>> {
+    /// All open responses.
+    pub(super) fn all(&self) -> Vec<Arc<dyn Tracked>> {
         self.open.lock().all()
     }
 }
 
-/// The open answers, each in a slot of its own.
+/// The open responses, each in a slot of its own.
 #[derive(Default)]
 struct Slots {
-    taken: Vec<Option<Weak<dyn Open>>>,
+    taken: Vec<Option<Weak<dyn Tracked>>>,
     free: Vec<usize>,
 }
 
 impl Slots {
-    fn enter(&mut self, answer: Weak<dyn Open>) -> usize {
+    fn enter(&mut self, open_response: Weak<dyn Tracked>) -> usize {
         if let Some(slot) = self.free.pop() {
-            self.taken[slot] = Some(answer);
+            self.taken[slot] = Some(open_response);
             return slot;
         }
-        self.taken.push(Some(answer));
+        self.taken.push(Some(open_response));
         self.taken.len() - 1
     }
 
-    fn leave(&mut self, slot: usize) -> Option<Weak<dyn Open>> {
+    fn leave(&mut self, slot: usize) -> Option<Weak<dyn Tracked>> {
         self.free.push(slot);
         self.taken.get_mut(slot).and_then(Option::take)
     }
@@ -208,7 +208,7 @@ impl Slots {
         self.taken.len() - self.free.len()
     }
 
-    fn all(&self) -> Vec<Arc<dyn Open>> {
+    fn all(&self) -> Vec<Arc<dyn Tracked>> {
         self.taken.iter().flatten().filter_map(Weak::upgrade).collect()
     }
 }

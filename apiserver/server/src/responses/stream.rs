@@ -115,7 +115,7 @@ impl Drop for Entered {
     }
 }
 
-/// A client's connection, as far as its answers are concerned.
+/// A client's connection, as far as its responses are concerned.
 #[derive(Debug, Default)]
 pub struct Connection {
     closed: CancellationToken,

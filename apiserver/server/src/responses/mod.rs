@@ -1,35 +1,35 @@
-//! Answers on their way out: what they hold, how long they may take, and who loses his when there is no room.
+//! Responses on their way out: what they hold, how long they may take, and which users lose some when there is no room.
 //!
 //! ```text
-//!   body ──frames──▶ Outgoing ──pieces of at most 16 KiB──▶ HTTP ──▶ TLS, socket
+//!   body ──frames──▶ ResponseBody ──pieces of at most 16 KiB──▶ HTTP ──▶ TLS, socket
 //!                       │ counts what pieces keep alive, until the transport has taken them
-//!                    Answer ◀── Sending: looks at all open answers once a second, and when what is counted has no room
+//!                    OpenResponse ◀── OpenResponses: looks at all open responses once a second, and when what is counted has no room
 //!                       ├ past its deadline: its stream is reset, and its seat given back
 //!                       ├ a watch past the deadline of its initial events: their seat is given back
 //!                       ├ no progress for 30 s: lets go of the past state that it holds
 //!                       └ its user is beyond the share, and there is no room: its stream is reset
 //! ```
 //!
-//! A client decides how fast it reads, and nobody polls a body that nobody reads. So whatever bounds an answer is
+//! A client decides how fast it reads, and nobody polls a body that nobody reads. So whatever bounds a response is
 //! enforced from outside: the task of its HTTP/2 stream is aborted, or the HTTP/1.1 connection closed.
 //!
-//! Bounds. An answer keeps its seat until the transport has taken its last byte, at most until its deadline
+//! Bounds. A response keeps its seat until the transport has taken its last byte, at most until its deadline
 //! (k8s.io/apiserver pkg/server/filters/timeout.go aborts the request); a watch ends at its own timeout. An unread
 //! stream has at most 128 KiB and one piece in HTTP's buffers, or two pieces where the client's window is shut; the rest
-//! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open answer and an upper
+//! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open response and an upper
 //! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
-//! largest lose answers, those without progress for longest first, until all is within seven eighths of it. Nobody whose
+//! largest lose responses, those without progress for longest first, until all is within seven eighths of it. Nobody whose
 //! part is at most an equal share of that loses any. A user is [`crate::request::user::User::flow`].
 //!
 //! Frames are counted as they come, so that too many of them are seen at once. Past states and waiting events are asked
 //! for by the look that comes each second.
 
-mod answer;
-mod budget;
+mod body;
 pub(crate) mod guarded_body;
 mod initial_events;
-mod ledger;
-mod outgoing;
+mod open_response;
+mod open_responses;
+mod shedding;
 mod stream;
 mod sweep;
 
@@ -38,9 +38,9 @@ use std::time::Instant;
 
 use drydock_storage::storage::Pinned;
 
+pub use body::{Piece, ResponseBody};
 pub use initial_events::InitialEvents;
-pub use ledger::{Delivery, Limits, Sending};
-pub use outgoing::{Outgoing, Piece};
+pub use open_responses::{Delivery, Limits, OpenResponses};
 pub use stream::{Connection, Streams};
 
 /// Goes with a response, as an extension, whose body streams.

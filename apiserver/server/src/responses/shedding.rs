@@ -1,9 +1,9 @@
-//! Whose answers are lost when together they hold more than there is room for.
+//! Whose responses are lost when together they hold more than there is room for.
 
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// An open answer.
+/// An open response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     /// Whose it is, as an index below the number of users.
@@ -17,11 +17,11 @@ pub(super) struct Row {
     pub(super) since: Instant,
 }
 
-/// Picks the answers that are lost so that the rest is within `room`, if it is not.
+/// Picks the responses that are lost so that the rest is within `room`, if it is not.
 ///
-/// The users share it equally. The one who holds most loses first, and of his answers those that are unread, the ones
+/// The users share it equally. The one who holds most loses first, and of his responses those that are unread, the ones
 /// without progress for longest first. Who holds no more than an equal share loses nothing.
-pub(super) fn losers(rows: &[Row], users: usize, room: usize) -> Vec<usize> {
+pub(super) fn to_shed(rows: &[Row], users: usize, room: usize) -> Vec<usize> {
     let mut held = vec![0_usize; users];
     let mut can_end = vec![Vec::new(); users];
     for (index, row) in rows.iter().enumerate() {
@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn nobody_loses_while_there_is_room() {
-        assert!(losers(&rows(&[(0, 60, 9), (1, 40, 9)]), 2, 100).is_empty());
+        assert!(to_shed(&rows(&[(0, 60, 9), (1, 40, 9)]), 2, 100).is_empty());
     }
 
     #[test]
     fn who_holds_most_loses_what_stands_still_for_longest() {
         let rows = rows(&[(0, 40, 1), (1, 10, 99), (0, 40, 5), (0, 40, 3)]);
-        assert_eq!(losers(&rows, 2, 100), [2]);
-        assert_eq!(losers(&rows, 2, 60), [2, 3]);
+        assert_eq!(to_shed(&rows, 2, 100), [2]);
+        assert_eq!(to_shed(&rows, 2, 60), [2, 3]);
     }
 
     /// However much somebody else holds that cannot be freed.
@@ -86,23 +86,23 @@ mod tests {
     fn nobody_within_an_equal_share_loses_anything() {
         let mut rows = rows(&[(0, 1000, 1), (1, 50, 99), (1, 1, 98), (2, 10, 99)]);
         rows[0].can_end = false;
-        assert_eq!(losers(&rows, 3, 150), [1]);
-        assert!(losers(&rows[..1], 1, 150).is_empty());
+        assert_eq!(to_shed(&rows, 3, 150), [1]);
+        assert!(to_shed(&rows[..1], 1, 150).is_empty());
     }
 
     #[test]
     fn what_has_nothing_to_read_is_lost_last() {
         let mut rows = rows(&[(0, 60, 99), (0, 60, 1)]);
         rows[0].unread = false;
-        assert_eq!(losers(&rows, 1, 100), [1]);
+        assert_eq!(to_shed(&rows, 1, 100), [1]);
     }
 
-    /// A user is one however many answers it has; those of many users are shared among them.
+    /// A user is one however many responses it has; those of many users are shared among them.
     #[test]
     fn a_thousand_answers_of_one_do_not_cost_another_any() {
         let mut of: Vec<_> = (0..1000).map(|number| (0, 10, number)).collect();
         of.extend([(1, 400, 5000), (2, 300, 5000)]);
-        let lost = losers(&rows(&of), 3, 1200);
+        let lost = to_shed(&rows(&of), 3, 1200);
         assert!(lost.len() == 950 && lost.iter().all(|index| *index < 1000), "{}", lost.len());
     }
 }

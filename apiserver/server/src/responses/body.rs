@@ -1,4 +1,4 @@
-//! The body of an open answer: it goes out in pieces, which count until the transport has taken them.
+//! The body of an open response: it goes out in pieces, which count until the transport has taken them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderValue};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-use super::answer::{Answer, SMALL};
+use super::open_response::{OpenResponse, SMALL};
 use crate::metrics::Sizes;
 
 /// Most bytes of a piece: what HTTP/2 sends in a frame, unless the client asks for larger ones.
 const PIECE: usize = 16 * 1024;
 
 /// A body in pieces.
-pub struct Outgoing<G> {
+pub struct ResponseBody<G> {
     inner: Body,
     /// Where it is counted. None if there is nothing to send.
-    answer: Option<Arc<Answer<G>>>,
+    open_response: Option<Arc<OpenResponse<G>>>,
     /// What is left of a frame, and what is freed with its last piece.
     rest: Bytes,
     frees: usize,
@@ -52,19 +52,19 @@ pub struct Piece<G> {
 
 /// What is counted with a piece, until the transport has taken the piece or dropped it.
 struct Count<G> {
-    answer: Arc<Answer<G>>,
+    open_response: Arc<OpenResponse<G>>,
     /// Bytes that were given out since the last counted piece.
     bytes: usize,
     /// So many bytes are freed with it.
     frees: usize,
 }
 
-impl<G: Send + 'static> Outgoing<G> {
+impl<G: Send + 'static> ResponseBody<G> {
     /// A body of nothing.
     pub(super) fn empty(inner: Body) -> Self {
         Self {
             inner,
-            answer: None,
+            open_response: None,
             rest: Bytes::new(),
             frees: 0,
             uncounted: 0,
@@ -78,22 +78,22 @@ impl<G: Send + 'static> Outgoing<G> {
     }
 
     /// Sends `inner`, and counts in `sizes` how much it was once it has been sent.
-    pub(super) fn new(inner: Body, answer: Arc<Answer<G>>, sizes: Option<Sizes>) -> Self {
+    pub(super) fn new(inner: Body, open_response: Arc<OpenResponse<G>>, sizes: Option<Sizes>) -> Self {
         let length = inner.size_hint().exact();
         if let Some(bytes) = length {
-            // It is at hand, and held as a whole for as long as the answer is.
-            answer.record.charge(usize::try_from(bytes).unwrap_or(usize::MAX));
+            // It is at hand, and held as a whole for as long as the response is.
+            open_response.account.charge(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         let is_whole = length.is_some();
-        Self { answer: Some(answer), is_whole, sizes, ..Self::empty(inner) }
+        Self { open_response: Some(open_response), is_whole, sizes, ..Self::empty(inner) }
     }
 
     fn take(&mut self, frame: Bytes) {
-        match &self.answer {
+        match &self.open_response {
             Some(_) if self.is_whole => {}
-            Some(answer) if frame.len() > SMALL => {
+            Some(open_response) if frame.len() > SMALL => {
                 self.frees = frame.len();
-                answer.record.charge(self.frees);
+                open_response.account.charge(self.frees);
             }
             _ => self.small += frame.len(),
         }
@@ -112,8 +112,8 @@ impl<G: Send + 'static> Outgoing<G> {
         let frees = if self.rest.is_empty() { std::mem::take(&mut self.frees) } else { 0 };
         self.sent += length as u64;
         self.uncounted += length;
-        if let Some(answer) = &self.answer {
-            answer.record.give(length);
+        if let Some(open_response) = &self.open_response {
+            open_response.account.give(length);
         }
         // To count each small frame of a watch would cost more than to make most of them.
         let is_counted = self.is_whole || frees > 0 || self.uncounted > SMALL;
@@ -122,22 +122,26 @@ impl<G: Send + 'static> Outgoing<G> {
 
     /// Counts what was given out since this was called last.
     fn count(&mut self, frees: usize) -> Option<Count<G>> {
-        let answer = self.answer.clone()?;
+        let open_response = self.open_response.clone()?;
         let (bytes, small) = (std::mem::take(&mut self.uncounted), std::mem::take(&mut self.small));
-        answer.record.count(bytes);
+        open_response.account.count(bytes);
         if self.is_whole {
-            return Some(Count { answer, bytes, frees: 0 });
+            return Some(Count { open_response, bytes, frees: 0 });
         }
-        answer.record.charge(small);
-        Some(Count { answer, bytes, frees: frees + small })
+        open_response.account.charge(small);
+        Some(Count { open_response, bytes, frees: frees + small })
     }
 
     /// The end comes once the client has nearly everything: until then the stream can be reset. It is an empty piece, or
-    /// the trailers, and keeps the answer until the transport has taken all that was before it. An empty piece before
+    /// the trailers, and keeps the response until the transport has taken all that was before it. An empty piece before
     /// trailers would be counted against us: clients with h2 close a connection on which 100 of them have come.
     fn poll_end(&mut self, context: &Context<'_>) -> Poll<Frame<Piece<G>>> {
         let uncounted = self.uncounted;
-        if self.answer.as_ref().is_some_and(|answer| !answer.record.is_nearly_read(uncounted, context)) {
+        if self
+            .open_response
+            .as_ref()
+            .is_some_and(|open_response| !open_response.account.is_nearly_read(uncounted, context))
+        {
             return Poll::Pending;
         }
         self.state = State::Ended;
@@ -156,7 +160,7 @@ impl<G: Send + 'static> Outgoing<G> {
     }
 }
 
-impl<G: Send + 'static> HttpBody for Outgoing<G> {
+impl<G: Send + 'static> HttpBody for ResponseBody<G> {
     type Data = Piece<G>;
     type Error = axum::Error;
 
@@ -174,8 +178,8 @@ impl<G: Send + 'static> HttpBody for Outgoing<G> {
                 State::Ended => return Poll::Ready(None),
             }
             let Poll::Ready(next) = Pin::new(&mut self.inner).poll_frame(context) else {
-                if let Some(answer) = &self.answer {
-                    answer.record.idles();
+                if let Some(open_response) = &self.open_response {
+                    open_response.account.idles();
                 }
                 return Poll::Pending;
             };
@@ -241,6 +245,6 @@ impl<G> Buf for Piece<G> {
 
 impl<G> Drop for Count<G> {
     fn drop(&mut self) {
-        self.answer.record.took(self.bytes, self.frees);
+        self.open_response.account.took(self.bytes, self.frees);
     }
 }
