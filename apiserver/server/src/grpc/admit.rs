@@ -8,7 +8,7 @@ use axum::body::Body;
 use http::{HeaderMap, Request};
 use tonic::Status;
 
-use super::ending::Ending;
+use super::body::Ending;
 use super::order::Call;
 use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;

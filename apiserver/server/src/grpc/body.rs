@@ -2,17 +2,17 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::task::AtomicWaker;
 use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::ending::Ending;
 use super::status;
 use crate::watch::{Fired, StreamTimer};
 
@@ -122,6 +122,39 @@ impl<G: Unpin> HttpBody for EndedBody<G> {
 
     fn is_end_stream(&self) -> bool {
         self.open.is_none()
+    }
+}
+
+/// Ends one stream from outside. Shared by the stream's body and whoever may end it.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    status: OnceLock<Status>,
+    /// When it was ended; whoever sends the stream resets it if the client does not read its end.
+    at: Arc<OnceLock<Instant>>,
+    body: AtomicWaker,
+}
+
+impl Ending {
+    /// Ends the stream with this status; the first one counts.
+    pub(super) fn end(&self, status: Status) {
+        if self.status.set(status).is_ok() {
+            let _ = self.at.set(Instant::now());
+            self.body.wake();
+        }
+    }
+
+    /// When the stream was ended, once it was.
+    pub(super) fn at(&self) -> Arc<OnceLock<Instant>> {
+        self.at.clone()
+    }
+
+    /// The status with which the stream ends; if there is none yet, the task is woken when there is.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Option<&Status> {
+        if self.status.get().is_none() {
+            self.body.register(context.waker());
+        }
+        // In this order: what comes after the waker was registered wakes it.
+        self.status.get()
     }
 }
 

@@ -9,7 +9,7 @@
 //!                                    streams ◀────┘     open streams, counted for each user
 //!                                       │ reviews       their tokens and access questions, asked again
 //!                                       ▼
-//!                                    ending ──▶ body    ends a stream with trailers
+//!                                       body        ends a stream with trailers
 //! ```
 //!
 //! A call is treated as the request for the objects that it reads: a unary method is a `get` of an object or a `list` of all,
@@ -23,17 +23,14 @@ mod admit;
 mod answer;
 mod body;
 mod checks;
-mod ending;
 mod health;
 mod message;
 mod order;
 mod read;
-mod reflection;
 mod reviews;
 mod routes;
 mod status;
 mod streams;
-mod timeout;
 
 use std::sync::Arc;
 

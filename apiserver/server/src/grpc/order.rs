@@ -14,9 +14,9 @@ use http::{Request, Response, StatusCode, request};
 use tracing::Instrument;
 
 use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
-use super::answer::{check, unary};
+use super::answer::{check, client_timeout, unary};
 use super::routes::Route;
-use super::{Grpc, Refusal, read, status, timeout};
+use super::{Grpc, Refusal, read, status};
 use crate::audit::AuditContext;
 use crate::audit::audit_id;
 use crate::auth::authn::{Credential, Peer, Proof};
@@ -128,7 +128,7 @@ impl Chain {
             return check(grpc, parts, body).await.map(|answer| (answer, ResponseGuard::None));
         }
         call.parsed.check_path()?;
-        if let Some(time) = timeout::of(&parts.headers)? {
+        if let Some(time) = client_timeout(&parts.headers)? {
             let end = Instant::now() + time;
             (call.client_deadline, call.by) = (Some(end), call.by.min(end));
         }
