@@ -15,12 +15,12 @@ use parking_lot::Mutex;
 use super::body::LoggedBody;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{Level, Stage, Verdict};
-use super::{Audit, source};
+use super::{Audit, headers};
 use crate::auth::authn::Peer;
 use crate::auth::authz::Decision;
 use crate::request::info::RequestInfo;
 use crate::request::user::User;
-use crate::responses::guarded_body::guard;
+use crate::responses::guards::guard;
 
 /// The audit context of one request; it is empty for one that is not logged.
 #[derive(Clone, Default)]
@@ -50,7 +50,7 @@ impl AuditContext {
         peer: &Peer,
     ) -> Self {
         let mut event = Event::new(request, info, audit_id.to_owned());
-        event.source_ips = source::addresses(request.headers(), peer.address());
+        event.source_ips = headers::addresses(request.headers(), peer.address());
         let state = Mutex::new(State { event, verdict: None, also: Vec::new(), closed: false });
         Self(Some(Arc::new(Record { audit, state })))
     }

@@ -8,17 +8,16 @@
 //!
 //! Without a policy an audit context is empty: its methods do nothing.
 
-pub(crate) mod audit_id;
 mod body;
 mod context;
 mod counts;
 mod event;
 pub mod file;
+pub(crate) mod headers;
 mod line;
 pub mod log;
 pub mod policy;
 pub mod policy_file;
-mod source;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -22,8 +22,7 @@ use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
 use crate::api_group::request::Request;
-use crate::audit::audit_id;
-use crate::audit::{Audit, AuditContext};
+use crate::audit::{self, Audit, AuditContext};
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
@@ -81,7 +80,7 @@ impl Chain {
     ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
         let info = Arc::new(info::parse(request.method(), request.uri()));
-        let audit_id = audit_id::of(request.headers());
+        let audit_id = audit::headers::audit_id(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);
         let log = self.audit.as_ref();
@@ -114,7 +113,7 @@ impl Chain {
         guard: ResponseGuard,
         of: Answered<'_>,
     ) -> Response<ResponseBody<ResponseGuard>> {
-        audit_id::write(response.headers_mut(), of.audit_id);
+        audit::headers::write_audit_id(response.headers_mut(), of.audit_id);
         let took = of.started.elapsed();
         spans::answered(of.info, of.audit_id, of.code, took);
         let info = self.countable(of.info);

@@ -17,8 +17,7 @@ use super::admit::{AdmittedCall, ReadCall, impersonation_headers};
 use super::answer::{check, client_timeout, unary};
 use super::routes::Route;
 use super::{Grpc, Refusal, read, status};
-use crate::audit::AuditContext;
-use crate::audit::audit_id;
+use crate::audit::{self, AuditContext};
 use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
 use crate::chain::{self, Admitted, Answered, Chain, ResponseGuard};
@@ -90,7 +89,7 @@ impl Chain {
     ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
         let parsed = Arc::new(info::parse(request.method(), request.uri()));
-        let audit_id = audit_id::of(request.headers());
+        let audit_id = audit::headers::audit_id(request.headers());
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.context(&request, &parsed, &audit_id, peer)).unwrap_or_default();
         let mut call = Call {

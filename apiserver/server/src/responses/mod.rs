@@ -25,8 +25,7 @@
 //! for by the look that comes each second.
 
 mod body;
-pub(crate) mod guarded_body;
-mod initial_events;
+pub(crate) mod guards;
 mod open_response;
 mod open_responses;
 mod shedding;
@@ -39,7 +38,7 @@ use std::time::Instant;
 use drydock_storage::storage::Pinned;
 
 pub use body::{Piece, ResponseBody};
-pub use initial_events::InitialEvents;
+pub use guards::InitialEvents;
 pub use open_responses::{Delivery, Limits, OpenResponses};
 pub use stream::{Connection, Streams};
 

@@ -26,7 +26,7 @@ use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
 use crate::responses::Streams;
-use crate::responses::guarded_body::guard;
+use crate::responses::guards::guard;
 
 /// Streams on one HTTP/2 connection (k8s.io/apiserver pkg/server/secure_serving.go).
 const MAX_STREAMS: u32 = 1000;

@@ -7,7 +7,6 @@
 //! ```
 
 mod backlog;
-mod bookmarks;
 mod frame;
 mod recent_frames;
 mod timer;
@@ -35,9 +34,9 @@ use crate::responses::{InitialEvents, Streaming};
 use crate::wire::encode::ObjectView;
 use crate::wire::negotiate::Format;
 use backlog::Backlog;
-use bookmarks::BookmarkTimer;
 use frame::Framer;
 pub use recent_frames::RecentFrames;
+use timer::BookmarkTimer;
 pub(crate) use timer::{Fired, StreamTimer};
 
 /// What a watch is served with.

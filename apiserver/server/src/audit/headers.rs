@@ -1,11 +1,11 @@
-//! Where a request comes from (k8s.io/apimachinery pkg/util/net SourceIPs): the proxies' words first, which anybody
-//! may forge, and last the address of the connection, which nobody can.
+//! What the audit log reads from headers: the id of a request, and where it comes from.
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
-/// Addresses in `X-Forwarded-For`, then `X-Real-Ip` unless it is among them, then the peer's unless it is the last.
+/// Where a request comes from (k8s.io/apimachinery pkg/util/net SourceIPs): what proxies say, which any client can forge,
+/// and last the address of the connection, which none can. Addresses in `X-Forwarded-For`, then `X-Real-Ip` unless it is among them, then the peer's unless it is the last.
 pub fn addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut all: Vec<IpAddr> =
@@ -17,6 +17,21 @@ pub fn addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
         all.push(peer);
     }
     all.iter().map(ToString::to_string).collect()
+}
+
+/// The id of a request in the logs and in the answer: the client's if it sent one, a new one otherwise.
+pub(crate) fn audit_id(headers: &HeaderMap) -> String {
+    let sent = headers.get("audit-id").and_then(|value| value.to_str().ok()).filter(|id| !id.is_empty());
+    sent.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
+}
+
+/// Sends the id to the client.
+pub(crate) fn write_audit_id(headers: &mut HeaderMap, audit_id: &str) {
+    if let Ok(mut value) = HeaderValue::from_str(audit_id) {
+        // New with every answer: it would only push what repeats out of the connection's table of headers.
+        value.set_sensitive(true);
+        headers.insert("audit-id", value);
+    }
 }
 
 #[cfg(test)]
