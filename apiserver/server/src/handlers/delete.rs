@@ -1,4 +1,4 @@
-//! Removal of one object, now or when its finalizers are done.
+//! Removal of one object, now or when its finalizers are done, and of many.
 
 use std::sync::Arc;
 
@@ -7,17 +7,19 @@ use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Priority, Revision};
 use drydock_storage::storage::Stored;
+use futures::{TryStreamExt, stream};
 use http::{Response, StatusCode};
 
 use super::admit::Write;
 use super::context::RequestContext;
 use super::metadata::mark_deleting;
 use super::transition::{self, Next, Outcome, Step};
+use super::{get, selection};
 use crate::admission::Phase;
 use crate::request::delete_options::DeleteOptions;
+use crate::request::list_options::ListOptions;
 use crate::wire::body::{self, Read};
-use crate::wire::codec;
-use crate::wire::encode;
+use crate::wire::{codec, encode};
 
 /// DELETE of an object.
 pub async fn delete(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
@@ -143,4 +145,31 @@ impl Removal<'_> {
         }
         Ok(())
     }
+}
+
+/// Objects that are asked about, and then removed, at one time: one by one a large namespace would not be emptied
+/// within the time of a request, and its deletion would never end.
+const AT_ONCE: usize = 16;
+
+/// DELETE of a collection; answers what was removed. It is not atomic, but no object is removed if admission refuses any
+/// one of them.
+pub async fn delete_collection(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+    let view = request.view()?;
+    let list_options = ListOptions::parse(&request.info.query, false)?;
+    let read = list_options.read()?;
+    selection::scope(request)?;
+    let options = options(request, body)?;
+    let page = get::read(request, &read).await?;
+    let listed: Vec<_> = page.items.iter().collect();
+    let all = || stream::iter(listed.iter().map(Ok));
+    let admitted = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
+        admit(request, &stored.object(), &options).await
+    });
+    admitted.await?;
+    let removed = all().try_for_each_concurrent(AT_ONCE, async |stored: &Arc<Stored>| {
+        remove(request, &stored.key, &options, Some(stored.revision)).await.map(drop)
+    });
+    removed.await?;
+    request.audit.response(|| encode::list_json(&page, &view));
+    Ok(encode::list(page, view, &request.headers).await)
 }

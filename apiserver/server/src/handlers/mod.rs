@@ -4,10 +4,8 @@ mod admit;
 mod context;
 mod create;
 mod delete;
-mod delete_collection;
 pub mod fencing;
 mod get;
-mod list;
 pub(crate) mod managed;
 mod metadata;
 mod patch;
@@ -20,7 +18,7 @@ mod update;
 mod watch;
 
 pub use context::{RequestContext, Resource};
-pub use list::{ROOM as LIST_ROOM, budget as list_budget};
+pub use get::{ROOM as LIST_ROOM, budget as list_budget};
 
 use axum::body::Body;
 use drydock_machinery::quote::go_quote;
@@ -40,13 +38,13 @@ pub async fn serve(request: &RequestContext, body: &Read) -> Result<Response<Bod
     check_name(&request.info.name)?;
     match request.info.verb {
         Verb::Get => get::get(request).await,
-        Verb::List => list::list(request).await,
+        Verb::List => get::list(request).await,
         Verb::Watch => watch::watch(request).await,
         Verb::Create => create::create(request, body).await,
         Verb::Update => update::update(request, body).await,
         Verb::Patch => patch::patch(request, body).await,
         Verb::Delete => delete::delete(request, body).await,
-        Verb::DeleteCollection => delete_collection::delete_collection(request, body).await,
+        Verb::DeleteCollection => delete::delete_collection(request, body).await,
         Verb::Other(_) => Err(ApiError::method_not_allowed()),
     }
 }

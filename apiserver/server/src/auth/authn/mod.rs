@@ -2,14 +2,11 @@
 //! (k8s.io/apiserver pkg/authentication/request/union, in the order of DelegatingAuthenticatorConfig).
 
 mod caller;
-mod credential;
-mod headers;
 pub mod host_config;
 pub mod impersonation;
 pub mod peer;
 pub mod request_header;
 pub mod token;
-pub mod x509;
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -19,7 +16,7 @@ use http::HeaderMap;
 
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use caller::{Caller, Origin};
-pub(crate) use credential::{Credential, ProvedBy};
+pub(crate) use caller::{Credential, ProvedBy};
 pub use host_config::{HostConfig, HostConfigSource};
 pub use impersonation::Impersonation;
 use peer::Verdict;

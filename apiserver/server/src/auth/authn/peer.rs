@@ -5,19 +5,22 @@
 //!
 //! What its requests prove is told to an [`Observer`], by which the port decides what becomes of the connection.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use rustls::pki_types::CertificateDer;
+use sha2::{Digest, Sha256};
 
-use super::{HostConfig, Origin, request_header, x509};
+use super::{HostConfig, Origin, request_header};
 use crate::request::user::User;
 use crate::responses::Connection;
 use crate::tls::ClientCa;
-use crate::tls::client_cert::turning_points;
+use crate::tls::client_cert::{subject, turning_points, uid};
 
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +149,7 @@ impl Verdict {
         };
         let leaf = certificates.first();
         let is_judged = config.client_ca.is_some() || (config.requestheader_ca.is_some() && !proxied);
-        let user = leaf.filter(|_| known).and_then(x509::user);
+        let user = leaf.filter(|_| known).and_then(x509_user);
         Self {
             config: config.clone(),
             from: now,
@@ -162,14 +165,31 @@ impl Verdict {
     }
 }
 
+/// The extra that tells one credential of a user from another.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The user that a certificate under the client CA names, if it names one.
+fn x509_user(certificate: &CertificateDer<'static>) -> Option<User> {
+    let (name, groups) = subject(certificate)?;
+    let uid = uid(certificate).ok()?.unwrap_or_default();
+    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![fingerprint(certificate)])]);
+    Some(User { name, uid, groups, extra })
+}
+
+/// `X509SHA256=` and the digest of the certificate.
+fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let digest = Sha256::digest(certificate.as_ref());
+    digest.iter().fold("X509SHA256=".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
     use rcgen::{
         BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     };
-
-    use std::time::Duration;
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! Acting as somebody else: the caller asks for it by headers, and must be allowed to be each of the user, the groups
 //! and the extras that the headers name (k8s.io/apiserver pkg/endpoints/filters/impersonation).
 
-mod extra;
 mod mode;
 mod wanted;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use drydock_machinery::{ApiError, names};
 
-use super::extra;
+use super::wanted;
 use crate::auth::authz::Attributes;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -187,7 +187,7 @@ impl Mode {
             ..self.about(AUTHENTICATION, "userextras", value)
         };
         if self != Self::Legacy {
-            extra::check(&wanted.extra).map_err(|why| about("", "").forbidden(caller, &why))?;
+            wanted::check_extra(&wanted.extra).map_err(|why| about("", "").forbidden(caller, &why))?;
         }
         let values = || wanted.extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
         let many = wanted.extra.len() >= MANY || values().count() >= MANY;
