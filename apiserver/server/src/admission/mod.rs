@@ -10,7 +10,6 @@
 
 mod host_namespaces;
 pub mod namespace_lifecycle;
-mod options;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,12 +17,14 @@ use std::time::Instant;
 use async_trait::async_trait;
 use drydock_machinery::kind::{Kind, Names};
 use drydock_machinery::{ApiError, Object};
+use serde_json::{Map, Value};
 
 pub use host_namespaces::HostNamespaces;
-pub use options::RequestOptions;
 
 use crate::audit::AuditContext;
 use crate::auth::authn::Caller;
+use crate::request::delete_options::DeleteOptions;
+use crate::request::query::Query;
 use crate::request::user::User;
 use crate::request::warnings::Warnings;
 
@@ -108,6 +109,46 @@ impl Attributes<'_> {
     /// The same, with the name of the object that a deletion of a collection came to.
     pub fn forbidden_object(&self, why: impl std::fmt::Display) -> ApiError {
         ApiError::forbidden(self.names.group, self.names.plural, self.object_name(), why)
+    }
+}
+
+/// The options of a request as admission shows them: CreateOptions, UpdateOptions, DeleteOptions.
+#[derive(Clone, Copy, Debug)]
+pub enum RequestOptions<'a> {
+    /// In the URL, of a create, update or patch.
+    Write(&'a Query),
+    /// Those of a delete, which have been read.
+    Delete(&'a DeleteOptions),
+}
+
+impl RequestOptions<'_> {
+    /// As an object. A patch has the options of what it turns out to be (k8s.io/apiserver
+    /// pkg/endpoints/handlers/patch.go, patchToUpdateOptions, patchToCreateOptions).
+    pub fn to_json(self, operation: Operation) -> Value {
+        let mut fields = Map::new();
+        let mut put = |field: &str, value: Value| fields.insert(field.to_owned(), value);
+        let kind = match operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        put("kind", kind.into());
+        put("apiVersion", "meta.k8s.io/v1".into());
+        match self {
+            Self::Write(query) => {
+                let dry_run: Vec<&str> = query.all("dryRun").collect();
+                if !dry_run.is_empty() {
+                    put("dryRun", dry_run.into());
+                }
+                for field in ["fieldManager", "fieldValidation"] {
+                    if let Some(value) = query.non_empty(field) {
+                        put(field, value.into());
+                    }
+                }
+            }
+            Self::Delete(options) => fields.extend(options.to_fields()),
+        }
+        Value::Object(fields)
     }
 }
 

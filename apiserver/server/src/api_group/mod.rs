@@ -1,11 +1,10 @@
 //! What is mounted: resources by group, version and name, and the documents that describe them.
 
 pub mod discovery;
-mod identity;
 pub mod openapi;
-pub mod request;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
@@ -13,28 +12,61 @@ use drydock_machinery::kind::Kind;
 use drydock_machinery::openapi::OpenApi;
 use drydock_storage::fence::FenceError;
 use drydock_storage::storage::{ListOptions, ReadAt, Scope};
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Method, Response};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api_group::discovery::Discovery;
-pub use crate::api_group::identity::Identity;
-use crate::api_group::request::Request;
 use crate::audit::AuditContext;
+use crate::auth::authn::{Caller, Origin};
 use crate::auth::authz::CreateAuthorizer;
 use crate::flow_control::Listed;
+use crate::flow_control::PriorityLevel;
 use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
 use crate::handlers::fencing::{FencingRefusal, FencingToken, FencingTokens};
 use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
-use crate::request::info::{RequestInfo, Verb};
+use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::user::User;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
 use crate::wire::body::{self, Read};
 use crate::wire::encode;
 use crate::wire::negotiate;
+pub use discovery::Identity;
+
+/// A request after authentication and authorization.
+pub struct Request {
+    /// HTTP method.
+    pub method: Method,
+    /// What it is about.
+    pub info: Arc<RequestInfo>,
+    /// Who sent it.
+    pub caller: Caller,
+    /// Who asks: the caller, or as whom the caller acts.
+    pub user: Arc<User>,
+    /// The user's priority level.
+    pub level: PriorityLevel,
+    /// Headers, without those that authenticated.
+    pub headers: HeaderMap,
+    /// Body, not read yet.
+    pub body: Body,
+    /// Where what becomes known of it is logged.
+    pub audit: AuditContext,
+}
+
+impl Request {
+    /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
+    pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
+        let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
+        let info = Arc::new(info::parse(&method, &uri));
+        let (user, audit) = (Arc::new(user), AuditContext::default());
+        let caller = Caller::new(user.clone(), Origin::local(time));
+        Self { method, info, caller, user, level, headers, body, audit }
+    }
+}
 
 /// Everything that is mounted below `/apis`, and `/openapi` and `/version`.
 pub struct ApiGroup {

@@ -21,7 +21,7 @@ use hyper::body::Body as _;
 use tracing::Instrument;
 
 use crate::api_group::ApiGroup;
-use crate::api_group::request::Request;
+use crate::api_group::Request;
 use crate::audit::{self, Audit, AuditContext};
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};

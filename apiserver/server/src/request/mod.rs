@@ -9,6 +9,5 @@ pub mod delete_options;
 pub mod list_options;
 pub mod write_options;
 
-pub(crate) mod network;
 pub(crate) mod spans;
 pub mod warnings;

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use super::groups::{Groups, Id, Member};
 use super::heads::{Heads, Owner};
-use crate::request::network::Network;
+use crate::request::user::Network;
 
 /// How far a connection has come that has authenticated nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -20,7 +21,6 @@ use super::connections::Stage;
 use super::deferred::DeferredConnection;
 use super::heads::Follower;
 use super::permit::ConnectionPermit;
-use super::requests::Requests;
 use super::windows::{Reread, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
@@ -208,4 +208,42 @@ fn http_settings(bounds: Bounds, is_front_proxy: bool) -> auto::Builder<Streams>
             .max_local_error_reset_streams(None);
     }
     builder
+}
+
+/// Counts the requests of one connection.
+#[derive(Clone, Default)]
+struct Requests(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    open: AtomicUsize,
+    seen: AtomicUsize,
+}
+
+/// A request whose answer has not been sent.
+struct Open(Arc<Counts>);
+
+impl Requests {
+    /// A request has come.
+    fn open(&self) -> Open {
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        self.0.seen.fetch_add(1, Ordering::Relaxed);
+        Open(self.0.clone())
+    }
+
+    /// Ends when no request came within `first`, or when there was none for `idle`, up to twice that.
+    async fn idle(&self, first: Duration, idle: Duration) {
+        tokio::time::sleep(first).await;
+        let mut seen = 0;
+        while self.0.open.load(Ordering::Relaxed) > 0 || self.0.seen.load(Ordering::Relaxed) != seen {
+            seen = self.0.seen.load(Ordering::Relaxed);
+            tokio::time::sleep(idle).await;
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::groups::Id;
-use crate::request::network::Network;
+use crate::request::user::Network;
 
 /// The span of time in which handshakes of an address are counted, and the part of a second that it is.
 const SPAN: Duration = Duration::from_millis(100);

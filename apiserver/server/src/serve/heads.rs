@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::groups::{Groups, Id};
-use crate::request::network::Network;
+use crate::request::user::Network;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
 const HALF_HEADS_MAX: usize = 256;

@@ -5,7 +5,7 @@
 //!   connections    who gets a permit, and who is closed for it (groups; permit: one connection's)
 //!   handshakes     whose TLS handshake is next
 //!   heads          which requests have begun and are not known yet
-//!   converse       HTTP on one connection (deferred, write_coalescing: when it reads and writes; requests: when it idles)
+//!   converse       HTTP on one connection (deferred, write_coalescing: when it reads and writes)
 //! ```
 
 mod connections;
@@ -14,9 +14,7 @@ mod deferred;
 mod groups;
 mod handshakes;
 mod heads;
-mod open_files;
 mod permit;
-mod requests;
 mod windows;
 mod write_coalescing;
 
@@ -113,8 +111,10 @@ pub async fn serve<A: RequestHandler>(
     bounds: Bounds,
 ) {
     let connections = TaskTracker::new();
-    let permits =
-        ConnectionPermits::new(open_files::allow(bounds.connections), bounds.connections_per_address);
+    let permits = ConnectionPermits::new(
+        permit::allowed_connections(bounds.connections),
+        bounds.connections_per_address,
+    );
     let port = Arc::new(Port {
         tls: Arc::new(tls),
         handshakes: Handshakes::new(bounds.connections_per_address),

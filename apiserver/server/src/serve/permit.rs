@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Stage};
 use super::groups::Id;
 use crate::auth::authn::peer::{Observer, Proof};
-use crate::request::network::Network;
+use crate::request::user::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;
 
@@ -137,5 +138,33 @@ fn close(connection: Option<CancellationToken>) {
     if let Some(connection) = connection {
         tracing::debug!("a connection is closed for another one");
         connection.cancel();
+    }
+}
+
+/// Raises the soft limit of open files to the hard one, as the runtime of Go does (os/rlimit.go): containers start with
+/// 1,024. Returns `connections`, or what three quarters of the limit allow.
+pub(super) fn allowed_connections(connections: usize) -> usize {
+    let Rlimit { maximum, current } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let limit = if raised { maximum } else { current };
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let allowed = connections.min(limit - limit / 4);
+    if allowed < connections {
+        tracing::info!(limit, allowed, wanted = connections, "the limit of open files bounds connections");
+    }
+    allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_everything_else() {
+        assert_eq!(allowed_connections(10), 10);
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        assert_eq!(current, maximum, "raised as far as may be");
+        let limit = current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        assert_eq!(allowed_connections(usize::MAX), limit - limit / 4);
     }
 }

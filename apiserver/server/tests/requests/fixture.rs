@@ -9,7 +9,7 @@ use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::admission::Admission;
 use drydock_server::api_group::ApiGroup;
-use drydock_server::api_group::request::Request;
+use drydock_server::api_group::Request;
 use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::CreateAuthorizer;
 use drydock_server::flow_control::PriorityLevels;

@@ -10,7 +10,7 @@ use axum::body::Body;
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Kind;
 use drydock_server::api_group::ApiGroup;
-use drydock_server::api_group::request::Request;
+use drydock_server::api_group::Request;
 use drydock_server::auth::authn::Caller;
 use drydock_server::auth::authz::CreateAuthorizer;
 use drydock_server::flow_control::PriorityLevel;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
-use crate::request::network::Network;
+use crate::request::user::Network;
 use crate::request::user::User;
 
 /// Whose share a review counts for.
