@@ -20,21 +20,18 @@ use crate::api_group::discovery::Discovery;
 use crate::audit::AuditContext;
 use crate::auth::authn::{Caller, Origin};
 use crate::auth::authz::CreateAuthorizer;
-use crate::flow_control::Listed;
-use crate::flow_control::PriorityLevel;
-use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
+use crate::flow_control::{Listed, PriorityLevel, ReplacedBytes};
 use crate::handlers::fencing::{FencingRefusal, FencingToken, FencingTokens};
 use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
-use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
 use crate::wire::body::{self, Read};
-use crate::wire::encode;
-use crate::wire::negotiate;
+use crate::wire::{encode, negotiate};
 pub use discovery::Identity;
 
 /// A request after authentication and authorization.
@@ -61,7 +58,7 @@ impl Request {
     /// A request that came in by no port, and is logged nowhere. It must be answered within `time`.
     pub fn local(request: http::Request<Body>, user: User, level: PriorityLevel, time: Duration) -> Self {
         let (http::request::Parts { method, uri, headers, .. }, body) = request.into_parts();
-        let info = Arc::new(info::parse(&method, &uri));
+        let info = Arc::new(RequestInfo::parse(&method, &uri));
         let (user, audit) = (Arc::new(user), AuditContext::default());
         let caller = Caller::new(user.clone(), Origin::local(time));
         Self { method, info, caller, user, level, headers, body, audit }

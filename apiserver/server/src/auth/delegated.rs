@@ -14,7 +14,7 @@ use kube::Client;
 use crate::auth::authn::{Caller, Peer, TokenReviewer, token};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::auth::review::ReviewLimiter;
-use crate::request::info;
+use crate::request::info::RequestInfo;
 use crate::wire::encode;
 
 /// Longest time for both answers.
@@ -42,7 +42,7 @@ impl DelegatedAuth {
 
     /// The refusal of a request, unless its user may do what it does.
     pub async fn refusal(&self, request: &Parts, peer: &Peer) -> Option<Response<Body>> {
-        let info = info::parse(&request.method, &request.uri);
+        let info = RequestInfo::parse(&request.method, &request.uri);
         let admitted = tokio::time::timeout(LIMIT, self.admit(request, &Attributes::from(&info), peer)).await;
         let late = || Err(ApiError::service_unavailable("the host has not said in time who may do this"));
         let refused = admitted.unwrap_or_else(|_| late()).err()?;

@@ -20,20 +20,18 @@ use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Body as _;
 use tracing::Instrument;
 
-use crate::api_group::ApiGroup;
-use crate::api_group::Request;
+use crate::api_group::{ApiGroup, Request};
 use crate::audit::{self, Audit, AuditContext};
 use crate::auth::authn::{Authenticator, Caller, Peer, Proof};
 use crate::auth::authz::{Attributes, Authorizer};
 use crate::chain::health::Health;
 use crate::flow_control::{FlowControl, Seats, Work};
 use crate::metrics::{Metrics, OpenWatch};
-use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
 use crate::request::user::User;
 use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
-use crate::wire::body;
-use crate::wire::encode;
+use crate::wire::{body, encode};
 pub(crate) use admit::{Admitted, NotAdmitted};
 
 /// Everything that a request passes through.
@@ -79,7 +77,7 @@ impl Chain {
         peer: &Peer,
     ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
-        let info = Arc::new(info::parse(request.method(), request.uri()));
+        let info = Arc::new(RequestInfo::parse(request.method(), request.uri()));
         let audit_id = audit::headers::audit_id(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
         let by = deadline.as_ref().map_or(started, |time| started + *time);

@@ -76,13 +76,13 @@ pub fn most_bytes(widest: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::info;
+    use crate::request::info::RequestInfo;
 
     /// The seats of a request, of a kind that has `stored` bytes, 1,000 an object.
     fn seats(line: &str, body: Option<u64>, stored: usize) -> u32 {
         let (method, uri) = line.split_once(' ').unwrap_or_default();
         let method = method.parse().unwrap_or_default();
-        let info = info::parse(&method, &uri.parse().unwrap_or_default());
+        let info = RequestInfo::parse(&method, &uri.parse().unwrap_or_default());
         let listed = |listed: &Listed, enough: usize| {
             let limited = if listed.limit == 0 { stored } else { stored.min(listed.limit * 1_000) };
             limited.min(enough)

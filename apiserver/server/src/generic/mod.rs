@@ -37,9 +37,8 @@ pub use options::{HostFiles, Options, Trust};
 
 pub use crate::tls::Serving;
 
-use crate::admission::Admission;
-use crate::admission::HostNamespaces;
 use crate::admission::namespace_lifecycle::{NamespaceLifecycle, Namespaces};
+use crate::admission::{Admission, HostNamespaces};
 use crate::audit::{Audit, Counts};
 use crate::auth::authn::{HostConfigSource, TokenReviewer};
 use crate::auth::authz::Authorizer;
@@ -48,10 +47,9 @@ use crate::chain::health::Check;
 use crate::flow_control::PriorityLevels;
 use crate::grpc::Service;
 use crate::handlers::Resource;
-use crate::host;
 use crate::metrics::Metrics;
 use crate::serve::{self, Bounds};
-use crate::tls;
+use crate::{host, tls};
 use stop::Stop;
 
 /// A server that has its port and its storage, and serves when it is run.

@@ -7,8 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
-use tonic_health::pb::health_server;
-use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response, health_server};
 
 use crate::chain::health::Health;
 

@@ -22,7 +22,7 @@ use crate::auth::authn::{Credential, Peer, Proof};
 use crate::auth::authz::Attributes;
 use crate::chain::{self, Admitted, Answered, Chain, ResponseGuard};
 use crate::flow_control::Work;
-use crate::request::info::{self, RequestInfo, Verb};
+use crate::request::info::{RequestInfo, Verb};
 use crate::request::spans;
 use crate::request::user::User;
 use crate::responses::ResponseBody;
@@ -88,7 +88,7 @@ impl Chain {
         peer: &Peer,
     ) -> Response<ResponseBody<ResponseGuard>> {
         let started = Instant::now();
-        let parsed = Arc::new(info::parse(request.method(), request.uri()));
+        let parsed = Arc::new(RequestInfo::parse(request.method(), request.uri()));
         let audit_id = audit::headers::audit_id(request.headers());
         let log = self.audit.as_ref();
         let audit = log.map(|log| log.context(&request, &parsed, &audit_id, peer)).unwrap_or_default();

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use drydock_machinery::ApiError;
-use drydock_machinery::Object;
 use drydock_machinery::kind::{Kind, Names, Now};
 use drydock_machinery::table::IncludeObject;
+use drydock_machinery::{ApiError, Object};
 use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::cache::Usage;
 use drydock_storage::storage::{Storage, StorageError, Stored};
@@ -17,9 +16,8 @@ use crate::admission::Admission;
 use crate::audit::AuditContext;
 use crate::auth::authn::Caller;
 use crate::auth::authz::CreateAuthorizer;
-use crate::flow_control::PriorityLevel;
-use crate::flow_control::ReplacedBytes;
 use crate::flow_control::fair_budget::FairBudget;
+use crate::flow_control::{PriorityLevel, ReplacedBytes};
 use crate::handlers::fencing::FencingToken;
 use crate::metrics::WatchEvents;
 use crate::request::info::{RequestInfo, Verb};

@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 
 use drydock_machinery::managed_fields::{self, FieldManager, Set};
-use drydock_machinery::{ApiError, Object};
-use drydock_machinery::{decode, go_json};
+use drydock_machinery::{ApiError, Object, decode, go_json};
 use serde_json::{Map, Value};
 
 use super::context::RequestContext;

@@ -1,11 +1,10 @@
 //! What a patch makes of an object, and what fieldValidation has to say of both.
 
-use drydock_machinery::decode;
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::go_format::plain;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::patch::strategic_merge_patch;
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::{ApiError, Object, decode};
 use serde_json::{Map, Value};
 
 use super::context::RequestContext;

@@ -3,14 +3,13 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Weak};
 use std::task::{Context, Poll};
 use std::time::Instant;
+use std::{fmt, io};
 
 use drydock_logging::target;
 use http::{Method, Request, Response, StatusCode};

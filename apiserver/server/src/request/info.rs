@@ -103,37 +103,37 @@ pub struct RequestInfo {
 }
 
 impl RequestInfo {
+    /// Reads what a request is about.
+    pub fn parse(method: &http::Method, uri: &http::Uri) -> Self {
+        let read = uri.path().as_bytes();
+        let is_cut = read.len() > PATH_MAX;
+        let read = read.get(..PATH_MAX).unwrap_or(read);
+        let path = percent_encoding::percent_decode(read).decode_utf8_lossy().into_owned();
+        let mut info = Self {
+            verb: Verb::Other(method.as_str().to_ascii_lowercase()),
+            query: Query::parse(uri.query().unwrap_or_default()),
+            is_cut,
+            ..Self::default()
+        };
+        if is_cut {
+            info.path = path;
+            return info;
+        }
+        if let Some((group, version, parts)) = split_resource_path(&path) {
+            info.is_resource = true;
+            info.group = group.to_owned();
+            info.version = version.to_owned();
+            read_parts(&mut info, method, &parts);
+        }
+        info.path = path;
+        info
+    }
+
     /// 404 if the path is longer than any that leads somewhere. kube-apiserver has no such bound, and answers 404 when it
     /// has authorized the request and found nothing under that name.
     pub fn check_path(&self) -> Result<(), ApiError> {
         if self.is_cut { Err(ApiError::unknown_path()) } else { Ok(()) }
     }
-}
-
-/// Reads what a request is about.
-pub fn parse(method: &http::Method, uri: &http::Uri) -> RequestInfo {
-    let read = uri.path().as_bytes();
-    let is_cut = read.len() > PATH_MAX;
-    let read = read.get(..PATH_MAX).unwrap_or(read);
-    let path = percent_encoding::percent_decode(read).decode_utf8_lossy().into_owned();
-    let mut info = RequestInfo {
-        verb: Verb::Other(method.as_str().to_ascii_lowercase()),
-        query: Query::parse(uri.query().unwrap_or_default()),
-        is_cut,
-        ..RequestInfo::default()
-    };
-    if is_cut {
-        info.path = path;
-        return info;
-    }
-    if let Some((group, version, parts)) = split_resource_path(&path) {
-        info.is_resource = true;
-        info.group = group.to_owned();
-        info.version = version.to_owned();
-        read_parts(&mut info, method, &parts);
-    }
-    info.path = path;
-    info
 }
 
 /// Group, version and what follows them, if the path is a resource's.

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use drydock_machinery::decode::{self, Decoded};
 use drydock_machinery::kind::Kind;
-use drydock_machinery::protobuf;
-use drydock_machinery::{ApiError, Object};
+use drydock_machinery::{ApiError, Object, protobuf};
 use serde_json::Value;
 
 use crate::request::warnings::Warnings;

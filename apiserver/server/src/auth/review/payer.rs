@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
-use crate::request::user::Network;
-use crate::request::user::User;
+use crate::request::user::{Network, User};
 
 /// Whose share a review counts for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
