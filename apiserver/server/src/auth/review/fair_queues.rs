@@ -31,9 +31,9 @@ pub struct Bounds {
     pub joined_per_payer: usize,
 }
 
-/// Who wants to start a review.
+/// A request for a permit.
 #[derive(Clone, Debug)]
-pub(super) struct Requester {
+pub(super) struct PermitRequest {
     pub(super) payer: Payer,
     /// Connections of one payer take turns.
     pub(super) connection: u64,
@@ -56,7 +56,7 @@ pub(super) struct FairQueues<W> {
 /// What comes next.
 pub(super) enum Next<W> {
     /// This one has its permit.
-    Permit(W, Requester),
+    Permit(W, PermitRequest),
     /// No permit is free before this moment, unless one is given back.
     Not { before: Instant },
     /// Nobody waits, or no permit is free until one is given back.
@@ -81,22 +81,22 @@ impl<W> FairQueues<W> {
     /// Enqueues `waker`; returns its ticket, or `None` if there is no room. When all places are taken, the newest waiter
     /// of the queue with the most makes room for a queue with fewer; when those of one queue are taken, that of the
     /// connection with the most for a connection with fewer ([`FairQueue::displaced_by`]).
-    pub(super) fn wait(&mut self, requester: &Requester, waker: W) -> Option<u64> {
-        self.make_room(requester)?;
-        let queue = self.queues.entry(requester.payer.clone()).or_default();
+    pub(super) fn wait(&mut self, request: &PermitRequest, waker: W) -> Option<u64> {
+        self.make_room(request)?;
+        let queue = self.queues.entry(request.payer.clone()).or_default();
         self.tickets += 1;
-        queue.push(Waiter { ticket: self.tickets, connection: requester.connection, waker });
+        queue.push(Waiter { ticket: self.tickets, connection: request.connection, waker });
         self.waiting += 1;
-        self.queued.insert(requester.payer.clone());
+        self.queued.insert(request.payer.clone());
         Some(self.tickets)
     }
 
-    fn make_room(&mut self, requester: &Requester) -> Option<()> {
+    fn make_room(&mut self, request: &PermitRequest) -> Option<()> {
         let waiting = |payer: &Payer| self.queues.get(payer).map_or(0, FairQueue::waiting);
-        let own = waiting(&requester.payer);
+        let own = waiting(&request.payer);
         if own >= self.bounds.waiting_per_payer {
-            let displaced = self.queues.get(&requester.payer)?.displaced_by(requester.connection)?;
-            self.leave(&requester.payer, displaced);
+            let displaced = self.queues.get(&request.payer)?.displaced_by(request.connection)?;
+            self.leave(&request.payer, displaced);
         } else if self.waiting >= self.bounds.waiting {
             let most = self.queued.iter().max_by_key(|payer| waiting(payer))?.clone();
             let displaced = self.queues.get(&most).filter(|queue| queue.waiting() > own + 1)?.newest()?;
@@ -156,13 +156,13 @@ impl<W> FairQueues<W> {
             }
         }
         match (first.and_then(|(_, payer)| self.begin(payer, now)), before) {
-            (Some((waker, requester)), _) => Next::Permit(waker, requester),
+            (Some((waker, request)), _) => Next::Permit(waker, request),
             (None, Some(before)) => Next::Not { before },
             (None, None) => Next::Nobody,
         }
     }
 
-    fn begin(&mut self, payer: Payer, now: Instant) -> Option<(W, Requester)> {
+    fn begin(&mut self, payer: Payer, now: Instant) -> Option<(W, PermitRequest)> {
         let queue = self.queues.get_mut(&payer)?;
         let Waiter { connection, waker, .. } = queue.begin()?;
         queue.meter.start(self.bounds.rate_per_payer, now);
@@ -170,23 +170,23 @@ impl<W> FairQueues<W> {
         self.in_flight += 1;
         self.waiting -= 1;
         self.tidy(&payer);
-        Some((waker, Requester { payer, connection }))
+        Some((waker, PermitRequest { payer, connection }))
     }
 
     /// Gives back a permit that was taken at `start`. With `counts: false` it is as if it had not been taken.
-    pub(super) fn end(&mut self, requester: &Requester, start: Instant, counts: bool) {
+    pub(super) fn end(&mut self, request: &PermitRequest, start: Instant, counts: bool) {
         let Bounds { rate, rate_per_payer, .. } = self.bounds;
         self.in_flight -= 1;
         if !counts {
             self.meter.take_back(rate, start);
         }
-        let Some(queue) = self.queues.get_mut(&requester.payer) else { return };
+        let Some(queue) = self.queues.get_mut(&request.payer) else { return };
         queue.in_flight -= 1;
         if !counts {
             queue.meter.take_back(rate_per_payer, start);
-            queue.take_back(requester.connection);
+            queue.take_back(request.connection);
         }
-        self.tidy(&requester.payer);
+        self.tidy(&request.payer);
     }
 
     /// Keeps a queue while it has something to remember.

@@ -20,9 +20,9 @@ const BOUNDS: Bounds = Bounds {
     joined_per_payer: 8,
 };
 
-fn at(address: u8, connection: u64) -> Requester {
+fn at(address: u8, connection: u64) -> PermitRequest {
     let payer = Payer::Stranger(Some(IpAddr::from([10, 0, 0, address]).into()));
-    Requester { payer, connection }
+    PermitRequest { payer, connection }
 }
 
 fn queues(bounds: Bounds) -> (FairQueues<String>, Instant) {
@@ -81,8 +81,8 @@ fn a_turn_that_does_not_count_leaves_nothing_behind() {
     let (mut queues, now) = queues(BOUNDS);
     for i in 0..1000 {
         queues.wait(&at(1, 1), "good".into()).unwrap();
-        let Next::Permit(_, requester) = queues.next(now) else { panic!("{i} has no permit") };
-        queues.end(&requester, now, false);
+        let Next::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
+        queues.end(&request, now, false);
     }
     assert!(
         queues.queues.is_empty() && queues.queued.is_empty() && queues.waiting == 0 && queues.in_flight == 0
@@ -135,8 +135,8 @@ fn what_is_remembered_of_lanes_is_forgotten() {
     for i in 0..200 {
         queues.wait(&at(i, 1), String::new()).unwrap();
         now += BURST;
-        let Next::Permit(_, requester) = queues.next(now) else { panic!("{i} has no permit") };
-        queues.end(&requester, now, true);
+        let Next::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
+        queues.end(&request, now, true);
     }
     assert!(queues.queues.len() <= 101);
     queues.next(now + 2 * OF_LATE);
@@ -161,9 +161,9 @@ fn connections_that_have_had_turns_make_room_for_one_that_has_had_none() {
     }
     for i in 0..8 {
         now += BURST;
-        let Next::Permit(_, requester) = queues.next(now) else { panic!("{i} has no permit") };
-        queues.end(&requester, now, true);
-        queues.wait(&requester, format!("more junk {i}")).unwrap();
+        let Next::Permit(_, request) = queues.next(now) else { panic!("{i} has no permit") };
+        queues.end(&request, now, true);
+        queues.wait(&request, format!("more junk {i}")).unwrap();
     }
     assert!(queues.wait(&at(1, 3), "even more junk".into()).is_none());
     assert!(queues.wait(&at(1, 99), "good".into()).is_some());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_machinery::ApiError;
 
 pub use super::fair_queues::Bounds;
-use super::fair_queues::Requester;
+use super::fair_queues::PermitRequest;
 use super::payer::Payer;
 use super::queue::{Joined, Queue, ReviewPermit};
 pub use super::rate::Rate;
@@ -101,7 +101,7 @@ impl ReviewLimiter {
             Payer::Component(_) | Payer::User(_) => 0,
             Payer::Stranger(_) => origin.connection,
         };
-        self.queue(&payer).permit(Requester { payer, connection }, origin.deadline).await
+        self.queue(&payer).permit(PermitRequest { payer, connection }, origin.deadline).await
     }
 
     /// A place for `payer` among the requests that wait for a review which another one started; 429 if there is none.

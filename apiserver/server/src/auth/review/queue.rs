@@ -8,7 +8,7 @@ use drydock_machinery::ApiError;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::fair_queues::{Bounds, FairQueues, Next, Requester};
+use super::fair_queues::{Bounds, FairQueues, Next, PermitRequest};
 use super::payer::Payer;
 
 /// Longest wait for a permit, and the part of a request's time that it may take.
@@ -27,7 +27,7 @@ struct State {
 /// The right to make one review.
 pub(crate) struct ReviewPermit {
     queue: Arc<Queue>,
-    requester: Requester,
+    request: PermitRequest,
     start: Instant,
     counts: bool,
     has_ended: bool,
@@ -54,12 +54,12 @@ impl Queue {
     /// A permit for a request with this deadline; 429 when there is no room to wait or the wait is over.
     pub(super) async fn permit(
         self: &Arc<Self>,
-        requester: Requester,
+        request: PermitRequest,
         deadline: Instant,
     ) -> Result<ReviewPermit, ApiError> {
         let (waker, permit) = oneshot::channel();
-        let ticket = self.0.lock().queues.wait(&requester, waker).ok_or_else(too_many)?;
-        let waiting = Waiting { queue: self, payer: &requester.payer, ticket };
+        let ticket = self.0.lock().queues.wait(&request, waker).ok_or_else(too_many)?;
+        let waiting = Waiting { queue: self, payer: &request.payer, ticket };
         self.look();
         let now = Instant::now();
         let until = now + (deadline.saturating_duration_since(now) / PART).min(LONGEST_WAIT);
@@ -89,9 +89,9 @@ impl Queue {
         let state = &mut *self.0.lock();
         let start = Instant::now();
         match state.queues.next(start) {
-            Next::Permit(waker, requester) => {
+            Next::Permit(waker, request) => {
                 let permit =
-                    ReviewPermit { queue: self.clone(), requester, start, counts: true, has_ended: false };
+                    ReviewPermit { queue: self.clone(), request, start, counts: true, has_ended: false };
                 Some(move || waker.send(permit))
             }
             Next::Not { before } => {
@@ -123,12 +123,12 @@ impl ReviewPermit {
 
     /// Gives the permit back; the review has found a user, so it does not count as a stranger's.
     pub(crate) fn end_known(mut self) {
-        self.counts = !matches!(self.requester.payer, Payer::Stranger(_));
+        self.counts = !matches!(self.request.payer, Payer::Stranger(_));
     }
 
     fn end(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
-            self.queue.0.lock().queues.end(&self.requester, self.start, self.counts);
+            self.queue.0.lock().queues.end(&self.request, self.start, self.counts);
         }
     }
 }

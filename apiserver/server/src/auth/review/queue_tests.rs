@@ -19,8 +19,8 @@ const BOUNDS: Bounds = Bounds {
     joined_per_payer: 3,
 };
 
-fn by(name: &str) -> Requester {
-    Requester { payer: Payer::User(name.into()), connection: 0 }
+fn by(name: &str) -> PermitRequest {
+    PermitRequest { payer: Payer::User(name.into()), connection: 0 }
 }
 
 fn soon() -> Instant {
