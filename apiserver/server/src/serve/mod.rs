@@ -44,10 +44,10 @@ use write_coalescing::WRITE_BUFFER;
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Connections at one time, without those of front proxies; a quarter of them is for connections that have
-    /// authenticated nobody yet. There are fewer where the limit of open files is low.
+    /// authenticated no user yet. There are fewer where the limit of open files is low.
     pub connections: usize,
-    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated nobody yet:
-    /// when there is another one, one that stands still is closed. So many handshakes may begin in a second.
+    /// Connections from one address, or one /64 network, whose handshake has begun and that have authenticated no user
+    /// yet: when there is another one, one that stands still is closed. So many handshakes may begin in a second.
     pub connections_per_address: usize,
     /// Time for a handshake, for the first request, and for each request's headers.
     pub headers: Duration,
@@ -84,9 +84,9 @@ pub trait RequestHandler: Send + Sync + 'static {
     }
 }
 
-/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's listeners
-/// have by default. The 128 of the standard library are fewer than one client opens at once, and the connection of whoever
-/// comes next is tried again by their kernel after 1, 3 and 7 s.
+/// Connections that the kernel keeps until they are accepted; it takes no more than net.core.somaxconn, as Go's
+/// listeners have by default. The 128 of the standard library are fewer than one client opens at once, and the
+/// connection of whoever comes next is tried again by their kernel after 1, 3 and 7 s.
 const BACKLOG: u32 = 4096;
 
 /// Binds the port; the error names it and the flag to change.
@@ -202,7 +202,8 @@ impl<A: RequestHandler> Port<A> {
         None
     }
 
-    /// Nobody's turn is waited in for what a client has not sent.
+    /// Shakes hands. A permit of the handshakes is taken once the client's hello has come, and never held for what it
+    /// has not sent.
     async fn handshake(
         &self,
         stream: TcpStream,
@@ -210,19 +211,19 @@ impl<A: RequestHandler> Port<A> {
     ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         permit.comes_to(Stage::Waiting);
-        let turn = self.handshakes.turn(permit.source, permit.id).await;
+        let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
         permit.comes_to(Stage::Handshaking);
         let shaking = hello.into_stream(self.tls.clone());
-        drop(turn);
+        drop(handshake_permit);
         let shaken = shaking.await?;
         permit.comes_to(Stage::Established);
         Ok(shaken)
     }
 
-    /// Verifies the certificates, if there are any, in a turn of their own.
+    /// Verifies the certificates, if there are any, with a permit of the handshakes.
     async fn judge(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
         let peer = peer(stream, permit);
-        let _turn = match peer.shows_certificates() {
+        let _permit = match peer.shows_certificates() {
             true => Some(self.handshakes.verification(permit.source, permit.id).await),
             false => None,
         };
