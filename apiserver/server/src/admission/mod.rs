@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   decoded, defaulted, managed fields recorded
-//!        │ BeforeValidation    may change the object; nobody's managed fields follow (k8s.io/apiserver: neither there)
+//!        │ BeforeValidation    may change the object; managed fields do not follow (as in k8s.io/apiserver)
 //!   prepared, validated by the kind
 //!        │ AfterValidation     sees what is to be stored
 //!   stored

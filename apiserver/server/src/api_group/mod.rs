@@ -224,7 +224,8 @@ impl ApiGroup {
         body::read(body, self.bodies.holding(&request.user, request.level, request.caller.deadline())).await
     }
 
-    /// Decoding, merging and validating a large body would hold up whoever shares the worker.
+    /// Answers a request with a large body on a thread of its own: decoding, merging and validating it would delay the
+    /// other requests of the worker.
     async fn serve_large(&self, request: RequestContext, body: Read) -> Response<Body> {
         let request = Arc::new(request);
         let of_request = request.clone();

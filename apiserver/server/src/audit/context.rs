@@ -1,4 +1,4 @@
-//! What becomes known of one request on its way, and the events that tell it.
+//! What becomes known of one request on its way, and the events that log it.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ impl AuditContext {
         Self(Some(Arc::new(Record { audit, state })))
     }
 
-    /// The request is about this, which was not known when it came, and reads others beside it. Of what the policy says of
-    /// each the highest level counts.
+    /// The request is about this, which was not known when it came, and reads others beside it. Of what the policy says
+    /// of each the highest level counts.
     pub fn about(&self, info: &RequestInfo, also: &[Arc<RequestInfo>]) {
         self.visit(Level::Metadata, |event| event.about(info));
         if let Some(record) = &self.0 {
@@ -98,12 +98,13 @@ impl AuditContext {
         }
     }
 
-    /// A word of whoever has a part in the answer, under a key that tells who that is. The first one counts.
+    /// Adds an annotation under a key that names its author. The first value of a key counts.
     pub fn annotate(&self, key: &str, value: &str) {
         self.annotate_at(Level::Metadata, key, value);
     }
 
-    /// The same for logs of this level and above: a word that shows parts of the object belongs where objects are shown.
+    /// The same for logs of this level and above: an annotation that shows parts of the object needs a level that shows
+    /// objects.
     pub fn annotate_at(&self, level: Level, key: &str, value: &str) {
         self.visit(level, |event| {
             let kept = event.annotations.entry(key.to_owned()).or_insert_with(|| value.to_owned());
@@ -152,7 +153,7 @@ impl AuditContext {
         self.response(|| status.to_json());
     }
 
-    /// The request panicked: no more is told of it.
+    /// The request panicked: this is its last event.
     pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
         record.judge(None, info);
@@ -163,8 +164,9 @@ impl AuditContext {
         }
     }
 
-    /// The answer, which counts as `code`, with the events of its beginning and its end. One who could not be told apart has no user, and
-    /// their answer only begins (k8s.io/apiserver pkg/endpoints/filters/authn_audit.go).
+    /// The answer, which counts as `code`, with the events of its beginning and its end. An event of a request that was
+    /// not authenticated has no user, and only its beginning is logged (k8s.io/apiserver
+    /// pkg/endpoints/filters/authn_audit.go).
     pub async fn answered(
         &self,
         response: Response<Body>,
@@ -199,7 +201,7 @@ impl AuditContext {
         }
     }
 
-    /// The change is told whether to leave managedFields out.
+    /// The second argument of `change` is whether to leave managedFields out.
     fn with_body(&self, level: Level, change: impl FnOnce(&mut Event, bool)) {
         let Some(record) = self.0.as_ref().filter(|record| record.is_at(level)) else { return };
         let state = &mut *record.state.lock();
@@ -209,7 +211,7 @@ impl AuditContext {
 }
 
 impl Drop for Record {
-    /// Whatever becomes of a request, its end is told: the answer has been sent, or the client is gone.
+    /// Logs the end of the request in every case: the answer has been sent, or the client is gone.
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if state.closed || state.verdict.is_none() {

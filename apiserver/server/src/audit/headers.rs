@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderValue};
 
-/// Where a request comes from (k8s.io/apimachinery pkg/util/net SourceIPs): what proxies say, which any client can forge,
-/// and last the address of the connection, which none can. Addresses in `X-Forwarded-For`, then `X-Real-Ip` unless it is among them, then the peer's unless it is the last.
+/// Where a request comes from (k8s.io/apimachinery pkg/util/net SourceIPs): what proxies say, which any client can
+/// forge, and last the address of the connection, which none can. Addresses in `X-Forwarded-For`, then `X-Real-Ip`
+/// unless it is among them, then the peer's unless it is the last.
 pub fn addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut all: Vec<IpAddr> =

@@ -2,7 +2,7 @@
 //! (k8s.io/apiserver pkg/audit, pkg/endpoints/filters/audit.go).
 //!
 //! ```text
-//!   chain ──▶ AuditContext of one request ──event──▶ Log (queue, thread) ──line──▶ file, turned over │ stdout
+//!   chain ──▶ AuditContext ──event──▶ Log (queue, thread) ──line──▶ file, rotated │ stdout
 //!               ▲ user, decision, bodies, annotations
 //! ```
 //!

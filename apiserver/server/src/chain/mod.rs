@@ -132,8 +132,8 @@ impl Chain {
     ) -> (Response<Body>, ResponseGuard) {
         let (mut parts, body) = request.into_parts();
         let Asked { info, audit, .. } = &asked;
-        // Whoever fills the server, or cuts it off from the host, must not have it restarted or taken out of service: this
-        // needs no user, no place and no review.
+        // A probe needs no user, no seat and no review: a client that fills the server, or cuts it off from the host,
+        // must not have it restarted or taken out of service.
         if let Some(answer) = self.health.probe(&parts.method, &info.path, &info.query) {
             asked.peer.proves(Proof::Unasked);
             return (answer, ResponseGuard::None);
@@ -194,7 +194,8 @@ impl Chain {
         }
     }
 
-    /// Authenticates the caller, takes seats and authorizes the request. `sent` is the length of its body, if that is known.
+    /// Authenticates the caller, takes seats and authorizes the request. `sent` is the length of its body, if that is
+    /// known.
     async fn authenticate_and_authorize(
         &self,
         parts: &mut http::request::Parts,

@@ -1,8 +1,8 @@
 //! What each flow has put into the store's history lately, and which has to wait when the store runs short of space.
 //!
 //! What a write replaces or removes stays in the history for a while. A store that is short of space tells how much room
-//! history has. Every [flow](crate::request::user::User::flow) gets an equal share of that, and what one does not need is left to
-//! the others. So nobody fills the store with rewrites, and nobody waits for those who try.
+//! history has. Every [flow](crate::request::user::User::flow) gets an equal share of that, and what one does not need
+//! is left to the others. So no user fills the store with rewrites, and none waits for those who try.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 const COUNTS: Duration = Duration::from_secs(30);
 /// Those of so much time are counted together.
 const SLOT: Duration = Duration::from_secs(2);
-/// Flows that are told apart; those beyond count as one.
+/// Flows that are counted apart; those beyond count as one.
 const FLOWS: usize = 1024;
 
 /// Bytes of replaced and removed objects, by flow.

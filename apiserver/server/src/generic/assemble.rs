@@ -70,7 +70,7 @@ impl Server {
             .live("storage-workers", Arc::new(move || backend.ended().map_or_else(&caches, Err)))
             // Where reads are refused as well, another replica may answer them.
             .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
-            // Whoever is unready is sent no reads either, and those go on.
+            // Refused writes do not make it unready: an unready server gets no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));
         std::mem::take(&mut self.checks)
             .into_iter()

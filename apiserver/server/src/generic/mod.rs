@@ -11,7 +11,7 @@
 //! # }
 //! ```
 //!
-//! Whoever has a kind has an aggregated API with that. What a deployment adds (admission, things that it follows) is
+//! A kind and these lines are an aggregated API. What a deployment adds (admission, things that it follows) is
 //! made between `build` and `run` from the server's parts.
 
 mod assemble;
@@ -123,7 +123,7 @@ impl Server {
         self.namespaces.clone()
     }
 
-    /// What /metrics shows, for whoever counts something of its own.
+    /// What /metrics shows, to register metrics with.
     pub fn metrics(&mut self) -> &mut Metrics {
         &mut self.metrics
     }
@@ -152,7 +152,7 @@ impl Server {
         self.resources.push(Resource { kind, usage: cache.usage(), storage: cache, admission: checks });
     }
 
-    /// The storage of an installed kind, for whoever reads it beside the API: its watch cache.
+    /// The storage of an installed kind, to read it beside the API: its watch cache.
     pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
         let is_of = |resource: &&Resource| {
             let names = resource.kind.names();

@@ -1,5 +1,5 @@
-//! What is asked of a call beside what every request is asked ([`crate::chain`]): what it reads, and whether there is room
-//! for one more stream.
+//! What is asked of a call beside what every request is asked ([`crate::chain`]): what it reads, and whether there is
+//! room for one more stream.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -65,7 +65,7 @@ impl Chain {
         if !route.has_one_message() {
             return Ok(ReadCall { route, infos: Vec::new(), body, bytes: 0 });
         }
-        // Nobody waits for room: whoever sends messages slowly would have others wait.
+        // No call waits for room: a client that sends its message slowly would delay others.
         let level = self.flow_control.level_of(&caller.user);
         let mut holding = grpc.messages.holding(&caller.user, level, Instant::now());
         holding.take(CALL).await?;

@@ -125,11 +125,11 @@ impl<G: Unpin> HttpBody for EndedBody<G> {
     }
 }
 
-/// Ends one stream from outside. Shared by the stream's body and whoever may end it.
+/// Ends one stream from outside. Shared by the stream's body and the reviews that may end it.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     status: OnceLock<Status>,
-    /// When it was ended; whoever sends the stream resets it if the client does not read its end.
+    /// When it was ended. The stream is reset if the client does not read its end.
     at: Arc<OnceLock<Instant>>,
     body: AtomicWaker,
 }

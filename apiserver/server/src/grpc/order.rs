@@ -1,8 +1,8 @@
 //! The order of a call. It is that of other requests ([`crate::chain`]), but the message is read after authentication,
 //! since it says what is asked for:
 //!
-//! audit id -> health check -> deadline -> authentication -> message -> audit, impersonation, flow control, authorization
-//! as for every request -> open streams -> the call -> its end
+//! audit id -> health check -> deadline -> authentication -> message -> audit, impersonation, flow control,
+//! authorization as for every request -> open streams -> the call -> its end
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -53,7 +53,7 @@ impl Call<'_> {
         self.info.get().unwrap_or(&self.parsed)
     }
 
-    /// Makes a response of an answer or a refusal, and has the audit log told of it.
+    /// Makes a response of an answer or a refusal, and logs it in the audit log.
     async fn conclude(
         &self,
         answer: Result<(Response<Body>, ResponseGuard), Refusal>,

@@ -44,7 +44,8 @@ pub(super) struct OpenStream {
 }
 
 impl Streams {
-    /// Counts a stream of `user`, which `ending` ends. Each question comes with the time until which its answer is known.
+    /// Counts a stream of `user`, which `ending` ends. Each question comes with the time until which its answer is
+    /// known.
     ///
     /// # Errors
     /// 429 if the user has too many open streams or different questions.

@@ -82,7 +82,7 @@ impl RequestContext {
     }
 }
 
-/// What admission is told of a write beside the objects.
+/// What admission gets of a write beside the objects.
 #[derive(Clone, Copy)]
 pub struct Write<'a> {
     operation: Operation,

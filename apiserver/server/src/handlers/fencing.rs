@@ -1,9 +1,9 @@
-//! Fencing tokens: a writer that leads by a lease sends the number of its term, and a write with an older number than the
-//! newest known one of that writer is refused.
+//! Fencing tokens: a writer that leads by a lease sends the number of its term, and a write with an older number than
+//! the newest known one of that writer is refused.
 //!
 //! The newest number is a key in storage by the writer's name, which is never removed. So only the users of the priority
-//! level of controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with 403
-//! rather than let through: who sends the header relies on late writes being refused.
+//! level of controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with
+//! 403 rather than let through: who sends the header relies on late writes being refused.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use http::HeaderMap;
 use crate::flow_control::PriorityLevel;
 use crate::request::user::User;
 
-/// Carries the token, a number that grows with each term. Tokens belong to the user that writes: no user can make another
-/// one's outdated.
+/// Carries the token, a number that grows with each term. Tokens belong to the user that writes: no user can make
+/// another one's outdated.
 pub const EPOCH_HEADER: &str = "drydock-lease-epoch";
 
 /// The newest token of each writer.

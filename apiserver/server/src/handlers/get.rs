@@ -1,7 +1,7 @@
 //! One object, or a page of objects.
 //!
-//! What the cache holds is read from there. Other objects, of versions that have left its memory, are this request's alone
-//! until they are sent: they share a budget with those of all other lists.
+//! What the cache holds is read from there. Other objects, of versions that have left its memory, are this request's
+//! alone until they are sent: they share a budget with those of all other lists.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::context::RequestContext;
 use crate::request::write_options::{FieldValidation, WriteOptions};
 
-/// What fieldValidation has to say of the body of a JSON or merge patch itself. One that cannot be read is refused
-/// by whoever applies it.
+/// What fieldValidation has to say of the body of a JSON or merge patch itself; nothing of one that cannot be read,
+/// which is refused when it is applied.
 pub fn patch_errors(patch: &[u8], options: &WriteOptions) -> Vec<String> {
     if options.field_validation == FieldValidation::Ignore {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! How large an object may become by writes to the object itself: the status has room of its own, so that nobody can fill
-//! an object until the status cannot be written any more.
+//! How large an object may become by writes to the object itself: the status has room of its own, so that no writer can
+//! fill an object until the status cannot be written any more.
 
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::object::Size;

@@ -1,9 +1,10 @@
-//! From the present state of an object to its next one, whoever else writes meanwhile.
+//! From the present state of an object to its next one, though others write meanwhile.
 //!
 //! Admission may ask other servers, so it cannot run within the store's own compare-and-swap loop. The loop here
 //! reads, decides, and commits only onto the very revision that the decision was made on. The first read may be a
-//! little old, as Kubernetes' is: a refusal that it leads to is made again on the latest state before it counts. A dry run
-//! commits nothing that would show it, and reads the latest state (k8s.io/apiserver pkg/registry/generic/registry/dryrun.go).
+//! little old, as Kubernetes' is: a refusal that it leads to is made again on the latest state before it counts. A dry
+//! run commits nothing that would show it, and reads the latest state (k8s.io/apiserver
+//! pkg/registry/generic/registry/dryrun.go).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -66,7 +67,7 @@ pub async fn run<S: Step + Sync>(
                 continue;
             }
         };
-        // It was the latest state after all: nobody is asked twice about it.
+        // It was the latest state after all: admission is not asked twice about it.
         if let Some((revision, refusal)) = refused.take()
             && revision == present.revision
         {
@@ -120,7 +121,7 @@ async fn commit(
             stored.map(|stored| stored.map(Outcome::Stored))
         }
         Next::Delete(object) => {
-            // The client is told the version that it was last stored at; watchers learn that of the removal.
+            // The client gets the version at which it was last stored; watchers get that of the removal.
             let last = request.unstored(object.clone(), present.revision);
             let gone = swap(request, key, context, present, Change::Delete(object)).await;
             gone.map(|gone| gone.map(|_| Outcome::Deleted(last)))

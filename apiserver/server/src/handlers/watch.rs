@@ -62,7 +62,7 @@ async fn newest(
     request.storage().current_revision().await.map_err(|e| request.storage_error(e, "watch"))
 }
 
-/// A version that is too old is told within the stream; any other error before it.
+/// A version that is too old is an event of the stream; any other error is the response.
 fn as_event(
     request: &RequestContext,
     error: drydock_storage::storage::StorageError,

@@ -1,6 +1,6 @@
 //! How the host is reached: over one HTTP/2 connection, as client-go does it. A review of who may do what is asked for
-//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own, and an
-//! answer that a host left owing when its machine went is waited for without end.
+//! nearly every request of a new name; over HTTP/1 each of those that wait at a time needs a connection of its own, and
+//! an answer that a host left owing when its machine went is waited for without end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Default for Patience {
 }
 
 /// A client by `kubeconfig`, or by the in-cluster configuration, with a connection of its own. It sends a request once:
-/// whoever asks knows what may be asked again.
+/// the caller knows what may be sent again.
 pub async fn client(flag: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     client_with(Patience::default(), flag, kubeconfig).await
 }

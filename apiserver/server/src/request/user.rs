@@ -1,4 +1,4 @@
-//! Who asks, and by what users and strangers are told apart.
+//! Who asks: the user, and the network of a client without one.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,9 +19,9 @@ pub struct User {
 /// The group of everyone who is allowed everything.
 pub const SYSTEM_MASTERS: &str = "system:masters";
 
-/// The name of whoever shows no credentials.
+/// The name of a user without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of whoever shows no credentials.
+/// The group of users without credentials.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// What the name of a service account begins with.
@@ -63,8 +63,8 @@ impl User {
 /// The bits of an IPv6 address that name its network.
 const IPV6_NETWORK: u128 = !0 << 64;
 
-/// An IPv4 address, or the /64 network of an IPv6 address, of which a host has all addresses. Many hosts share one behind
-/// a masquerading NAT.
+/// An IPv4 address, or the /64 network of an IPv6 address, of which a host has all addresses. Many hosts share one
+/// behind a masquerading NAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Network(IpAddr);
 

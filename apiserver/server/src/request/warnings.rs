@@ -1,4 +1,5 @@
-//! Warnings for the client, collected and written as response headers (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
+//! Warnings for the client, collected and written as response headers
+//! (k8s.io/apiserver/pkg/endpoints/filters/warning.go).
 
 use std::collections::HashSet;
 
@@ -23,8 +24,7 @@ struct Collected {
 }
 
 impl Warnings {
-    /// Adds a warning. Whoever is asked about a write may answer any number of them: past what the headers have room
-    /// for, none is looked at.
+    /// Adds a warning. Past what the headers have room for, it is dropped: a webhook may send any number of them.
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
         let collected = &mut *self.0.lock();

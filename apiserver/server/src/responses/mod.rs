@@ -3,14 +3,14 @@
 //! ```text
 //!   body ──frames──▶ ResponseBody ──pieces of at most 16 KiB──▶ HTTP ──▶ TLS, socket
 //!                       │ counts what pieces keep alive, until the transport has taken them
-//!                    OpenResponse ◀── OpenResponses: looks at all open responses once a second, and when what is counted has no room
+//!                    OpenResponse ◀── OpenResponses: sweeps them once a second, and when there is no more room
 //!                       ├ past its deadline: its stream is reset, and its seat given back
 //!                       ├ a watch past the deadline of its initial events: their seat is given back
 //!                       ├ no progress for 30 s: lets go of the past state that it holds
 //!                       └ its user is beyond the share, and there is no room: its stream is reset
 //! ```
 //!
-//! A client decides how fast it reads, and nobody polls a body that nobody reads. So whatever bounds a response is
+//! A client decides how fast it reads, and a body that it does not read is not polled. So every bound on a response is
 //! enforced from outside: the task of its HTTP/2 stream is aborted, or the HTTP/1.1 connection closed.
 //!
 //! Bounds. A response keeps its seat until the transport has taken its last byte, at most until its deadline
@@ -18,11 +18,11 @@
 //! stream has at most 128 KiB and one piece in HTTP's buffers, or two pieces where the client's window is shut; the rest
 //! of its body stays here, shared where it can be. All of that together, with 6 KiB for each open response and an upper
 //! bound of what past states keep alive, is kept to [`Limits::bytes`]: when there is more, the users whose part is
-//! largest lose responses, those without progress for longest first, until all is within seven eighths of it. Nobody whose
-//! part is at most an equal share of that loses any. A user is [`crate::request::user::User::flow`].
+//! largest lose responses, those without progress for longest first, until all is within seven eighths of it. A user
+//! whose part is at most an equal share of that loses none. A user is [`crate::request::user::User::flow`].
 //!
-//! Frames are counted as they come, so that too many of them are seen at once. Past states and waiting events are asked
-//! for by the look that comes each second.
+//! Frames are counted as they come, so that too many of them are noticed at once. Past states and waiting events are
+//! counted by the sweep each second.
 
 mod body;
 pub(crate) mod guards;

@@ -14,12 +14,12 @@ use super::stream::Stream;
 use super::{Connection, Streaming, stream};
 use crate::request::user::User;
 
-/// What an open response costs whatever it holds: its stream, its task, its head, a watch's place among the sleepers, and
-/// [`SMALL`] bytes of frames.
+/// Bytes that every open response counts for: its stream, its task, its head, a watch's entry in the cache's index of
+/// watchers, and [`SMALL`] bytes of frames.
 pub(super) const BASE: usize = 6 * 1024;
 /// So many bytes of small frames are given to the transport before they are counted, being within [`BASE`]. It is also
-/// the most that is left with HTTP once the task of a stream has ended, where nothing but the end of the connection takes
-/// it away.
+/// the most that is left with HTTP once the task of a stream has ended, where nothing but the end of the connection
+/// takes it away.
 pub(super) const SMALL: usize = 4 * 1024;
 /// Time in which what was ended lets go of what it holds.
 const ENDING: Duration = Duration::from_secs(1);
@@ -196,7 +196,7 @@ impl Account {
         self.base + self.frames.load(Relaxed).saturating_add(backlog)
     }
 
-    /// Looks how it gets on.
+    /// How it gets on.
     pub(super) fn look(&self, now: Instant) -> Look {
         let unread = self.unread() > 0 || !self.is_idle.load(Relaxed);
         let progress = self.given.load(Relaxed).wrapping_add(self.taken.load(Relaxed));

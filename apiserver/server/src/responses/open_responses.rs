@@ -47,7 +47,7 @@ pub(super) const LATE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct OpenResponses(pub(super) Arc<Shared>);
 
-/// To whom, and on what delivery, a response is sent.
+/// To whom a response is sent, and until when.
 pub struct Delivery<G> {
     /// When it has to be sent; a [`Streaming`] that says when it ends has until then.
     pub deadline: Instant,
@@ -64,9 +64,9 @@ pub struct Delivery<G> {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     open: Mutex<Slots>,
-    /// A response is open, and none was.
+    /// Notified when a response is open and none was.
     pub(super) opened: Notify,
-    /// There is more than room for.
+    /// Notified when open responses hold more than there is room for.
     pub(super) short: Notify,
     /// What open responses and their frames are counted for, without past states and waiting events.
     charged: AtomicUsize,
@@ -115,7 +115,7 @@ impl OpenResponses {
         self.0.charged.load(Relaxed)
     }
 
-    /// The response, to be sent on these delivery.
+    /// The response, whose body counts until it has been sent.
     pub fn send<G: Send + 'static>(
         &self,
         mut response: Response<Body>,

@@ -1,4 +1,4 @@
-//! Whose responses are lost when together they hold more than there is room for.
+//! Load shedding: which responses are ended when together they hold more than there is room for.
 
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -17,10 +17,10 @@ pub(super) struct Row {
     pub(super) since: Instant,
 }
 
-/// Picks the responses that are lost so that the rest is within `room`, if it is not.
+/// Picks the responses to end so that the rest is within `room`; none if all are.
 ///
-/// The users share it equally. The one who holds most loses first, and of his responses those that are unread, the ones
-/// without progress for longest first. Who holds no more than an equal share loses nothing.
+/// The users share the room equally. The user who holds most loses first: of their responses the unread ones, those
+/// without progress for longest first. A user with at most an equal share loses nothing.
 pub(super) fn to_shed(rows: &[Row], users: usize, room: usize) -> Vec<usize> {
     let mut held = vec![0_usize; users];
     let mut can_end = vec![Vec::new(); users];

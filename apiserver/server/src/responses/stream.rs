@@ -67,7 +67,7 @@ pub(super) fn within<T>(stream: Stream, send: impl FnOnce() -> T) -> T {
 }
 
 pin_project! {
-    /// The task of a stream. It shows [`STREAM`] for as long as nobody has asked for it.
+    /// The task of a stream. It sets [`STREAM`] while it is polled, until [`current`] has taken the stream.
     struct Serving<F> {
         #[pin]
         future: F,
@@ -82,7 +82,7 @@ impl<F: Future> Future for Serving<F> {
         let this = self.project();
         let Some(stream) = this.stream.take() else { return this.future.poll(context) };
         if stream.task.get().is_none() {
-            // It runs before `execute` has noted its handle, without which nobody could end it.
+            // It runs before `execute` has stored its handle, without which it could not be ended.
             *this.stream = Some(stream);
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -94,7 +94,7 @@ impl<F: Future> Future for Serving<F> {
     }
 }
 
-/// [`STREAM`] is shown until this is dropped, by a panic for one.
+/// [`STREAM`] is set until this is dropped, also by a panic.
 struct Entered;
 
 impl Entered {

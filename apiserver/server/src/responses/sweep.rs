@@ -1,4 +1,4 @@
-//! The look at all open responses, by which what nobody reads is ended.
+//! The sweep over all open responses, which ends those that their clients do not read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::{Connection, OpenResponses};
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl OpenResponses {
-    /// Looks after the open responses for as long as this is polled. What bounds a response in time is enforced here alone,
-    /// so it has to go on until the last one has been sent.
+    /// Sweeps the open responses until the future is dropped. Deadlines of responses are enforced here alone, so it has
+    /// to run until the last one has been sent.
     pub async fn look_after(&self) {
         let shared = &self.0;
         loop {
@@ -102,7 +102,7 @@ fn users(open: &[Arc<dyn Tracked>]) -> (usize, Vec<usize>) {
     (users.len(), of_response)
 }
 
-/// Whose each connection is alone.
+/// The user of each connection; `None` for one that several users share.
 fn owners(open: &[Arc<dyn Tracked>], of_response: &[usize]) -> HashMap<*const Connection, Option<usize>> {
     let mut owners = HashMap::new();
     for (open_response, user) in open.iter().zip(of_response) {

@@ -269,7 +269,8 @@ async fn a_watch_without_progress_gives_back_what_it_can_and_ends_at_its_own_tim
     assert!(connection.is_closed());
 }
 
-/// Nobody polls the body of a stream that nobody reads, so that it never sent the status with which it was ended.
+/// The body of a stream that its client does not read is not polled, so that it never sent the status with which it
+/// ended.
 #[tokio::test]
 async fn an_unread_stream_that_is_ended_from_outside_is_reset() {
     let (responses, connection, now) = (responses(1 << 20), Arc::default(), Instant::now());

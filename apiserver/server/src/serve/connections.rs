@@ -1,16 +1,16 @@
 //! The table of a port's connections: who gets a permit, and which connection is closed for it.
 //!
 //! A connection counts for the address that it came from until a request on it has been authenticated, then for the
-//! user. A new one always gets a permit, so that a probe is answered whoever else connects:
+//! user. A new one always gets a permit, so that a probe is answered however many others connect:
 //!
-//! - an address at its bound loses a connection that has authenticated nobody: of the [`Stage`] in which it has the most,
+//! - an address at its bound loses a connection that has authenticated no user: of the [`Stage`] in which it has the most,
 //!   the one that is there for longest. So a probe, which passes each stage at once, is not closed for those that stop in
 //!   the middle of the handshake, ask for nothing, or send slowly;
 //! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed their
 //!   clients would only come again, at once, in the place of others who wait as well. An address may have a quarter of all
 //!   permits for them;
 //! - when all permits are taken, the address with the most connections in one stage loses one in the same way;
-//! - a quarter of all permits is for connections that have authenticated nobody yet. When users take the rest, the user
+//! - a quarter of all permits is for connections that have authenticated no user yet. When users take the rest, the user
 //!   with the most connections from one address loses the newest of those: an account that has a client on every node
 //!   keeps them, and the long-lived connections stay.
 //!
@@ -25,7 +25,7 @@ use super::groups::{Groups, Id, Member};
 use super::heads::{Heads, Owner};
 use crate::request::user::Network;
 
-/// How far a connection has come that has authenticated nobody.
+/// How far a connection has come that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Stage {
     /// It is open, and its client has not said hello.
@@ -59,7 +59,7 @@ pub(super) struct Connections<T> {
     /// Number of the next step; that of its first one is a connection's own.
     next: u64,
     open: HashMap<Id, Open<T>>,
-    /// Those that have authenticated nobody.
+    /// Those that have authenticated no user.
     strangers: Groups<(Network, Stage)>,
     /// Those that have, by the flow of the user and the address.
     users: Groups<(Arc<str>, Network)>,
@@ -84,7 +84,7 @@ enum Holder {
 }
 
 impl Holder {
-    /// Whose the connection is; a front proxy's is nobody's.
+    /// Whose the connection is; a front proxy's counts for no owner.
     fn owner(&self) -> Option<Owner> {
         match self {
             Self::Address(source, _) => Some(Owner::Address(*source)),
@@ -95,8 +95,8 @@ impl Holder {
 }
 
 impl<T> Connections<T> {
-    /// `permits` in all, and `per_address` for those from one address whose handshake has begun and that have authenticated
-    /// nobody.
+    /// `permits` in all, and `per_address` for those from one address whose handshake has begun and that have
+    /// authenticated no user.
     pub(super) fn new(permits: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
         let (permits, per_address, heads) = (permits.max(1), per_address.max(1), Heads::default());
@@ -115,8 +115,8 @@ impl<T> Connections<T> {
         (id, loses)
     }
 
-    /// A connection has come to a stage, or begins another request. Returns a connection that has lost its permit for it.
-    /// It changes nothing once the connection has authenticated somebody.
+    /// A connection has come to a stage, or begins another request. Returns a connection that has lost its permit for
+    /// it. It changes nothing once the connection has authenticated somebody.
     pub(super) fn comes_to(&mut self, stage: Stage, id: Id) -> Option<T> {
         let step = self.number();
         let Open { holder: Holder::Address(source, now), step: last, .. } = self.open.get_mut(&id)? else {
@@ -157,7 +157,8 @@ impl<T> Connections<T> {
         self.uncount(&before, (step, id));
     }
 
-    /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its permit for it.
+    /// A head has begun on a connection and not ended, or has ended. Returns a connection that has lost its permit for
+    /// it.
     pub(super) fn has_half_head(&mut self, id: Id, is_half: bool) -> Option<T> {
         let open = self.open.get_mut(&id)?;
         if let Some(before) = open.half.take() {

@@ -47,8 +47,8 @@ const PROXY_HEAD_BYTES: u32 = 256 * 1024;
 /// Headers of an HTTP/1.1 request.
 const HEADERS: usize = 1024;
 /// Requests of a front proxy that may have been cancelled before they were looked at. A turn of its connection reads
-/// less than 48 KiB, what is left over from the turn before included ([`super::write_coalescing`]), and a request and its end take
-/// 25 bytes at least: there are never so many.
+/// less than 48 KiB, what is left over from the turn before included ([`super::write_coalescing`]), and a request and
+/// its end take 25 bytes at least: there are never so many.
 const CANCELLED: usize = 4096;
 
 /// Who is at the other end of a connection.
@@ -60,7 +60,7 @@ pub(super) struct Client {
 
 /// Why a connection is to end.
 enum Notice {
-    /// At once: nobody reads its answers.
+    /// At once: the client does not read its answers.
     Close,
     /// When the requests that are under way have been answered.
     Retire,

@@ -57,7 +57,7 @@ impl ConnectionPermits {
         ConnectionPermit { source, id, table: self.0.clone(), known, is_nobodys, closed, retired, since }
     }
 
-    /// Closes a connection that has authenticated nobody, if there is one.
+    /// Closes a connection that has authenticated no user, if there is one.
     pub(super) fn relieve(&self) {
         let loses = self.0.lock().relieve();
         close(loses);
@@ -75,8 +75,8 @@ impl ConnectionPermit {
         self.retired.cancelled().await;
     }
 
-    /// The connection has come to a stage, or begins another request, which may close another one; of no consequence once
-    /// it has authenticated somebody.
+    /// The connection has come to a stage, or begins another request, which may close another one; of no consequence
+    /// once it has authenticated somebody.
     pub(super) fn comes_to(&self, stage: Stage) {
         if self.known.load(Ordering::Relaxed) == STRANGER {
             let loses = self.table.lock().comes_to(stage, self.id);
@@ -90,7 +90,8 @@ impl ConnectionPermit {
         close(loses);
     }
 
-    /// Retires the connection if a request on it was nobody's, unless it has turned out to be a front proxy's since.
+    /// Retires the connection if a request on it was anonymous or refused, unless it has proved to be a front proxy's
+    /// since.
     pub(super) fn retire_if_nobodys(&self) {
         let is_proxied = self.known.load(Ordering::Relaxed) == FRONT_PROXY;
         if self.is_nobodys.load(Ordering::Relaxed) && !is_proxied {

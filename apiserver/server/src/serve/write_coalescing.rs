@@ -15,9 +15,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Most bytes that wait, here and then as TLS records: an event of usual size for fifty streams leaves in one write.
 pub(super) const WRITE_BUFFER: usize = 128 * 1024;
-/// Bytes that a connection reads in its turn. HTTP/2 takes every frame that is there before it looks at the first request:
-/// this bounds how many requests wait for that, whatever a client has sent, and how long other connections wait for
-/// their turn.
+/// Bytes that a connection reads in its turn. HTTP/2 takes every frame that is there before it looks at the first
+/// request: this bounds how many requests wait for that, whatever a client has sent, and how long other connections
+/// wait for their turn.
 const READ: usize = 16 * 1024;
 /// Most bytes copied at once. From a little above this on, glibc leaves a copy to one instruction of the processor
 /// (glibc.cpu.x86_rep_movsb_threshold), which is ten times slower on some when what is copied to is not aligned; behind

@@ -1,7 +1,8 @@
 //! What ends or interrupts the wait of a stream for its next event: shutdown, or a time.
 //!
-//! A stream polls it before each event, and nearly always it has not fired. So its two futures are polled with a waker of
-//! its own, which sets a flag and wakes the task of the stream; while the flag is not set, a poll reads no more than that.
+//! A stream polls it before each event, and nearly always it has not fired. So its two futures are polled with a waker
+//! of its own, which sets a flag and wakes the task of the stream; while the flag is not set, a poll reads no more than
+//! that.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ impl Origin {
     }
 }
 
-/// The authenticated sender of a request, whomever they act as.
+/// The authenticated sender of a request, who may act as another user.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The authenticated user.

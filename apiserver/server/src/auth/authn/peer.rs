@@ -3,7 +3,7 @@
 //! Certificates do not change while a connection lasts, so they are verified once, not with each request; again when
 //! the trusted CAs change, and when one of the certificates becomes valid or expires.
 //!
-//! What its requests prove is told to an [`Observer`], by which the port decides what becomes of the connection.
+//! An [`Observer`] gets what its requests prove; by that the port decides what becomes of the connection.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use crate::tls::client_cert::{subject, turning_points, uid};
 /// What a request proves about the client of its connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// A verified front proxy sent it, whoever it was forwarded for.
+    /// A verified front proxy sent it, for any user.
     FrontProxy,
     /// The client is this user, by a certificate or a token.
     User(&'a User),
@@ -60,8 +60,8 @@ pub(super) struct Verdict {
     until: Option<SystemTime>,
     /// Whether the client is a front proxy, whose headers are believed.
     pub(super) is_front_proxy: bool,
-    /// Whether a certificate is shown that no CA vouches for which it could have come from: whoever shows one does
-    /// not mean to be nobody.
+    /// Whether the client shows a certificate that none of the trusted CAs has issued: such a client is refused, not
+    /// anonymous.
     pub(super) is_unknown: bool,
     /// The user that the certificate names.
     pub(super) user: Option<Arc<User>>,
@@ -75,7 +75,7 @@ impl Peer {
         Self { id, certificates, ..Self::default() }
     }
 
-    /// What its requests prove is told to `observer`.
+    /// Reports to `observer` what its requests prove.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);

@@ -1,5 +1,5 @@
-//! The reviews that one payer waits for, and which of its connections is next: the one that has had the fewest permits of
-//! late.
+//! The reviews that one payer waits for, and which of its connections is next: the one that has had the fewest permits
+//! of late.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -152,7 +152,7 @@ fn one_who_leaves_has_no_turn() {
     assert!(limiter(&mut queues, now).is_empty() && queues.queues.is_empty());
 }
 
-/// Whoever shared an address with 32 connections of an attacker, each with one unknown token, was refused at once.
+/// A client that shared an address with 32 connections of an attacker, each with one unknown token, was refused at once.
 #[test]
 fn connections_that_have_had_turns_make_room_for_one_that_has_had_none() {
     let (mut queues, mut now) = queues(BOUNDS);

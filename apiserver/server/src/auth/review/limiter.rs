@@ -42,7 +42,7 @@ const USERS: Bounds = Bounds {
 
 /// No second has more than 198 starts.
 const STRANGERS_RATE: Rate = Rate { burst: 18, every: Duration::from_nanos(1_000_000_000 / 180) };
-/// Each connection of an address on which nobody has been authenticated may wait: there are no more of them
+/// Each connection of an address that has authenticated no user may wait: there are no more of them
 /// (--max-connections-per-address).
 const STRANGERS: Bounds = Bounds {
     in_flight: 24,

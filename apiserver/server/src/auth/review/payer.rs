@@ -1,4 +1,4 @@
-//! Whose share a review counts for: the authenticated caller, whomever they act as, or the address of a stranger.
+//! Whose share a review counts for: the authenticated caller, not the user it acts as, or the network of a stranger.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Payer {
         }
     }
 
-    /// For a request that nobody has proven to be theirs yet.
+    /// For a request whose user is not authenticated yet.
     pub(crate) fn stranger(origin: &Origin) -> Self {
         Self::Stranger(origin.address.map(Network::from))
     }

@@ -77,7 +77,7 @@ impl Queue {
     /// Gives permits to all who may have one now.
     fn look(self: &Arc<Self>) {
         while let Some(wake) = self.next() {
-            // Whoever does not wait any longer, returns it.
+            // A request that no longer waits returns it.
             if let Err(mut permit) = wake() {
                 permit.counts = false;
                 permit.end();

@@ -16,7 +16,7 @@ use super::queue::ReviewPermit;
 use super::singleflight::{Awaited, Begun, Flight, Key, Singleflight};
 use crate::auth::authn::Origin;
 
-/// Asks the host by objects of `K`. What becomes of the answers, of type `V`, is the business of whoever asks.
+/// Asks the host by objects of `K`. The caller makes a `V` of each answer, and remembers it.
 pub(crate) struct Reviews<K, V> {
     api: Api<K>,
     limiter: Arc<ReviewLimiter>,
@@ -52,7 +52,8 @@ where
 
     /// The answer of the review of `question` that is in flight, or else of one that begins with a permit, unless
     /// the answer is `known` by then. `review` is the object to send. `landed` makes something of the host's answer,
-    /// remembers it, and gives the permit back. `None` if the host gives no answer; 429 if the payer has too many waiting.
+    /// remembers it, and gives the permit back. `None` if the host gives no answer; 429 if the payer has too many
+    /// waiting.
     pub(crate) async fn answer<S>(
         self: &Arc<Self>,
         question: Question<'_>,

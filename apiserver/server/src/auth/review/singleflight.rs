@@ -1,6 +1,6 @@
 //! Reviews in flight: requests with equal questions share one review (singleflight).
 //!
-//! Lock order: the singleflight, then the cache of whoever asks ([`Singleflight::begin`] looks into it).
+//! Lock order: the singleflight, then the cache of the caller ([`Singleflight::begin`] looks into it).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ pub(super) struct Flight<V> {
 
 /// What [`Singleflight::begin`] finds.
 pub(super) enum Begun<V> {
-    /// Nobody asks this yet: whoever began is to ask.
+    /// No review of this is in flight: the caller has to make it.
     Now(Flight<V>, Awaited<V>),
-    /// Another one asks it already.
+    /// Another request makes the review already.
     Before(Awaited<V>),
-    /// Another one has the answer.
+    /// Another request has the answer.
     Known(V),
 }
 
@@ -68,7 +68,8 @@ impl<V> Flight<V> {
         self.sender.receiver_count() > 0
     }
 
-    /// Ends the flight with its answer, `None` if there is none. Whoever asks from then on begins anew.
+    /// Ends the flight with its answer, `None` if there is none. The next request with the same question begins a new
+    /// one.
     pub(super) fn land(self, answer: Option<V>) {
         let sender = self.sender.clone();
         drop(self);

@@ -7,7 +7,7 @@
 //!           ──> protobuf ────────┘
 //! ```
 //!
-//! A costly step is followed by a yield: nobody's list keeps the others off its worker for longer than that.
+//! A costly step is followed by a yield: no list keeps other tasks off its worker for longer than one step.
 
 mod json;
 mod pieces;

@@ -25,7 +25,7 @@ pub struct ObjectView {
     pub output: Output,
     /// What a table's rows carry.
     pub include: IncludeObject,
-    /// The moment that ages are told from.
+    /// The moment that ages count to.
     pub now: Now,
 }
 

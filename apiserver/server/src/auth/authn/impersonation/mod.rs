@@ -44,7 +44,7 @@ impl Default for Impersonation {
 }
 
 impl Impersonation {
-    /// Whom `caller` acts as in a request: nobody without such headers.
+    /// The user that `caller` acts as in a request; `None` without such headers.
     pub async fn act_as(
         &self,
         caller: &Caller,

@@ -15,7 +15,7 @@ const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const EXTRA: &str = "impersonate-extra-";
 
-/// Whom the headers name; 400 if they name groups or more of nobody.
+/// The user that the headers name; 400 if they name groups, a uid or extras without a user.
 pub(super) fn read(headers: &HeaderMap) -> Result<Option<User>, ApiError> {
     let name = first(headers, USER.as_str());
     let groups = values(headers, &GROUP);

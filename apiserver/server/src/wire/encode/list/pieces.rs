@@ -14,8 +14,8 @@ pub const PIECE: usize = 64 * 1024;
 /// Makes a list step by step.
 pub trait Steps: Send {
     /// Appends the next objects, at least one: about [`PIECE`] bytes at most, decoded from about
-    /// [`STEP`](drydock_storage::work_meter::STEP) bytes at most. Returns `false` after the end of the list, and is not called
-    /// again.
+    /// [`STEP`](drydock_storage::work_meter::STEP) bytes at most. Returns `false` after the end of the list, and is not
+    /// called again.
     fn step(&mut self, out: &mut BytesMut) -> bool;
 }
 
