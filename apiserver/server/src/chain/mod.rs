@@ -34,13 +34,13 @@ use crate::responses::{Delivery, OpenResponses, ResponseBody, Streaming};
 use crate::wire::{body, encode};
 pub(crate) use admit::{Admitted, NotAdmitted};
 
-/// Everything that a request passes through.
+/// The steps that a request passes through.
 pub struct Chain {
     /// Who asks.
     pub authenticator: Authenticator,
     /// Who may.
     pub authorizer: Arc<Authorizer>,
-    /// Who is served when not all can be.
+    /// Which requests are served when not all can be.
     pub flow_control: Arc<FlowControl>,
     /// /livez and its like.
     pub health: Health,

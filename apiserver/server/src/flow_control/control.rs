@@ -1,4 +1,4 @@
-//! Decides about requests as they come, and hands over seats as they are given back.
+//! Grants, queues or refuses requests as they come, and hands over seats as they are given back.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Limits {
     }
 }
 
-/// Decides who is served when not all can be.
+/// Decides which requests are served when not all can be.
 pub struct FlowControl {
     levels: PriorityLevels,
     shares: [Share; LEVELS],
@@ -132,7 +132,7 @@ impl FlowControl {
         &self.figures.in_flight
     }
 
-    /// What each level tells of itself; nothing where there is no limit.
+    /// The figures of each level; none where there is no limit.
     pub fn figures(&self) -> Vec<(PriorityLevel, LevelFigures)> {
         let Some(queues) = &self.queues else { return Vec::new() };
         let queues = queues.lock();

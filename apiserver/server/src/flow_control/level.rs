@@ -33,7 +33,7 @@ pub struct Level<W> {
     pub waiting: usize,
     /// Flows that hold seats or wait; others are forgotten.
     flows: HashMap<FlowKey, Flow<W>>,
-    /// Flows that wait, whose turn is next first.
+    /// Flows that wait, the next one first.
     line: BTreeSet<Turn>,
 }
 
@@ -56,7 +56,7 @@ struct Turn {
     flow: FlowKey,
 }
 
-/// The request whose turn it is.
+/// The request that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its flow.
@@ -84,7 +84,7 @@ impl<W> Level<W> {
         left > 0 && queued < QUEUE.min((left / PART_OF_WAITING).max(1))
     }
 
-    /// The request whose turn it is, where `free` seats are left to the level. Flows that hold too much are passed over.
+    /// The request that is next, where `free` seats are left to the level. Flows that hold too much are passed over.
     /// A request that takes more than is free is not: seats would never be left for it.
     pub fn next(&self, free: u32) -> Option<Head> {
         for turn in &self.line {

@@ -1,4 +1,4 @@
-//! Flow control: who is served when not all can be (k8s.io/apiserver pkg/util/flowcontrol, in small).
+//! Flow control: which requests are served when not all can be (k8s.io/apiserver pkg/util/flowcontrol, in small).
 //!
 //! ```text
 //!   user ──> PriorityLevel ──> Share of the seats          request ──> seats that it takes

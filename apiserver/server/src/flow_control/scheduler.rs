@@ -1,7 +1,7 @@
-//! Who gets a seat, and who waits: a state machine without clock or I/O.
+//! Which request gets a seat, and which waits: a state machine without clock or I/O.
 //!
-//! What always holds, whatever comes: the seats that are held, and those of each level that it never lends and does not
-//! hold, are together no more than there are.
+//! Its invariant: the seats that are held, and those of each level that it never lends and does not hold, are together
+//! no more than there are.
 
 use super::level::{FlowKey, Level, Ticket};
 use super::share::{LEVELS, Share, shares};

@@ -19,7 +19,7 @@ use crate::watch::{Fired, StreamTimer};
 /// A timer that never fires: as far away as timers go.
 const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// When and why an answer ends by itself.
+/// When an answer ends by itself, and with which status.
 #[derive(Clone, Debug)]
 pub(super) struct Deadline {
     pub(super) at: Instant,

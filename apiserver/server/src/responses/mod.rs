@@ -6,7 +6,7 @@
 //!                    OpenResponse ◀── OpenResponses: sweeps them once a second, and when there is no more room
 //!                       ├ past its deadline: its stream is reset, and its seat given back
 //!                       ├ a watch past the deadline of its initial events: their seat is given back
-//!                       ├ no progress for 30 s: lets go of the past state that it holds
+//!                       ├ no progress for 30 s: it drops the past state that it holds
 //!                       └ its user is beyond the share, and there is no room: its stream is reset
 //! ```
 //!

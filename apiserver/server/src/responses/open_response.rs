@@ -21,7 +21,7 @@ pub(super) const BASE: usize = 6 * 1024;
 /// the most that is left with HTTP once the task of a stream has ended, where nothing but the end of the connection
 /// takes it away.
 pub(super) const SMALL: usize = 4 * 1024;
-/// Time in which what was ended lets go of what it holds.
+/// Time in which an ended response frees what it holds.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// An open response and what it keeps until it has been sent: its seat, for one.
@@ -239,7 +239,7 @@ impl Account {
         }
     }
 
-    /// Lets go of what its body can make again.
+    /// Drops what its body can make again.
     pub(super) fn let_go(&self) {
         if let Some(streaming) = &self.streaming {
             streaming.backlog.let_go();

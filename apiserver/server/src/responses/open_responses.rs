@@ -27,7 +27,7 @@ use crate::request::user::User;
 pub struct Limits {
     /// Bytes that all of them hold together.
     pub bytes: usize,
-    /// Time without progress after which one lets go of a past state.
+    /// Time without progress after which one drops its past state.
     pub patience: Duration,
     /// Time between two looks at them.
     pub period: Duration,

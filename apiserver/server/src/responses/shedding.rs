@@ -6,7 +6,7 @@ use std::time::Instant;
 /// An open response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    /// Whose it is, as an index below the number of users.
+    /// Its user, as an index below the number of users.
     pub(super) user: usize,
     /// What it holds.
     pub(super) bytes: usize,

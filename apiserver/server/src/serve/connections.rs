@@ -71,7 +71,7 @@ struct Open<T> {
     holder: Holder,
     /// Number of its last step: that it came to its stage, or began another request.
     step: u64,
-    /// Whose it was when a head began on it that has not ended.
+    /// Its owner when a head began on it that has not ended.
     half: Option<Owner>,
     closes: T,
 }
@@ -84,7 +84,7 @@ enum Holder {
 }
 
 impl Holder {
-    /// Whose the connection is; a front proxy's counts for no owner.
+    /// The owner of the connection; none of a front proxy's.
     fn owner(&self) -> Option<Owner> {
         match self {
             Self::Address(source, _) => Some(Owner::Address(*source)),

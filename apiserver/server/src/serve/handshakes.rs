@@ -1,4 +1,4 @@
-//! Whose handshake is next.
+//! The order of TLS handshakes.
 //!
 //! A handshake costs a signature and a key exchange, all at once when the client's hello has been read. So only a few
 //! are worked on at a time, while the other threads serve those who are connected. Addresses take turns, and of one

@@ -21,7 +21,7 @@ const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// Whose a connection is.
+/// The owner of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
     /// It has authenticated no user.

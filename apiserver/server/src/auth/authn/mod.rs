@@ -105,7 +105,7 @@ impl Authenticator {
         &self.impersonation
     }
 
-    /// Whose a token is; see [`TokenReviewer::owner`].
+    /// The user of a token; see [`TokenReviewer::owner`].
     pub(crate) async fn owner(&self, token: &str, origin: &Origin) -> Result<Option<Arc<User>>, ApiError> {
         match &self.tokens {
             Some(reviewer) => reviewer.owner(token, origin).await,
@@ -113,7 +113,7 @@ impl Authenticator {
         }
     }
 
-    /// Until when it is remembered whose a token is.
+    /// Until when the user of a token is remembered.
     pub(crate) fn known_until(&self, token: &str) -> Instant {
         self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
     }

@@ -41,9 +41,9 @@ struct Cache {
 
 /// What is remembered of a token.
 enum Remembered {
-    /// Whose it is, if it is anybody's.
+    /// Its user; `None` if the host knows none.
     Answer(Option<Arc<User>>),
-    /// Whose it was when the host was last asked.
+    /// The user that it had when the host was last asked.
     Was(Arc<User>),
     Nothing,
 }

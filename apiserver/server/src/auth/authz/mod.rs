@@ -1,4 +1,4 @@
-//! Who may: the host decides by SubjectAccessReview, remembered for 10 s
+//! Authorization: the host decides by SubjectAccessReview; answers are remembered for 10 s
 //! (k8s.io/apiserver pkg/server/options/authorization.go, plugin/pkg/authorizer/webhook).
 
 mod attributes;
@@ -30,7 +30,7 @@ const MEMORABLE: usize = 10_000;
 /// Most bytes of a reason that are kept. It is repeated in the refusal and in the audit log.
 const LONGEST_REASON: usize = 1024;
 
-/// Paths that anybody may get; what stands below them tells reasons
+/// Paths that every client may get; those below them show reasons
 /// (k8s.io/apiserver pkg/server/options, NewDelegatingAuthorizationOptions).
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 

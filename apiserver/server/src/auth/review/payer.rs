@@ -1,4 +1,5 @@
-//! Whose share a review counts for: the authenticated caller, not the user it acts as, or the network of a stranger.
+//! The payer of a review, whose share it counts for: the authenticated caller, not the user it acts as, or the network
+//! of a stranger.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use crate::auth::authn::{Caller, Origin};
 use crate::flow_control::PriorityLevels;
 use crate::request::user::{Network, User};
 
-/// Whose share a review counts for.
+/// The payer of a review: it counts for the payer's share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Payer {
     /// A user of a priority level above everybody else's (the host's components, and controllers), by their flow.

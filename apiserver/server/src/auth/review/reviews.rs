@@ -28,7 +28,7 @@ pub(crate) struct Reviews<K, V> {
 pub(crate) struct Question<'a> {
     /// Equal questions have equal keys.
     pub(crate) key: Key,
-    /// Whose share its review counts for.
+    /// The payer of its review.
     pub(crate) payer: Payer,
     /// Where the request comes from.
     pub(crate) origin: &'a Origin,

@@ -70,8 +70,8 @@ fn shown(user: &User) -> String {
     )
 }
 
-/// Why extras may not be impersonated under a constraint (k8s.io/apiserver pkg/endpoints/filters/impersonation/mode.go,
-/// validateExtra).
+/// Returns why these extras may not be impersonated under a constraint (k8s.io/apiserver
+/// pkg/endpoints/filters/impersonation/mode.go, validateExtra).
 pub(super) fn check_extra(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
     let not_allowed = |what: &str| Err(format!("impersonating {what} in extra is not allowed"));
     for (key, values) in extra {
