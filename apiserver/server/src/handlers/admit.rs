@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_machinery::{ApiError, Object};
 
 use super::context::RequestContext;
-use super::{managed, metadata};
+use super::{managed_fields, metadata};
 use crate::admission::{Admission, Attributes, Operation, Phase, RequestOptions};
 use crate::request::delete_options::DeleteOptions;
 use crate::request::write_options::WriteOptions;
@@ -44,7 +44,7 @@ impl RequestContext {
             }
         }
         if let Some(mut object) = changed {
-            managed::keep_readable(self, &mut object, new);
+            managed_fields::keep_readable(self, &mut object, new);
             metadata::dedup_owner_references_after_admission(self, &mut object);
             *new = object;
         }

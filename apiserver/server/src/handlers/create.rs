@@ -15,7 +15,7 @@ use super::admit::Write;
 use super::context::RequestContext;
 use super::{metadata, quota, size};
 use crate::admission::{Operation, Phase};
-use crate::handlers::managed;
+use crate::handlers::managed_fields;
 use crate::request::spans;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
@@ -35,7 +35,7 @@ pub async fn create(request: &RequestContext, body: &Read) -> Result<Response<Bo
     wipe_system_fields(&mut object);
     metadata::check_namespace(request, &mut object)?;
     metadata::dedup_owner_references(request, &mut object);
-    let object = managed::created(request, object, &options);
+    let object = managed_fields::created(request, object, &options);
     let stored = insert(request, object, &options).await?;
     Ok(request.answer(StatusCode::CREATED, &stored, &view))
 }

@@ -6,7 +6,7 @@ mod create;
 mod delete;
 pub mod fencing;
 mod get;
-pub(crate) mod managed;
+pub(crate) mod managed_fields;
 mod metadata;
 mod patch;
 mod patched;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::context::RequestContext;
 use super::transition::{self, Next, Outcome, Step};
 use super::update::changed;
-use super::{create, managed, metadata, patched};
+use super::{create, managed_fields, metadata, patched};
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
 
@@ -92,7 +92,7 @@ impl Patching<'_> {
     fn patched(&self, present: &Object) -> Result<Object, ApiError> {
         let request = self.request;
         let new = match self.type_ {
-            PatchType::Apply => managed::applied(request, self.body, Some(present), self.options)?,
+            PatchType::Apply => managed_fields::applied(request, self.body, Some(present), self.options)?,
             PatchType::Strategic => {
                 patched::strategically_patched(present, self.body, request, self.options)?
             }
@@ -101,7 +101,7 @@ impl Patching<'_> {
         };
         let mut new = match self.type_ {
             PatchType::Apply => new,
-            _ => managed::updated(request, new, present, self.options),
+            _ => managed_fields::updated(request, new, present, self.options),
         };
         self.check(&mut new)?;
         Ok(new)
@@ -130,7 +130,7 @@ impl Patching<'_> {
         let Some(authorizer) = &request.authorizer else {
             return Err(ApiError::internal("no authorizer provided, unable to authorize a create on update"));
         };
-        let mut new = managed::applied(request, self.body, None, self.options)?;
+        let mut new = managed_fields::applied(request, self.body, None, self.options)?;
         if !new.uid().is_empty() {
             return Err(request.conflict(format_args!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",

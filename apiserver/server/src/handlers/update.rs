@@ -14,7 +14,7 @@ use super::context::RequestContext;
 use super::transition::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
-use crate::handlers::managed;
+use crate::handlers::managed_fields;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
 use crate::wire::body::{self, Read};
 use crate::wire::codec;
@@ -53,7 +53,7 @@ async fn create_instead(
     authorizer.may_create(&request.caller, &request.user, &request.info).await?;
     wipe_system_fields(&mut object);
     object.set_resource_version("");
-    create::insert(request, managed::created(request, object, options), options).await
+    create::insert(request, managed_fields::created(request, object, options), options).await
 }
 
 struct Replace<'a> {
@@ -70,7 +70,7 @@ impl Step for Replace<'_> {
         let present = &*present.object();
         let object = self.object()?;
         metadata::check_uid(self.request, object.uid(), present.uid())?;
-        let new = managed::updated(self.request, object, present, self.options);
+        let new = managed_fields::updated(self.request, object, present, self.options);
         changed(self.request, new, present, self.options).await
     }
 }
@@ -121,7 +121,7 @@ pub async fn changed(
     for warning in request.kind().warnings(&new, Some(old)) {
         request.warnings.add(warning);
     }
-    let mut new = managed::ignore_timestamps(new, old);
+    let mut new = managed_fields::ignore_timestamps(new, old);
     size::fit(request, &mut new, old)?;
     quota::check_growth(request, &new, old)?;
     request.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
