@@ -9,7 +9,7 @@ use http::{HeaderMap, Request};
 use tonic::Status;
 
 use super::body::Ending;
-use super::order::Call;
+use super::call::Call;
 use super::reviews::{Answer, Ask, Host, Question};
 use super::routes::Route;
 use super::streams::OpenStream;

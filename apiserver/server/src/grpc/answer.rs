@@ -15,7 +15,7 @@ use tonic::Status;
 
 use super::admit::AdmittedStream;
 use super::body::{Deadline, EndedBody, Ending};
-use super::order::Call;
+use super::call::Call;
 use super::routes::Route;
 use super::{Grpc, Refusal, message};
 use crate::flow_control::Seats;

@@ -1,7 +1,7 @@
 //! gRPC on the port of the API server: one mounted service, health and reflection.
 //!
 //! ```text
-//!   chain ── POST, HTTP/2, application/grpc ──▶ order   authentication, message, what every request is asked, the call
+//!   chain ── POST, HTTP/2, application/grpc ──▶ call    authentication, message, what every request is asked, the call
 //!                                    message ◀────┤     the one request message, bounded, decompressed
 //!                                    Service ◀────┤     what it reads, and its answer
 //!                           health, reflection ◀──┤
@@ -22,10 +22,10 @@
 mod admit;
 mod answer;
 mod body;
+mod call;
 mod checks;
 mod health;
 mod message;
-mod order;
 mod read;
 mod reviews;
 mod routes;

@@ -12,8 +12,8 @@ use http::{Response, StatusCode};
 
 use super::admit::Write;
 use super::context::RequestContext;
+use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::metadata::mark_deleting;
-use super::transition::{self, Next, Outcome, Step};
 use super::{get, selection};
 use crate::admission::Phase;
 use crate::request::delete_options::DeleteOptions;
@@ -71,7 +71,7 @@ pub async fn remove(
     admitted: Option<Revision>,
 ) -> Result<Outcome, ApiError> {
     let removal = Removal { request, options, admitted };
-    transition::run(request, key, "delete", options.is_dry_run(), &removal).await
+    guaranteed_update::run(request, key, "delete", options.is_dry_run(), &removal).await
 }
 
 fn details(request: &RequestContext, last: &Arc<Stored>) -> StatusDetails {

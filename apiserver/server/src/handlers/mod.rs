@@ -6,6 +6,7 @@ mod create;
 mod delete;
 pub mod fencing;
 mod get;
+mod guaranteed_update;
 pub(crate) mod managed_fields;
 mod metadata;
 mod patch;
@@ -13,7 +14,6 @@ mod patched;
 mod quota;
 mod selection;
 mod size;
-mod transition;
 mod update;
 mod watch;
 

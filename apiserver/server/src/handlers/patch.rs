@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::context::RequestContext;
-use super::transition::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::update::changed;
 use super::{create, managed_fields, metadata, patched};
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
@@ -42,7 +42,8 @@ pub async fn patch(request: &RequestContext, body: &Read) -> Result<Response<Bod
     };
     let patch = Patching { request, type_, body, errors, options: &options };
     loop {
-        return match transition::run(request, &request.key(), "patch", options.dry_run, &patch).await? {
+        return match guaranteed_update::run(request, &request.key(), "patch", options.dry_run, &patch).await?
+        {
             Outcome::Stored(stored) | Outcome::Deleted(stored) => {
                 Ok(request.answer(StatusCode::OK, &stored, &view))
             }

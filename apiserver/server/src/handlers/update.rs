@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::admit::Write;
 use super::context::RequestContext;
-use super::transition::{self, Next, Outcome, Step};
+use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
 use crate::handlers::managed_fields;
@@ -30,7 +30,7 @@ pub async fn update(request: &RequestContext, body: &Read) -> Result<Response<Bo
     request.audit.request(&object);
     replace.fit(&mut object)?;
     *replace.object.lock() = Some(object);
-    match transition::run(request, &request.key(), "update", options.dry_run, &replace).await? {
+    match guaranteed_update::run(request, &request.key(), "update", options.dry_run, &replace).await? {
         Outcome::Stored(stored) | Outcome::Deleted(stored) => {
             Ok(request.answer(StatusCode::OK, &stored, &view))
         }

@@ -1,4 +1,5 @@
-//! From the present state of an object to its next one, though others write meanwhile.
+//! A guaranteed update: from the present state of an object to its next one, though others write meanwhile
+//! (k8s.io/apiserver pkg/storage, GuaranteedUpdate).
 //!
 //! Admission may ask other servers, so it cannot run within the store's own compare-and-swap loop. The loop here
 //! reads, decides, and commits only onto the very revision that the decision was made on. The first read may be a
