@@ -30,7 +30,7 @@ use crate::request::info::{RequestInfo, Verb};
 use crate::request::user::User;
 use crate::request::warnings::Warnings;
 use crate::watch::RecentFrames;
-use crate::wire::body::{self, Read};
+use crate::wire::body::{self, RequestBody};
 use crate::wire::{encode, negotiate};
 pub use discovery::Identity;
 
@@ -213,20 +213,20 @@ impl ApiGroup {
         request: &mut RequestContext,
         method: &http::Method,
         body: Body,
-    ) -> Result<Read, ApiError> {
+    ) -> Result<RequestBody, ApiError> {
         if !handlers::is_served(request, method) {
             return Err(ApiError::method_not_allowed());
         }
         request.fencing_token = self.fencing_token(request).await?;
         if !handlers::takes_body(&request.info.verb) {
-            return Ok(Read::nothing());
+            return Ok(RequestBody::empty());
         }
         body::read(body, self.bodies.holding(&request.user, request.level, request.caller.deadline())).await
     }
 
     /// Answers a request with a large body on a thread of its own: decoding, merging and validating it would delay the
     /// other requests of the worker.
-    async fn serve_large(&self, request: RequestContext, body: Read) -> Response<Body> {
+    async fn serve_large(&self, request: RequestContext, body: RequestBody) -> Response<Body> {
         let request = Arc::new(request);
         let of_request = request.clone();
         let answer = async move { handlers::serve(&of_request, &body).await };

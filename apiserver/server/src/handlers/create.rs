@@ -18,14 +18,14 @@ use crate::admission::{Operation, Phase};
 use crate::handlers::managed_fields;
 use crate::request::spans;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
-use crate::wire::body::{self, Read};
+use crate::wire::body::{self, RequestBody};
 use crate::wire::codec;
 
 /// Attempts at a generated name that is free.
 const NAME_ATTEMPTS: u32 = 8;
 
 /// POST to a collection.
-pub async fn create(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+pub async fn create(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
     let view = request.view()?;
     let format = body::format(&request.headers)?;
     let options = write_options(&request.info.query, &request.headers, WriteKind::Create)?;

@@ -18,11 +18,11 @@ use super::{get, selection};
 use crate::admission::Phase;
 use crate::request::delete_options::DeleteOptions;
 use crate::request::list_options::ListOptions;
-use crate::wire::body::{self, Read};
+use crate::wire::body::{self, RequestBody};
 use crate::wire::{codec, encode};
 
 /// DELETE of an object.
-pub async fn delete(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+pub async fn delete(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
     let view = request.view()?;
     let options = options(request, body)?;
     match remove(request, &request.key(), &options, None).await? {
@@ -41,7 +41,7 @@ pub async fn delete(request: &RequestContext, body: &Read) -> Result<Response<Bo
 }
 
 /// Reads the options of a delete or deletecollection.
-pub fn options(request: &RequestContext, body: &Read) -> Result<DeleteOptions, ApiError> {
+pub fn options(request: &RequestContext, body: &RequestBody) -> Result<DeleteOptions, ApiError> {
     let options = if body.is_empty() {
         DeleteOptions::from_query(&request.info.query)?
     } else {
@@ -153,7 +153,10 @@ const AT_ONCE: usize = 16;
 
 /// DELETE of a collection; answers what was removed. It is not atomic, but no object is removed if admission refuses any
 /// one of them.
-pub async fn delete_collection(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+pub async fn delete_collection(
+    request: &RequestContext,
+    body: &RequestBody,
+) -> Result<Response<Body>, ApiError> {
     let view = request.view()?;
     let list_options = ListOptions::parse(&request.info.query, false)?;
     let read = list_options.read()?;

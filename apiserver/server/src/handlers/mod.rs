@@ -26,7 +26,7 @@ use drydock_machinery::{ApiError, names};
 use http::Response;
 
 use crate::request::info::Verb;
-use crate::wire::body::Read;
+use crate::wire::body::RequestBody;
 
 /// Whether the body of such a request is looked at.
 pub fn takes_body(verb: &Verb) -> bool {
@@ -34,7 +34,7 @@ pub fn takes_body(verb: &Verb) -> bool {
 }
 
 /// Answers a request on a resource.
-pub async fn serve(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+pub async fn serve(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
     check_name(&request.info.name)?;
     match request.info.verb {
         Verb::Get => get::get(request).await,

@@ -13,7 +13,7 @@ use super::guaranteed_update::{self, Next, Outcome, Step};
 use super::update::changed;
 use super::{create, managed_fields, metadata, patched};
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
-use crate::wire::body::{self, Read};
+use crate::wire::body::{self, RequestBody};
 
 /// How a body changes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum PatchType {
 }
 
 /// PATCH of an object or its status.
-pub async fn patch(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+pub async fn patch(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
     let type_ = patch_type(&body::media_type(&request.headers))?;
     let view = request.view()?;
     let kind = if type_ == PatchType::Apply { WriteKind::Apply } else { WriteKind::Patch };
@@ -75,7 +75,7 @@ fn patch_type(media_type: &str) -> Result<PatchType, ApiError> {
 struct Patching<'a> {
     request: &'a RequestContext,
     type_: PatchType,
-    body: &'a Read,
+    body: &'a RequestBody,
     /// What fieldValidation has to say of the body itself.
     errors: Vec<String>,
     options: &'a WriteOptions,

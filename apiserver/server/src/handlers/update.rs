@@ -16,12 +16,12 @@ use super::{create, metadata, quota, size};
 use crate::admission::{Operation, Phase};
 use crate::handlers::managed_fields;
 use crate::request::write_options::{WriteKind, WriteOptions, write_options};
-use crate::wire::body::{self, Read};
+use crate::wire::body::{self, RequestBody};
 use crate::wire::codec;
 use crate::wire::negotiate::Format;
 
 /// PUT of an object or its status.
-pub async fn update(request: &RequestContext, body: &Read) -> Result<Response<Body>, ApiError> {
+pub async fn update(request: &RequestContext, body: &RequestBody) -> Result<Response<Body>, ApiError> {
     let view = request.view()?;
     let options = write_options(&request.info.query, &request.headers, WriteKind::Update)?;
     let format = body::format(&request.headers)?;
@@ -58,7 +58,7 @@ async fn create_instead(
 
 struct Replace<'a> {
     request: &'a RequestContext,
-    body: &'a Read,
+    body: &'a RequestBody,
     format: Format,
     /// The object of the body, until the first try takes it: there is hardly ever a second one.
     object: Mutex<Option<Object>>,

@@ -21,7 +21,7 @@ use super::connections::Stage;
 use super::deferred::DeferredConnection;
 use super::heads::Follower;
 use super::permit::ConnectionPermit;
-use super::windows::{Reread, lowered};
+use super::windows::{Rewind, lowered};
 use super::write_coalescing::{Seen, WRITE_BUFFER, coalesce};
 use super::{Bounds, RequestHandler};
 use crate::auth::authn::Peer;
@@ -149,9 +149,9 @@ async fn begin(
     stream: TlsStream<TcpStream>,
     is_lowered: bool,
     bounds: Bounds,
-) -> Option<Reread<TlsStream<TcpStream>>> {
+) -> Option<Rewind<TlsStream<TcpStream>>> {
     if !is_lowered {
-        return Some(Reread::nothing(stream));
+        return Some(Rewind::new(stream));
     }
     let begun = tokio::time::timeout(bounds.headers, lowered(stream)).await;
     let begun = begun.unwrap_or_else(|elapsed| Err(elapsed.into()));
