@@ -10,18 +10,18 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client};
 
 use super::namespace_lifecycle::{NamespacePhase, Namespaces};
-use crate::host::{Followed, with_causes};
+use crate::host::{Reflector, with_causes};
 
-/// The host's namespaces, followed.
+/// A reflector of the host's namespaces.
 pub struct HostNamespaces {
-    known: Followed<Namespace>,
+    known: Reflector<Namespace>,
     api: Api<Namespace>,
 }
 
 impl HostNamespaces {
     /// Starts following.
     pub fn follow(client: Client) -> Self {
-        let known = Followed::start("namespaces", Api::all(client.clone()));
+        let known = Reflector::start("namespaces", Api::all(client.clone()));
         Self { known, api: Api::all(client) }
     }
 

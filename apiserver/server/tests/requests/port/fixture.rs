@@ -16,7 +16,7 @@ use drydock_server::chain::Chain;
 use drydock_server::chain::health::Health;
 use drydock_server::flow_control::{FlowControl, Limits, PriorityLevels};
 use drydock_server::grpc::{Grpc, Mux, Service};
-use drydock_server::host::{self, Patience};
+use drydock_server::host::{self, KeepAlive};
 use drydock_server::metrics::Metrics;
 use drydock_server::responses::OpenResponses;
 use drydock_server::serve::{self, Bounds};
@@ -230,7 +230,7 @@ impl Port {
         let cluster = json!({
             "server": format!("https://{}", self.address), "tls-server-name": "localhost", "certificate-authority": ca,
         });
-        client_by(Patience::default(), cluster, json!({})).await
+        client_by(KeepAlive::default(), cluster, json!({})).await
     }
 
     /// The embedded store's file.
@@ -250,7 +250,7 @@ impl Port {
 }
 
 /// A client by a kubeconfig with this cluster and user.
-pub async fn client_by(patience: Patience, cluster: Value, user: Value) -> Client {
+pub async fn client_by(keep_alive: KeepAlive, cluster: Value, user: Value) -> Client {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "users": [{"name": "u", "user": user}], "clusters": [{"name": "c", "cluster": cluster}],
@@ -258,7 +258,7 @@ pub async fn client_by(patience: Patience, cluster: Value, user: Value) -> Clien
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), config.to_string()).unwrap();
-    host::client_with(patience, "--kubeconfig", Some(file.path())).await.unwrap()
+    host::client_with(keep_alive, "--kubeconfig", Some(file.path())).await.unwrap()
 }
 
 fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
